@@ -1,0 +1,185 @@
+"""The contract between Dossier and an analyzer. Stable: plugins import it.
+
+An analyzer is data and one pure function: `Analyzer(name, version, title, inputs, params, analyze)` where
+`analyze(window, params) -> Verdict`. It reads no clock, no database and no unseeded randomness, and does not write to
+what it is given. The shell around it (`analyzers.shell`) checks parameters, bounds time, catches what is raised, and
+adds analyzer, version, parameters, window and seconds to the verdict. A crash is never a verdict; doubt is
+`inconclusive`. Importing this module imports neither Django nor numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from ingest.telemetry.reductions import (
+    AsOf,
+    Count,
+    CountDistinct,
+    CountWitnesses,
+    Input,
+    Paths,
+    Reduction,
+    Sum,
+    Sums,
+)
+
+__all__ = [
+    "Analyzer",
+    "AsOf",
+    "Count",
+    "CountDistinct",
+    "CountWitnesses",
+    "Estimate",
+    "Evidence",
+    "Input",
+    "Param",
+    "Params",
+    "ParamValue",
+    "Paths",
+    "Reduction",
+    "Status",
+    "Sum",
+    "Sums",
+    "Suspect",
+    "Verdict",
+    "Window",
+    "chart",
+    "inconclusive",
+    "quiet",
+    "table",
+    "text",
+]
+
+ParamValue = bool | int | float | str
+Params = Mapping[str, ParamValue]
+Status = Literal["named", "quiet", "inconclusive"]
+Json = Any  # a value that json.dumps accepts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Window:
+    """The telemetry of a span of time `[start, end)` in one region, summed as the analyzer's input declares.
+
+    `input` names the `Input` that was used and `sums` holds its reductions by name. `history` are the windows of the
+    same length before this one, oldest first, without history of their own; it may be empty or have gaps.
+    """
+
+    start: datetime
+    end: datetime
+    region: str
+    input: str
+    sums: Mapping[str, Sums]
+    history: tuple[Window, ...] = ()
+
+    @property
+    def length(self) -> timedelta:
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A failure rate (share of units or attempts) with the ends of its 95 % confidence interval, all in [0, 1]."""
+
+    failure_rate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A table, a Vega-Lite chart with its data inline, or a text. Made by `table`, `chart` and `text`."""
+
+    kind: Literal["table", "chart", "text"]
+    title: str
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[Json, ...], ...] = ()
+    chart: Mapping[str, Json] = field(default_factory=dict)
+    text: str = ""
+
+
+def table(title: str, columns: tuple[str, ...], rows: tuple[tuple[Json, ...], ...], note: str = "") -> Evidence:
+    """A table; `note` is a sentence shown under it."""
+    return Evidence("table", title, columns=columns, rows=rows, text=note)
+
+
+def chart(title: str, spec: Mapping[str, Json], note: str = "") -> Evidence:
+    """A Vega-Lite specification with its data inline; `note` is a sentence shown under it."""
+    return Evidence("chart", title, chart=spec, text=note)
+
+
+def text(title: str, body: str) -> Evidence:
+    return Evidence("text", title, text=body)
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A blamed component.
+
+    `score` is the calibrated probability that the component is at fault, in [0, 1], or None where the method cannot
+    calibrate. `ambiguous_with` names the components that the data cannot tell apart from it, sorted.
+    `sure` is the analyzer's own statement that one window is enough to act on.
+    `last_failure` is the end of the last slice in which what the component carries failed, if known.
+    """
+
+    component: str
+    score: float | None
+    summary: str
+    p_value: float | None = None
+    q_value: float | None = None
+    estimate: Estimate | None = None
+    ambiguous_with: tuple[str, ...] = ()
+    sure: bool = False
+    first_failure: datetime | None = None
+    last_failure: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one analyzer concluded about one window. `suspects` holds the blamed only, best first."""
+
+    status: Status
+    suspects: tuple[Suspect, ...] = ()
+    reason: str | None = None
+    measures: Mapping[str, Json] = field(default_factory=dict)
+    evidence: tuple[Evidence, ...] = ()
+
+
+def quiet(measures: Mapping[str, Json] | None = None, evidence: tuple[Evidence, ...] = ()) -> Verdict:
+    return Verdict("quiet", measures=measures or {}, evidence=evidence)
+
+
+def inconclusive(reason: str, measures: Mapping[str, Json] | None = None) -> Verdict:
+    return Verdict("inconclusive", reason=reason, measures=measures or {})
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A parameter: its default fixes its type; `choices`, `low` and `high` (inclusive) bound it."""
+
+    name: str
+    default: ParamValue
+    help: str
+    choices: tuple[ParamValue, ...] = ()
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Analyzer:
+    """An analyzer, as found under the entry-point group `dossier.analyzers`.
+
+    `name` is lower case letters, digits and underscores and never changes; `version` is major.minor.patch and changes
+    whenever the same window could give another verdict. `inputs` are alternatives, in order of preference.
+    `history` is how many preceding windows it would like.
+    """
+
+    name: str
+    version: str
+    title: str
+    inputs: tuple[Input, ...]
+    params: tuple[Param, ...]
+    analyze: Callable[[Window, Params], Verdict]
+    history: int = 0

@@ -1,0 +1,89 @@
+"""Typed readers of environment variables.
+
+Each reader declares its variable (so that the README's table can be held to be complete), returns the default when the
+variable is unset, and raises `Malformed` naming variable, value and what would be right when it is set to nonsense.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeVar
+
+T = TypeVar("T")
+
+VARIABLES: dict[str, Variable] = {}
+"""Every variable that has been read, by name."""
+
+
+class Malformed(ValueError):
+    """A variable is set to something that cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    name: str
+    default: str
+    help: str
+
+
+def _read(name: str, default: T, shown: str, help: str, parse: Callable[[str], T], right: str) -> T:
+    VARIABLES[name] = Variable(name, shown, help)
+    raw = os.environ.get(name, "")
+    if raw == "":
+        return default
+    try:
+        return parse(raw)
+    except ValueError as error:
+        raise Malformed(f"{name} is set to {raw!r}; it must be {right}") from error
+
+
+def text(name: str, default: str, help: str, *, shown: str | None = None) -> str:
+    return _read(name, default, default if shown is None else shown, help, str, "text")
+
+
+def integer(name: str, default: int, help: str, *, low: int = 0, high: int = 2**63 - 1) -> int:
+    def parse(raw: str) -> int:
+        value = int(raw)
+        if not low <= value <= high:
+            raise ValueError(raw)
+        return value
+
+    return _read(name, default, str(default), help, parse, f"a whole number from {low} to {high}")
+
+
+_BOOLEANS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+
+
+def boolean(name: str, default: bool, help: str) -> bool:
+    def parse(raw: str) -> bool:
+        if raw.lower() not in _BOOLEANS:
+            raise ValueError(raw)
+        return _BOOLEANS[raw.lower()]
+
+    return _read(name, default, str(default).lower(), help, parse, "true or false")
+
+
+_UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def parse_duration(raw: str) -> timedelta:
+    """`90s`, `5m`, `1h`, `30d`, `250ms` as a positive timedelta; ValueError otherwise."""
+    match = re.fullmatch(r"(\d{1,9})(ms|s|m|h|d)", raw.strip())
+    if match is None or int(match[1]) == 0:
+        raise ValueError(f"{raw!r} is not a duration such as 90s, 5m, 1h or 30d")
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})
+
+
+def duration(name: str, default: str, help: str) -> timedelta:
+    return _read(name, parse_duration(default), default, help, parse_duration, "a duration such as 90s, 5m, 1h or 30d")
+
+
+def words(name: str, default: tuple[str, ...], help: str) -> list[str]:
+    def parse(raw: str) -> list[str]:
+        return [word.strip() for word in raw.split(",") if word.strip()]
+
+    return _read(name, list(default), ",".join(default), help, parse, "words separated by commas")

@@ -1,0 +1,52 @@
+"""What every request passes: an id that its logs and its events carry, and a strict content security policy."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections.abc import Callable
+
+import structlog
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+
+GetResponse = Callable[[HttpRequest], HttpResponse]
+log = structlog.get_logger("request")
+
+
+class RequestContext:
+    """Give the request an id (`request.trace`): the sender's X-Request-ID where it has one, else a new one."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        given = request.headers.get("X-Request-ID", "")
+        trace = given if re.fullmatch(r"[A-Za-z0-9._:-]{1,64}", given) else uuid.uuid4().hex
+        request.trace = trace  # type: ignore[attr-defined]
+        started = time.perf_counter()
+        with structlog.contextvars.bound_contextvars(trace=trace):
+            response = self.get_response(request)
+            milliseconds = round((time.perf_counter() - started) * 1000, 1)
+            log.info("answered", method=request.method, path=request.path, status=response.status_code, ms=milliseconds)
+        response["X-Request-ID"] = trace
+        return response
+
+
+class ContentSecurityPolicy:
+    """Only our own files, nothing inline, nothing evaluated; live updates may come from their own port."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        host = request.META.get("HTTP_HOST", "localhost").rsplit(":", 1)[0]
+        live = settings.EVENTS_URL or f"{request.scheme}://{host}:{settings.EVENTS_PORT}"
+        response.setdefault(
+            "Content-Security-Policy",
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+            f"connect-src 'self' {live}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+        )
+        return response

@@ -1,0 +1,183 @@
+"""Settings, read from the environment. Unset variables have working defaults; malformed ones fail with their name."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import timedelta
+from pathlib import Path
+
+import psycopg2.extensions
+
+from deploy import env
+from deploy.embedded import Home
+from deploy.version import VERSION
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+# Where things are ------------------------------------------------------------------------------------------------
+HOME = Home(Path(env.text("DOSSIER_HOME", str(BASE_DIR / ".dossier"), "where embedded data, logs and keys live", shown=".dossier/")).absolute())
+DATABASE_URL = env.text("DATABASE_URL", "", "a Postgres to use instead of the embedded one, postgresql://user:password@host:port/name")
+REDIS_URL = env.text("REDIS_URL", "", "a Redis or Valkey to use instead of the embedded one, redis://host:port/0")
+PORT = env.integer("PORT", 8000, "port of the console, the API and the doors", low=1, high=65535)
+EVENTS_PORT = env.integer("EVENTS_PORT", PORT + 1, "port of live updates (default: PORT + 1)", low=1, high=65535)
+BIND = env.text("DOSSIER_BIND", "127.0.0.1", "address that the servers listen on")
+BASE_URL = env.text("DOSSIER_URL", f"http://localhost:{PORT}", "the address that people reach the console at, without a slash at the end", shown="http://localhost:PORT")
+EVENTS_URL = env.text("EVENTS_URL", "", "the address of live updates where a proxy serves them, say https://dossier.example/events (default: EVENTS_PORT of the console's host)")
+
+
+def _secret_key() -> str:
+    """From the environment, else from the file that the first start writes, else good for this process alone."""
+    if given := env.text("DOSSIER_SECRET_KEY", "", "signs sessions; made and kept under DOSSIER_HOME when unset"):
+        return given
+    kept = HOME.root / "secret_key"
+    return kept.read_text() if kept.exists() else secrets.token_urlsafe(48)
+
+
+SECRET_KEY = _secret_key()
+DEBUG = env.boolean("DOSSIER_DEBUG", False, "show tracebacks in the browser; never where others can reach it")
+ALLOWED_HOSTS = env.words("DOSSIER_ALLOWED_HOSTS", ("localhost", "127.0.0.1", "[::1]"), "host names that requests may carry")
+CSRF_TRUSTED_ORIGINS = [BASE_URL]
+
+# Telemetry ---------------------------------------------------------------------------------------------------------
+TELEMETRY_MAX_BODY = env.integer("TELEMETRY_MAX_BODY", 64 * 2**20, "largest body of a telemetry request as sent, bytes", low=1024)
+TELEMETRY_MAX_DECODED = env.integer("TELEMETRY_MAX_DECODED", 256 * 2**20, "largest body after decompression, bytes", low=1024)
+TELEMETRY_PARTITION = env.duration("TELEMETRY_PARTITION", "1h", "span of one partition of a telemetry table")
+TELEMETRY_RETENTION = env.duration("TELEMETRY_RETENTION", "30d", "how long telemetry rows are kept; older rows are refused")
+TELEMETRY_FUTURE = timedelta(minutes=5)  # how far a sender's clock may be ahead
+
+# Django -------------------------------------------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "allauth",
+    "allauth.account",
+    "django_celery_beat",
+    "django_htmx",
+    "rest_framework",
+    "drf_spectacular",
+    "ingest.log",
+    "ingest.telemetry",
+    "ingest.topology",
+    "ingest.api",
+    "analyzers.runs",
+    "incidents.catalog",
+    "incidents.projections",
+    "incidents.reports",
+    "frontend",
+    "deploy",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "deploy.middleware.RequestContext",
+    "deploy.middleware.ContentSecurityPolicy",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+ROOT_URLCONF = "deploy.urls"
+WSGI_APPLICATION = "deploy.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+
+def _database() -> dict[str, object]:
+    parts = psycopg2.extensions.parse_dsn(DATABASE_URL or HOME.database_url)
+    known = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST", "port": "PORT"}
+    options = {key: value for key, value in parts.items() if key not in known}
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        **{known[key]: value for key, value in parts.items() if key in known},
+        "OPTIONS": options,
+        "CONN_MAX_AGE": None,
+        "CONN_HEALTH_CHECKS": True,
+        "DISABLE_SERVER_SIDE_CURSORS": False,
+    }
+
+
+DATABASES = {"default": _database()}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+USE_TZ = True
+TIME_ZONE = "UTC"
+LANGUAGE_CODE = "en"
+USE_I18N = False
+
+STATIC_URL = "/static/"
+STATIC_ROOT = HOME.root / "static"
+WHITENOISE_USE_FINDERS = True  # no collectstatic step between a checkout and a running console
+WHITENOISE_AUTOREFRESH = DEBUG
+
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BASE_URL.startswith("https://")
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+DATA_UPLOAD_MAX_MEMORY_SIZE = None  # each door has its own limit
+AUTHENTICATION_BACKENDS = [
+    "django.contrib.auth.backends.ModelBackend",
+    "allauth.account.auth_backends.AuthenticationBackend",
+]
+LOGIN_URL = "account_login"
+LOGIN_REDIRECT_URL = "/"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_ADAPTER = "deploy.accounts.ClosedSignup"
+ACCOUNT_LOGOUT_REDIRECT_URL = "/"
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "ingest.api.authentication.KeyAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "ingest.api.problems.exception_handler",
+    "UNAUTHENTICATED_USER": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Dossier",
+    "DESCRIPTION": "Telemetry doors, the ticket API, runs and reports.",
+    "VERSION": VERSION,
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": [],
+}
+
+# Celery ---------------------------------------------------------------------------------------------------------------
+CELERY_BROKER_URL = REDIS_URL or HOME.broker_url
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TIMEZONE = "UTC"
+CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+
+# Logs ------------------------------------------------------------------------------------------------------------------
+LOG_LEVEL = env.text("DOSSIER_LOG_LEVEL", "INFO", "least severe level that is logged")
+LOG_FORMAT = env.text("DOSSIER_LOG_FORMAT", "json", "json or console")
+LOGGING_CONFIG = "deploy.logs.configure"
+LOGGING = {"level": LOG_LEVEL, "format": LOG_FORMAT}

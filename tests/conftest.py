@@ -1,0 +1,73 @@
+"""Real servers for the tests: one embedded Postgres and one broker per worker process, started when first needed."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Iterator
+
+import psycopg2
+import pytest
+from django.conf import settings
+from django.db import connection, connections
+from pytest_django import DjangoDbBlocker
+
+from deploy.embedded import Home, start_broker, start_postgres, stop
+from tests.settings import HOME_OF_TESTS
+
+
+@pytest.fixture(scope="session")
+def home() -> Iterator[Home]:
+    """The directory of this worker's servers."""
+    HOME_OF_TESTS.mkdir()
+    yield Home(HOME_OF_TESTS)
+    shutil.rmtree(HOME_OF_TESTS, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres(home: Home) -> Iterator[Home]:
+    """A Postgres of this worker's own; durability is off, because nothing here outlives the tests."""
+    process = start_postgres(home, settings={"fsync": "off", "synchronous_commit": "on", "shared_buffers": "128MB"})
+    yield home
+    stop(process)
+
+
+@pytest.fixture(scope="session")
+def broker(home: Home) -> Iterator[str]:
+    """The address of a broker of this worker's own."""
+    process = start_broker(home)
+    yield home.broker_url
+    stop(process)
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(postgres: Home) -> None:
+    """Have the cluster running before Django makes the test database."""
+
+
+@pytest.fixture
+def log_database(django_db_setup: None, django_db_blocker: DjangoDbBlocker, postgres: Home) -> Iterator[str]:
+    """A database cloned from the migrated one, in which transactions really commit; yields its URL.
+
+    Followers and the log's trigger work as they do in production, which neither a wrapping transaction nor a flush
+    between tests would allow. Threads and processes may connect; it is dropped afterwards.
+    """
+    template, name = str(settings.DATABASES["default"]["NAME"]), f"t_{uuid.uuid4().hex[:12]}"
+    with django_db_blocker.unblock():
+        connections.close_all()
+        _administer(postgres, f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        connection.settings_dict["NAME"] = name
+        try:
+            yield f"postgresql://dossier@/{name}?host={postgres.run}"
+        finally:
+            connections.close_all()
+            connection.settings_dict["NAME"] = template
+            _administer(postgres, f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+def _administer(home: Home, statement: str) -> None:
+    admin = psycopg2.connect(host=str(home.run), user="dossier", dbname="postgres")
+    admin.autocommit = True
+    with admin.cursor() as cursor:
+        cursor.execute(statement)
+    admin.close()
