@@ -1,0 +1,66 @@
+"""The house: what stands at the top, how long a file and a function may be, and who may catch everything."""
+
+import ast
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FLOORS = ["deploy", "frontend", "incidents", "analyzers", "ingest"]
+TOP = {
+    *FLOORS,
+    ".ci", ".gitignore", "ARCHITECTURE.md", "BENCHMARKS.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile",
+    "README.md", "manage.py", "pyproject.toml", "requirements-dev.lock", "requirements.lock", "tests",
+}  # fmt: skip
+FILE_LINES, FUNCTION_LINES = 400, 60
+BROAD_EXCEPTS = {
+    "analyzers/shell.py": "a crash of an analyzer, whoever wrote it, is recorded and never becomes a verdict",
+}
+
+
+def sources() -> Iterator[Path]:
+    for floor in FLOORS:
+        yield from (path for path in sorted((ROOT / floor).rglob("*.py")) if "migrations" not in path.parts)
+
+
+def test_nothing_else_stands_at_the_top() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    if not listed:
+        pytest.skip("not a git checkout")
+    assert {line.split("/", 1)[0] for line in listed.splitlines()} <= TOP
+
+
+def test_a_file_is_one_idea() -> None:
+    long = {
+        str(path.relative_to(ROOT)): n
+        for path in sources()
+        if (n := len(path.read_text().splitlines())) > FILE_LINES
+    }
+    assert long == {}
+
+
+def test_a_function_fits_on_a_screen() -> None:
+    long = {
+        f"{path.relative_to(ROOT)}:{node.name}": length
+        for path in sources()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (length := (node.end_lineno or 0) - node.lineno + 1) > FUNCTION_LINES
+    }
+    assert long == {}
+
+
+def test_only_the_shells_catch_everything() -> None:
+    broad = {
+        str(path.relative_to(ROOT))
+        for path in sources()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ExceptHandler)
+        and (
+            node.type is None
+            or (isinstance(node.type, ast.Name) and node.type.id in {"Exception", "BaseException"})
+        )
+    }
+    assert broad <= BROAD_EXCEPTS.keys()
