@@ -1,4 +1,7 @@
-"""The Celery application. Tasks carry batches and ids, never rows; the broker holds nothing that cannot be lost."""
+"""The Celery application.
+
+Tasks carry batches and ids, never rows; the broker holds nothing that cannot be lost.
+"""
 
 import os
 

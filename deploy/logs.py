@@ -18,7 +18,9 @@ def configure(config: dict[str, Any]) -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
     ]
-    final = structlog.processors.JSONRenderer() if config["format"] == "json" else structlog.dev.ConsoleRenderer()
+    final = (
+        structlog.processors.JSONRenderer() if config["format"] == "json" else structlog.dev.ConsoleRenderer()
+    )
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,

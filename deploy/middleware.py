@@ -1,4 +1,4 @@
-"""What every request passes: an id that its logs and its events carry, and a strict content security policy."""
+"""What every request passes: an id that its logs and events carry, and a strict content security policy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = structlog.get_logger("request")
 
 
 class RequestContext:
-    """Give the request an id (`request.trace`): the sender's X-Request-ID where it has one, else a new one."""
+    """Give the request an id (`request.trace`): the sender's X-Request-ID if it has one, else a new one."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -29,7 +29,13 @@ class RequestContext:
         with structlog.contextvars.bound_contextvars(trace=trace):
             response = self.get_response(request)
             milliseconds = round((time.perf_counter() - started) * 1000, 1)
-            log.info("answered", method=request.method, path=request.path, status=response.status_code, ms=milliseconds)
+            log.info(
+                "answered",
+                method=request.method,
+                path=request.path,
+                status=response.status_code,
+                ms=milliseconds,
+            )
         response["X-Request-ID"] = trace
         return response
 

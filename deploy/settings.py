@@ -1,4 +1,4 @@
-"""Settings, read from the environment. Unset variables have working defaults; malformed ones fail with their name."""
+"""Settings, read from the environment. Unset variables have working defaults; malformed ones fail by name."""
 
 from __future__ import annotations
 
@@ -14,20 +14,58 @@ from deploy.version import VERSION
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
-# Where things are ------------------------------------------------------------------------------------------------
-HOME = Home(Path(env.text("DOSSIER_HOME", str(BASE_DIR / ".dossier"), "where embedded data, logs and keys live", shown=".dossier/")).absolute())
-DATABASE_URL = env.text("DATABASE_URL", "", "a Postgres to use instead of the embedded one, postgresql://user:password@host:port/name")
-REDIS_URL = env.text("REDIS_URL", "", "a Redis or Valkey to use instead of the embedded one, redis://host:port/0")
+# Where things are ---------------------------------------------------------------------------------
+HOME = Home(
+    Path(
+        env.text(
+            "DOSSIER_HOME",
+            str(BASE_DIR / ".dossier"),
+            "where embedded data, logs and keys live",
+            shown=".dossier/",
+        )
+    ).absolute()
+)
+DATABASE_URL = env.text(
+    "DATABASE_URL",
+    "",
+    "a Postgres to use instead of the embedded one, postgresql://user:password@host:port/name",
+)
+REDIS_URL = env.text(
+    "REDIS_URL", "", "a Redis or Valkey to use instead of the embedded one, redis://host:port/0"
+)
 PORT = env.integer("PORT", 8000, "port of the console, the API and the doors", low=1, high=65535)
-EVENTS_PORT = env.integer("EVENTS_PORT", PORT + 1, "port of live updates (default: PORT + 1)", low=1, high=65535)
+EVENTS_PORT = env.integer(
+    "EVENTS_PORT", PORT + 1, "port of live updates (default: PORT + 1)", low=1, high=65535
+)
 BIND = env.text("DOSSIER_BIND", "127.0.0.1", "address that the servers listen on")
-BASE_URL = env.text("DOSSIER_URL", f"http://localhost:{PORT}", "the address that people reach the console at, without a slash at the end", shown="http://localhost:PORT")
-EVENTS_URL = env.text("EVENTS_URL", "", "the address of live updates where a proxy serves them, say https://dossier.example/events (default: EVENTS_PORT of the console's host)")
+BASE_URL = env.text(
+    "DOSSIER_URL",
+    f"http://localhost:{PORT}",
+    "the address that people reach the console at, without a slash at the end",
+    shown="http://localhost:PORT",
+)
+EVENTS_URL = env.text(
+    "EVENTS_URL",
+    "",
+    "the address of live updates where a proxy serves them, say https://dossier.example/events",
+)
+WEB_WORKERS = env.integer(
+    "WEB_WORKERS", 2, "processes that serve pages, the API and the doors", low=1, high=256
+)
+WEB_THREADS = env.integer(
+    "WEB_THREADS", 16, "threads, each with a database connection, in each of those processes", low=1, high=256
+)
+WORKERS = env.integer("WORKERS", 2, "processes that run analyses and other tasks", low=1, high=256)
+METRICS_TOKEN = env.text(
+    "METRICS_TOKEN", "", "a bearer token that /metrics asks for; unset, it answers this machine only"
+)
 
 
 def _secret_key() -> str:
-    """From the environment, else from the file that the first start writes, else good for this process alone."""
-    if given := env.text("DOSSIER_SECRET_KEY", "", "signs sessions; made and kept under DOSSIER_HOME when unset"):
+    """From the environment, else from the file that the first start writes, else for this process alone."""
+    if given := env.text(
+        "DOSSIER_SECRET_KEY", "", "signs sessions; made and kept under DOSSIER_HOME when unset"
+    ):
         return given
     kept = HOME.root / "secret_key"
     return kept.read_text() if kept.exists() else secrets.token_urlsafe(48)
@@ -35,17 +73,25 @@ def _secret_key() -> str:
 
 SECRET_KEY = _secret_key()
 DEBUG = env.boolean("DOSSIER_DEBUG", False, "show tracebacks in the browser; never where others can reach it")
-ALLOWED_HOSTS = env.words("DOSSIER_ALLOWED_HOSTS", ("localhost", "127.0.0.1", "[::1]"), "host names that requests may carry")
+ALLOWED_HOSTS = env.words(
+    "DOSSIER_ALLOWED_HOSTS", ("localhost", "127.0.0.1", "[::1]"), "host names that requests may carry"
+)
 CSRF_TRUSTED_ORIGINS = [BASE_URL]
 
-# Telemetry ---------------------------------------------------------------------------------------------------------
-TELEMETRY_MAX_BODY = env.integer("TELEMETRY_MAX_BODY", 64 * 2**20, "largest body of a telemetry request as sent, bytes", low=1024)
-TELEMETRY_MAX_DECODED = env.integer("TELEMETRY_MAX_DECODED", 256 * 2**20, "largest body after decompression, bytes", low=1024)
+# Telemetry ----------------------------------------------------------------------------------------
+TELEMETRY_MAX_BODY = env.integer(
+    "TELEMETRY_MAX_BODY", 64 * 2**20, "largest body of a telemetry request as sent, bytes", low=1024
+)
+TELEMETRY_MAX_DECODED = env.integer(
+    "TELEMETRY_MAX_DECODED", 256 * 2**20, "largest body after decompression, bytes", low=1024
+)
 TELEMETRY_PARTITION = env.duration("TELEMETRY_PARTITION", "1h", "span of one partition of a telemetry table")
-TELEMETRY_RETENTION = env.duration("TELEMETRY_RETENTION", "30d", "how long telemetry rows are kept; older rows are refused")
+TELEMETRY_RETENTION = env.duration(
+    "TELEMETRY_RETENTION", "30d", "how long telemetry rows are kept; older rows are refused"
+)
 TELEMETRY_FUTURE = timedelta(minutes=5)  # how far a sender's clock may be ahead
 
-# Django -------------------------------------------------------------------------------------------------------------
+# Django -------------------------------------------------------------------------------------------
 INSTALLED_APPS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -164,7 +210,7 @@ SPECTACULAR_SETTINGS = {
     "SERVE_PERMISSIONS": [],
 }
 
-# Celery ---------------------------------------------------------------------------------------------------------------
+# Celery -------------------------------------------------------------------------------------------
 CELERY_BROKER_URL = REDIS_URL or HOME.broker_url
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
@@ -176,7 +222,7 @@ CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 
-# Logs ------------------------------------------------------------------------------------------------------------------
+# Logs ---------------------------------------------------------------------------------------------
 LOG_LEVEL = env.text("DOSSIER_LOG_LEVEL", "INFO", "least severe level that is logged")
 LOG_FORMAT = env.text("DOSSIER_LOG_FORMAT", "json", "json or console")
 LOGGING_CONFIG = "deploy.logs.configure"
