@@ -1,0 +1,22 @@
+"""What the floors above may have ingest do."""
+
+from ingest.log.follow import Follower, register_follower
+from ingest.log.follow import run_once as run_follower_once
+from ingest.log.registry import EventType
+from ingest.log.registry import register as register_event_type
+from ingest.log.retrying import retrying
+from ingest.log.seals import seal as seal_log
+from ingest.log.store import append
+from ingest.log.types import UnrecordableEvent
+
+__all__ = [
+    "EventType",
+    "Follower",
+    "UnrecordableEvent",
+    "append",
+    "register_event_type",
+    "register_follower",
+    "retrying",
+    "run_follower_once",
+    "seal_log",
+]

@@ -1,0 +1,243 @@
+"""Followers: code that sees every event of some types once, in the total order.
+
+A follower's place is a row. `run_once` locks it, reads on from it below the watermark, hands the events
+over and writes the new place, all in one transaction: effects in this database happen exactly once. A
+handler that raises keeps its place and is tried again later; others go on. Any number of processes may run
+the same followers: whoever finds the row locked passes by.
+
+A handler's transaction holds the watermark back while it runs, as every writing transaction does: keep it
+short, and reach the outside world (mail, HTTP) from elsewhere.
+"""
+
+from __future__ import annotations
+
+import select
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+from django.db import InterfaceError, OperationalError, connection, transaction
+
+from ingest.log import metrics, registry, store
+from ingest.log.types import Event, Position
+from ingest.log.wake import CHANNEL
+
+FIRST_RETRY = 1.0  # seconds; doubles with each failure
+LONGEST_RETRY = 300.0
+POLL = 1.0  # seconds between looks when nothing wakes us: the back-stop for a lost notification
+ALERT = 0.25  # seconds after a sign of life in which we look again every ALERT_POLL
+ALERT_POLL = 0.02
+LONGEST_PAUSE = 30.0  # seconds between attempts to reach the database
+LONGEST_ERROR = 4000  # characters
+
+log = structlog.get_logger("follow")
+
+
+@dataclass(frozen=True, slots=True)
+class Follower:
+    """`handle` gets events of `types`, in order, at most a batch at a time, inside a transaction."""
+
+    name: str
+    types: frozenset[str]
+    handle: Callable[[list[Event]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a follower stands. `attempts` counts its failures since it last moved."""
+
+    name: str
+    position: Position
+    moved_at: datetime
+    attempts: int
+    error: str | None
+    retry_at: datetime | None
+
+
+class FollowerFailed(Exception):
+    """The handler raised; its transaction is rolled back. The cause is what it raised."""
+
+    def __init__(self, events: list[Event]) -> None:
+        super().__init__(f"failed on {len(events)} events from {events[0].id}")
+        self.events = events
+
+
+_followers: dict[str, Follower] = {}
+
+
+def register_follower(follower: Follower) -> Follower:
+    """Have `manage.py follow` run it. Its name is permanent: its place is kept under it."""
+    known = _followers.setdefault(follower.name, follower)
+    if known != follower:
+        raise ValueError(f"follower {follower.name} is registered twice, differently")
+    return follower
+
+
+def registered_followers() -> tuple[Follower, ...]:
+    return tuple(_followers[name] for name in sorted(_followers))
+
+
+def places() -> list[Place]:
+    """Where every follower that ever ran stands, by name."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT name, epoch, txid::text AS txid_text, seq, moved_at, attempts, error, retry_at"
+            " FROM log_follower ORDER BY name"
+        )
+        rows = cursor.fetchall()
+    return [Place(name, Position(epoch, int(txid), seq), *rest) for name, epoch, txid, seq, *rest in rows]
+
+
+def run_once(follower: Follower, limit: int = 500) -> int:
+    """Hand the follower its next batch; the number of events it handled.
+
+    0 when there is nothing new, when it waits for its next attempt or when another process is at it. A
+    batch that fails is cut in halves until a single event fails, so that all before it are done and the
+    culprit is recorded.
+    """
+    attempts = _due(follower)
+    if attempts is None:
+        return 0
+    if attempts:
+        limit = 1
+    while True:
+        try:
+            return _advance(follower, limit)
+        except FollowerFailed as failure:
+            if len(failure.events) == 1:
+                _record_failure(follower, failure)
+                return 0
+            limit = len(failure.events) // 2
+
+
+def _due(follower: Follower) -> int | None:
+    """How often it failed since it last moved, or None when there is nothing to do. Reads only: costs no
+    xid."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT attempts, coalesce(retry_at <= clock_timestamp(), true) AND EXISTS ("
+            "  SELECT 1 FROM log_event AS e WHERE (e.epoch, e.txid, e.seq) > (f.epoch, f.txid, f.seq)"
+            "  AND (e.epoch, e.txid, e.seq)"
+            "    < (log_live_epoch(), pg_snapshot_xmin(pg_current_snapshot()), 0)"
+            ") FROM log_follower AS f WHERE f.name = %s",
+            (follower.name,),
+        )
+        row = cursor.fetchone()
+        if row is None:
+            cursor.execute(
+                "INSERT INTO log_follower (name) VALUES (%s) ON CONFLICT DO NOTHING", (follower.name,)
+            )
+            return 0
+    attempts, due = row
+    return attempts if due else None
+
+
+def _advance(follower: Follower, limit: int) -> int:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT epoch, txid::text, seq FROM log_follower WHERE name = %s FOR UPDATE SKIP LOCKED",
+            (follower.name,),
+        )
+        row = cursor.fetchone()
+        if row is None:
+            return 0
+        place = Position(row[0], int(row[1]), row[2])
+        # What the follower is not interested in is passed over too, else it would be scanned again each time.
+        mark = store.watermark()
+        events = store.read_all(place, limit, follower.types, upto=mark)
+        reached = events[-1].position if len(events) == limit else max(mark, place)
+        if events:
+            try:
+                follower.handle(events)
+            except (OperationalError, InterfaceError):
+                raise  # the database, not the handler: the loop reconnects
+            except Exception as error:  # the shell around a handler, as a task is around its function
+                raise FollowerFailed(events) from error
+        cursor.execute(
+            "UPDATE log_follower SET epoch = %s, txid = %s::xid8, seq = %s, moved_at = clock_timestamp(),"
+            " attempts = 0, error = NULL, retry_at = NULL WHERE name = %s",
+            (reached.epoch, str(reached.txid), reached.seq, follower.name),
+        )
+    metrics.HANDLED.labels(follower.name).inc(len(events))
+    return len(events)
+
+
+def _record_failure(follower: Follower, failure: FollowerFailed) -> None:
+    cause = failure.__cause__
+    error = f"{failure.events[0].id}: {type(cause).__name__}: {cause}".replace("\0", "\\0")[:LONGEST_ERROR]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE log_follower SET attempts = attempts + 1, error = %s,"
+            " retry_at = clock_timestamp() + least(%s * 2 ^ least(attempts, 20), %s) * interval '1 second' WHERE name = %s",
+            (error, FIRST_RETRY, LONGEST_RETRY, follower.name),
+        )
+    metrics.FAILED.labels(follower.name).inc()
+    log.error("follower failed", follower=follower.name, event_id=failure.events[0].id, exc_info=cause)
+
+
+def run_followers(
+    stop: threading.Event, followers: Iterable[Follower] | None = None, limit: int = 500, poll: float = POLL
+) -> None:
+    """Run followers (default: all registered ones) until `stop` is set; finishes the batch at hand.
+
+    Survives a database that goes away: it connects again, waiting longer each time.
+    """
+    chosen = registered_followers() if followers is None else tuple(followers)
+    for follower in chosen:
+        for name in follower.types:
+            registry.find(name)
+    pause = FIRST_RETRY
+    while not stop.is_set():
+        try:
+            with _Doorbell() as doorbell:
+                pause = FIRST_RETRY
+                _serve(stop, chosen, limit, poll, doorbell)
+        except (OperationalError, InterfaceError) as error:
+            log.warning("database away", error=str(error).strip(), seconds=pause)
+            connection.close()
+            stop.wait(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+
+def _serve(
+    stop: threading.Event, followers: tuple[Follower, ...], limit: int, poll: float, doorbell: _Doorbell
+) -> None:
+    alert_until = time.monotonic() + ALERT
+    while not stop.is_set():
+        handled = sum(run_once(follower, limit) for follower in followers if not stop.is_set())
+        if handled:
+            alert_until = time.monotonic() + ALERT
+            continue
+        if doorbell.wait(ALERT_POLL if time.monotonic() < alert_until else poll):
+            alert_until = time.monotonic() + ALERT
+
+
+class _Doorbell:
+    """A connection of its own that LISTENs. Behind a transaction pooler it needs a direct way to the
+    server."""
+
+    def __enter__(self) -> _Doorbell:
+        self._wrapper = connection.copy()
+        self._wrapper.ensure_connection()
+        self._wrapper.set_autocommit(True)
+        with self._wrapper.cursor() as cursor:
+            cursor.execute(f"LISTEN {CHANNEL}")
+        self._listener = self._wrapper.connection
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._wrapper.close()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it rang within so many seconds."""
+        if not self._listener.notifies:
+            readable, _, _ = select.select([self._listener], [], [], seconds)
+            if readable:
+                with self._wrapper.wrap_database_errors:
+                    self._listener.poll()
+        rang = bool(self._listener.notifies)
+        self._listener.notifies.clear()
+        return rang

@@ -1,0 +1,147 @@
+"""Check the log: the chain of every stream, then every seal. Memory does not grow with the log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
+
+from ingest.log import canonical, seals
+from ingest.log.types import Body, Head, Position
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """What was checked and found good. `newest_seal` is its id and hash, worth keeping somewhere else."""
+
+    events: int
+    streams: int
+    seals: int
+    newest_seal: str | None
+
+
+class BadLog(Exception):
+    """The log was tampered with or damaged; the message begins with the id of the first bad event."""
+
+    def __init__(self, event_id: str, what: str) -> None:
+        super().__init__(f"{event_id}: {what}")
+        self.event_id = event_id
+
+
+def verify(expected_seal: str | None = None) -> Sound:
+    """Check everything, against one snapshot. Raises BadLog at the first event that is wrong.
+
+    `expected_seal` is a seal noted earlier (as in `Sound.newest_seal`): it must still be there.
+    """
+    with transaction.atomic():
+        if not connection.savepoint_ids:  # the outermost block: nothing was read before
+            with connection.cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        events, streams = _verify_chains()
+        count, newest = _verify_seals()
+        if expected_seal is not None:
+            _expect(expected_seal)
+    return Sound(events, streams, count, newest)
+
+
+def _rows(cursor: CursorWrapper, batch: int) -> Iterator[tuple[Any, ...]]:
+    while rows := cursor.fetchmany(batch):
+        yield from rows
+
+
+def _verify_chains() -> tuple[int, int]:
+    events = streams = 0
+    stream, head = "", Head.NEW
+    with connection.chunked_cursor() as cursor:
+        cursor.execute(
+            "SELECT stream, version, type, schema, body, actor, cause, trace, occurred_at, recorded_at, hash"
+            " FROM log_event ORDER BY stream, version"
+        )
+        for (
+            name,
+            version,
+            type_,
+            schema,
+            body,
+            actor,
+            cause,
+            trace,
+            occurred_at,
+            recorded_at,
+            hash_,
+        ) in _rows(cursor, 500):
+            if name != stream:
+                stream, head, streams = name, Head.NEW, streams + 1
+            if version != head.version + 1:
+                raise BadLog(
+                    f"{stream}@{head.version + 1}", f"is missing, though {stream}@{version} is there"
+                )
+            occurred, recorded = canonical.time_text(occurred_at), canonical.time_text(recorded_at)
+            right = canonical.chain(
+                head.hash, stream, version, type_, schema, body, actor, cause, trace, occurred, recorded
+            )
+            if right != bytes(hash_):
+                raise BadLog(
+                    f"{stream}@{version}", "its content does not match its hash, or was not chained here"
+                )
+            head = Head(version, right)
+            events += 1
+    return events, streams
+
+
+def _verify_seals() -> tuple[int, str | None]:
+    root, upto, count, newest = "", Position.START, 0, None
+    with connection.chunked_cursor() as cursor:
+        cursor.execute(
+            "SELECT version, body, hash FROM log_event WHERE stream = %s ORDER BY version", (seals.STREAM,)
+        )
+        for version, text, hash_ in _rows(cursor, 10):
+            body: Body = json.loads(text)
+            seal_id = f"{seals.STREAM}@{version}"
+            if body["from"] != str(upto):
+                raise BadLog(seal_id, f"begins at {body['from']}, but the seal before ends at {upto}")
+            upto = Position.parse(body["upto"])
+            _verify_seal(seal_id, body, root)
+            root, count, newest = body["root"], count + 1, f"{seal_id}:{bytes(hash_).hex()}"
+    return count, newest
+
+
+def _verify_seal(seal_id: str, body: Body, root: str) -> None:
+    begin, upto = Position.parse(body["from"]), Position.parse(body["upto"])
+    # One more than was sealed is enough to see that there are too many.
+    found = list(seals.links(begin, upto, body["events"] + 1))
+    cover = seals.Cover(root)
+    cover.add(found)
+    if (cover.root, cover.events, cover.heads) == (body["root"], body["events"], body["heads"]):
+        return
+    for stream, (version, digest) in body["heads"].items():
+        there, other = cover.heads.get(stream, (0, ""))
+        if there < version:
+            raise BadLog(f"{stream}@{version}", f"is missing, though {seal_id} sealed it")
+        if there > version:
+            raise BadLog(f"{stream}@{there}", f"was put among events that {seal_id} had sealed")
+        if other != digest:
+            raise BadLog(f"{stream}@{version}", f"was written anew after {seal_id} had sealed it")
+    for stream, (version, _) in cover.heads.items():
+        if stream not in body["heads"]:
+            raise BadLog(f"{stream}@{version}", f"was put among events that {seal_id} had sealed")
+    raise BadLog(seal_id, f"the order of the {body['events']} events it sealed was changed, or their number")
+
+
+def _expect(expected: str) -> None:
+    seal_id, _, digest = expected.partition(":")
+    stream, _, version = seal_id.partition("@")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT encode(hash, 'hex') FROM log_event WHERE stream = %s AND version = %s",
+            (stream, int(version) if version.isdecimal() else 0),
+        )
+        row = cursor.fetchone()
+    if row is None:
+        raise BadLog(seal_id, "is missing, though it was noted earlier")
+    if row[0] != digest:
+        raise BadLog(seal_id, "has another hash than was noted earlier")
