@@ -1,10 +1,10 @@
 """The contract between Dossier and an analyzer. Stable: plugins import it.
 
 An analyzer is data and one pure function: `Analyzer(name, version, title, inputs, params, analyze)` where
-`analyze(window, params) -> Verdict`. It reads no clock, no database and no unseeded randomness, and does not write to
-what it is given. The shell around it (`analyzers.shell`) checks parameters, bounds time, catches what is raised, and
-adds analyzer, version, parameters, window and seconds to the verdict. A crash is never a verdict; doubt is
-`inconclusive`. Importing this module imports neither Django nor numpy.
+`analyze(window, params) -> Verdict`. It reads no clock, no database and no unseeded randomness, and does not
+write to what it is given. The shell around it (`analyzers.shell`) checks parameters, bounds time, catches
+what is raised, and adds analyzer, version, parameters, window and seconds to the verdict. A crash is never a
+verdict; doubt is `inconclusive`. Importing this module imports neither Django nor numpy.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ __all__ = [
     "Evidence",
     "Input",
     "Param",
-    "Params",
     "ParamValue",
+    "Params",
     "Paths",
     "Reduction",
     "Status",
@@ -63,8 +63,9 @@ Json = Any  # a value that json.dumps accepts
 class Window:
     """The telemetry of a span of time `[start, end)` in one region, summed as the analyzer's input declares.
 
-    `input` names the `Input` that was used and `sums` holds its reductions by name. `history` are the windows of the
-    same length before this one, oldest first, without history of their own; it may be empty or have gaps.
+    `input` names the `Input` that was used and `sums` holds its reductions by name. `history` are the windows
+    of the same length before this one, oldest first, without history of their own; it may be empty or have
+    gaps.
     """
 
     start: datetime
@@ -81,7 +82,9 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A failure rate (share of units or attempts) with the ends of its 95 % confidence interval, all in [0, 1]."""
+    """A failure rate (share of units or attempts) with the ends of its 95 % confidence interval, all in
+    [0, 1].
+    """
 
     failure_rate: float
     low: float
@@ -100,7 +103,9 @@ class Evidence:
     text: str = ""
 
 
-def table(title: str, columns: tuple[str, ...], rows: tuple[tuple[Json, ...], ...], note: str = "") -> Evidence:
+def table(
+    title: str, columns: tuple[str, ...], rows: tuple[tuple[Json, ...], ...], note: str = ""
+) -> Evidence:
     """A table; `note` is a sentence shown under it."""
     return Evidence("table", title, columns=columns, rows=rows, text=note)
 
@@ -118,10 +123,10 @@ def text(title: str, body: str) -> Evidence:
 class Suspect:
     """A blamed component.
 
-    `score` is the calibrated probability that the component is at fault, in [0, 1], or None where the method cannot
-    calibrate. `ambiguous_with` names the components that the data cannot tell apart from it, sorted.
-    `sure` is the analyzer's own statement that one window is enough to act on.
-    `last_failure` is the end of the last slice in which what the component carries failed, if known.
+    `score` is the calibrated probability that the component is at fault, in [0, 1], or None where the method
+    cannot calibrate. `ambiguous_with` names the components that the data cannot tell apart from it, sorted.
+    `sure` is the analyzer's own statement that one window is enough to act on. `last_failure` is the end of
+    the last slice in which what the component carries failed, if known.
     """
 
     component: str
@@ -171,9 +176,9 @@ class Param:
 class Analyzer:
     """An analyzer, as found under the entry-point group `dossier.analyzers`.
 
-    `name` is lower case letters, digits and underscores and never changes; `version` is major.minor.patch and changes
-    whenever the same window could give another verdict. `inputs` are alternatives, in order of preference.
-    `history` is how many preceding windows it would like.
+    `name` is lower case letters, digits and underscores and never changes; `version` is major.minor.patch and
+    changes whenever the same window could give another verdict. `inputs` are alternatives, in order of
+    preference. `history` is how many preceding windows it would like.
     """
 
     name: str

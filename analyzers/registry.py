@@ -1,0 +1,188 @@
+"""The analyzers that are installed, by name.
+
+Built-in and third-party analyzers come in by one door, the entry-point group `dossier.analyzers`; the project
+itself is installed editable, so that its own entry points are there too. The registry is strict: an analyzer
+that is broken, doubled or misnamed is a `Problem` that names the plugin, the reason and the cure, and as long
+as there is one nothing is listed. An analyzer that silently is not there would be a quiet fleet that nobody
+watches.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType
+
+from analyzers.contract import Analyzer, Input, Param
+from analyzers.params import refusal
+
+GROUP = "dossier.analyzers"
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why an analyzer cannot be used: which plugin, the reason, and what would cure it."""
+
+    plugin: str
+    reason: str
+    cure: str
+
+    def __str__(self) -> str:
+        return f"analyzer plugin {self.plugin}: {self.reason}. {self.cure}."
+
+
+class RegistryError(RuntimeError):
+    """At least one installed analyzer cannot be used."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class UnknownAnalyzer(LookupError):
+    """No analyzer of that name is installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    analyzers: Mapping[str, Analyzer]
+    problems: tuple[Problem, ...]
+
+
+def installed() -> Mapping[str, Analyzer]:
+    """All analyzers by name, in alphabetical order; raises RegistryError naming every problem."""
+    loaded = _installed()
+    if loaded.problems:
+        raise RegistryError(loaded.problems)
+    return loaded.analyzers
+
+
+def get(name: str) -> Analyzer:
+    """The analyzer of that name; raises UnknownAnalyzer with the nearest names, or RegistryError."""
+    analyzers = installed()
+    if name not in analyzers:
+        near = difflib.get_close_matches(name, analyzers, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise UnknownAnalyzer(f"No analyzer {name!r}.{hint} Installed: {', '.join(analyzers)}.")
+    return analyzers[name]
+
+
+def problems() -> tuple[Problem, ...]:
+    """What is wrong with the installed analyzers; empty when all is well. For the system check."""
+    return _installed().problems
+
+
+def refresh() -> None:
+    """Look again at what is installed (packages installed after start-up)."""
+    _installed.cache_clear()
+
+
+@cache
+def _installed() -> Loaded:
+    return load(entry_points(group=GROUP))
+
+
+def load(points: Iterable[EntryPoint]) -> Loaded:
+    """Load and check entry points. Pure apart from importing what they name."""
+    found = sorted(points, key=lambda point: (point.name, point.value))
+    if not found:
+        missing = Problem("(none)", "no analyzer is installed", "Run `uv pip install --no-deps -e .` here")
+        return Loaded(MappingProxyType({}), (missing,))
+    doubled = {name for name, times in Counter(point.name for point in found).items() if times > 1}
+    problems = [_doubled(name, [p for p in found if p.name == name]) for name in sorted(doubled)]
+    analyzers: dict[str, Analyzer] = {}
+    for point in found:
+        if point.name in doubled:
+            continue
+        loaded = _load_one(point)
+        if isinstance(loaded, Analyzer):
+            analyzers[point.name] = loaded
+        else:
+            problems.append(loaded)
+    return Loaded(MappingProxyType(analyzers), tuple(problems))
+
+
+def _load_one(point: EntryPoint) -> Analyzer | Problem:
+    plugin = _plugin(point)
+    try:
+        loaded = point.load()
+    except Exception as error:  # noqa: BLE001  a plugin's import can raise anything; it is named here, never hidden
+        reason = f"{point.value} cannot be loaded ({type(error).__name__}: {error})"
+        return Problem(plugin, reason, "Repair or uninstall the package; see the traceback of importing it")
+    if not isinstance(loaded, Analyzer):
+        reason = f"{point.value} is {type(loaded).__name__}, not an Analyzer"
+        return Problem(plugin, reason, "Point the entry point at an `analyzers.contract.Analyzer`")
+    if loaded.name != point.name:
+        reason = f"its entry point is called {point.name} but the analyzer is called {loaded.name}"
+        return Problem(plugin, reason, "Give both the same name")
+    faults = list(faults_of(loaded))
+    if faults:
+        return Problem(plugin, "; ".join(faults), "Correct the declaration of the analyzer")
+    return loaded
+
+
+def _doubled(name: str, points: list[EntryPoint]) -> Problem:
+    owners = " and ".join(_plugin(point) for point in points)
+    return Problem(name, f"two analyzers are called {name}: {owners}", "Uninstall or rename one of them")
+
+
+def _plugin(point: EntryPoint) -> str:
+    package = point.dist.name if point.dist is not None else "unknown package"
+    return f"{point.name} ({package}, {point.value})"
+
+
+def faults_of(analyzer: Analyzer) -> Iterable[str]:
+    """What is malformed in a declaration, one sentence each."""
+    if not _NAME.fullmatch(analyzer.name):
+        yield f"name {analyzer.name!r} is not lower case letters, digits and underscores"
+    if not _VERSION.fullmatch(analyzer.version):
+        yield f"version {analyzer.version!r} is not major.minor.patch"
+    if not analyzer.title.strip():
+        yield "the title is empty"
+    if not callable(analyzer.analyze):
+        yield "analyze cannot be called"
+    if isinstance(analyzer.history, bool) or analyzer.history < 0:
+        yield f"history {analyzer.history!r} is not a count of windows"
+    if not analyzer.inputs:
+        yield "it declares no input"
+    yield from _repeated("input", (one.name for one in analyzer.inputs))
+    for one in analyzer.inputs:
+        yield from _input_faults(one)
+    yield from _repeated("parameter", (param.name for param in analyzer.params))
+    for param in analyzer.params:
+        yield from _param_faults(param)
+
+
+def _input_faults(one: Input) -> Iterable[str]:
+    if not one.reductions:
+        yield f"input {one.name} has no reduction"
+    yield from _repeated(f"reduction of input {one.name}", (reduction.name for reduction in one.reductions))
+    for reduction in one.reductions:
+        if not reduction.aggregates:
+            yield f"reduction {reduction.name} of input {one.name} sums nothing"
+        if ("slice" in reduction.group_by) != (reduction.slice is not None):
+            yield f"reduction {reduction.name} of input {one.name} must group by slice exactly if it has one"
+
+
+def _param_faults(param: Param) -> Iterable[str]:
+    if not _NAME.fullmatch(param.name):
+        yield f"parameter name {param.name!r} is not lower case letters, digits and underscores"
+    if not param.help.strip():
+        yield f"parameter {param.name} has no help"
+    reason = refusal(param, param.default)
+    if reason is not None:
+        yield f"default {param.default!r} of parameter {param.name} {reason}"
+
+
+def _repeated(what: str, names: Iterable[str]) -> Iterable[str]:
+    for name, times in Counter(names).items():
+        if times > 1:
+            yield f"{what} {name} is declared {times} times"

@@ -1,0 +1,159 @@
+"""What can be simulated, and how it is written: one NDJSON file per telemetry kind, and `truth.json`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from analyzers.simulators.deepview import (
+    CLUMPED,
+    EPOCH,
+    SLICE_MINUTES,
+    Failures,
+    Fault,
+    background,
+    draw_faults,
+    strike,
+)
+from analyzers.simulators.fleet import Fleet, M, build
+from analyzers.simulators.region import (
+    Row,
+    failure_rows,
+    placement_rows,
+    region_world,
+    stamp,
+    topology_rows,
+    truth_of,
+)
+
+HOURS = 6
+"""Length of a Deepview scenario: five healthy hours, then the hour with the fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """`write(seed, out_dir)` writes the files into an existing directory and returns their paths."""
+
+    name: str
+    title: str
+    help: str
+    write: Callable[[int, Path], list[Path]]
+
+
+def _region(seed: int, out: Path) -> list[Path]:
+    world = region_world(seed, EPOCH)
+    rows = {"topology": world.topology, "placement": world.placement, "unit_failure": world.failures}
+    return write_files(out, rows, world.truth)
+
+
+def _deepview(name: str, kind: str | None) -> Callable[[int, Path], list[Path]]:
+    def write(seed: int, out: Path) -> list[Path]:
+        rng = np.random.default_rng(seed)
+        fleet = build(M, rng)
+        last = 60.0 * (HOURS - 1)
+        faults = tuple(draw_faults(fleet, rng, kind, last, last + 60) if kind else [])
+        healthy = background(fleet, rng, CLUMPED, 0, 60.0 * HOURS)
+        failures = healthy.plus(*(strike(fleet, rng, fault) for fault in faults))
+        return write_files(out, _rows(fleet, failures), _truth(name, seed, faults))
+
+    return write
+
+
+def _rows(fleet: Fleet, failures: Failures) -> dict[str, list[Row]]:
+    return {
+        "topology": topology_rows(fleet, EPOCH),
+        "placement": placement_rows(fleet, EPOCH),
+        "unit_failure": failure_rows(fleet, failures, EPOCH),
+        "path_outcome": path_rows(fleet, failures),
+    }
+
+
+def _truth(name: str, seed: int, faults: tuple[Fault, ...]) -> dict[str, Any]:
+    end = stamp(EPOCH, 60 * HOURS)
+    return {
+        "scenario": name,
+        "seed": seed,
+        "start": stamp(EPOCH, 0),
+        "end": end,
+        "faults": truth_of(faults, EPOCH),
+    }
+
+
+def path_rows(fleet: Fleet, failures: Failures) -> list[Row]:
+    """The same failures as `path_outcome` rows: a row an hour for each path, with its units and those that
+    failed.
+
+    Hosts are named only where `placement` does; a path here is seen as a whole.
+    """
+    rows = []
+    for hour in range(HOURS):
+        inside = slice(*np.searchsorted(failures.minute, [60 * hour, 60 * hour + 60]))
+        units = np.unique(failures.unit[inside])
+        failed = np.bincount(fleet.path_of[units], minlength=len(fleet.paths))
+        for path, (attempts, failing) in enumerate(
+            zip(fleet.units_on.tolist(), failed.tolist(), strict=True)
+        ):
+            rows.append(
+                {
+                    "time": stamp(EPOCH, 60 * hour + SLICE_MINUTES),
+                    "components": list(fleet.paths[path]),
+                    "attempts": attempts,
+                    "failures": failing,
+                }
+            )
+    return rows
+
+
+def write_files(out: Path, rows: Mapping[str, Iterable[Row]], truth: Row) -> list[Path]:
+    """One `KIND.ndjson` for each kind, then `truth.json`."""
+    written = []
+    for kind, lines in rows.items():
+        path = out / f"{kind}.ndjson"
+        path.write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in lines))
+        written.append(path)
+    path = out / "truth.json"
+    path.write_text(json.dumps(truth, indent=2) + "\n")
+    return [*written, path]
+
+
+_ALL = (
+    Scenario(
+        "region_world",
+        "The demo world: a region, a healthy hour and three failures",
+        "2 data centres, 128 ToRs, 12 storage clusters, about 20,000 VMs, 3 hours 45 minutes: a ToR reboots, "
+        "a storage cluster fails a small share of its disks, and two components fail at once.",
+        _region,
+    ),
+    Scenario(
+        "deepview_stop",
+        "One component stops",
+        "Six hours of a region of 159 components; in the last one a component fails most of its units.",
+        _deepview("deepview_stop", "stop"),
+    ),
+    Scenario(
+        "deepview_gray",
+        "One component fails a little",
+        "Six hours of a region of 159 components; in the last one a component fails 1 to 10 % of its units.",
+        _deepview("deepview_gray", "gray"),
+    ),
+    Scenario(
+        "deepview_multi",
+        "Several components fail at once",
+        "Six hours of a region of 159 components; in the last one two to four components fail together.",
+        _deepview("deepview_multi", "multi"),
+    ),
+    Scenario(
+        "deepview_healthy",
+        "Nothing is wrong",
+        "Six hours of a region of 159 components with the failures every fleet has, single hosts included.",
+        _deepview("deepview_healthy", None),
+    ),
+)
+
+SCENARIOS: Mapping[str, Scenario] = MappingProxyType({scenario.name: scenario for scenario in _ALL})
