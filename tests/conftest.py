@@ -10,6 +10,7 @@ import psycopg2
 import pytest
 from django.conf import settings
 from django.db import connection, connections
+from django.test.utils import setup_databases, teardown_databases
 from pytest_django import DjangoDbBlocker
 
 from deploy.embedded import Home, start_broker, start_postgres, stop
@@ -27,7 +28,9 @@ def home() -> Iterator[Home]:
 @pytest.fixture(scope="session")
 def postgres(home: Home) -> Iterator[Home]:
     """A Postgres of this worker's own; durability is off, because nothing here outlives the tests."""
-    process = start_postgres(home, settings={"fsync": "off", "synchronous_commit": "on", "shared_buffers": "128MB"})
+    # No autovacuum: its transactions would hold the log's watermark back at random moments.
+    settings = {"fsync": "off", "synchronous_commit": "on", "shared_buffers": "128MB", "autovacuum": "off"}
+    process = start_postgres(home, settings=settings)
     yield home
     stop(process)
 
@@ -41,8 +44,17 @@ def broker(home: Home) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings(postgres: Home) -> None:
-    """Have the cluster running before Django makes the test database."""
+def django_db_setup(
+    postgres: Home,  # noqa: ARG001
+    django_test_environment: None,  # noqa: ARG001
+    django_db_blocker: DjangoDbBlocker,
+) -> Iterator[None]:
+    """The migrated database. Unlike pytest-django's own fixture it is made also when only `log_database` asks."""
+    with django_db_blocker.unblock():
+        made = setup_databases(verbosity=0, interactive=False, aliases={"default"})
+    yield
+    with django_db_blocker.unblock():
+        teardown_databases(made, verbosity=0)
 
 
 @pytest.fixture

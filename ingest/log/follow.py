@@ -171,7 +171,8 @@ def _record_failure(follower: Follower, failure: FollowerFailed) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE log_follower SET attempts = attempts + 1, error = %s,"
-            " retry_at = clock_timestamp() + least(%s * 2 ^ least(attempts, 20), %s) * interval '1 second' WHERE name = %s",
+            " retry_at = clock_timestamp() + least(%s * 2 ^ least(attempts, 20), %s) * interval '1 second'"
+            " WHERE name = %s",
             (error, FIRST_RETRY, LONGEST_RETRY, follower.name),
         )
     metrics.FAILED.labels(follower.name).inc()

@@ -54,8 +54,9 @@ def test_a_backslash_before_u0000_is_not_a_nul() -> None:
 
 def _hash(**changes: Any) -> bytes:
     fields = {
-        "previous": b"", "stream": "incident/1", "version": 1, "type_": "incident.opened", "schema": 1, "body": "{}",
-        "actor": "user:alice", "cause": None, "trace": None, "occurred_at": WHEN, "recorded_at": WHEN,
+        "previous": b"", "stream": "incident/1", "version": 1, "type_": "incident.opened", "schema": 1,
+        "body": "{}", "actor": "user:alice", "cause": None, "trace": None,
+        "occurred_at": WHEN, "recorded_at": WHEN,
     }  # fmt: skip
     return canonical.chain(**{**fields, **changes})
 

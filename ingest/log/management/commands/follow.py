@@ -29,4 +29,5 @@ class Command(BaseCommand):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
         self.stdout.write(f"Following with {', '.join(only or known) or 'no follower'}")
+        self.stdout.flush()
         run_followers(stop, [known[name] for name in only] if only else None)
