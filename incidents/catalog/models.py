@@ -1,0 +1,57 @@
+"""Teams and the rules that route tickets to them: ordinary tables that people edit.
+
+A ticket keeps the decision and its reason in `incident.opened`, so editing a rule changes no past.
+"""
+
+from __future__ import annotations
+
+from django.db import models
+
+from incidents.domain import routing
+
+
+class Team(models.Model):
+    """Who works on tickets. Exactly one team is the default, for components that no rule matches."""
+
+    slug = models.SlugField(max_length=60, unique=True)
+    name = models.CharField(max_length=120)
+    description = models.TextField(blank=True, default="")
+    is_default = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ("slug",)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("is_default",), condition=models.Q(is_default=True), name="one_default_team"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Route(models.Model):
+    """Components that match `pattern` belong to `team`; the lowest `order` that matches wins."""
+
+    order = models.PositiveIntegerField(unique=True)
+    pattern = models.CharField(max_length=200)
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="routes")
+
+    class Meta:
+        ordering = ("order",)
+
+    def __str__(self) -> str:
+        return f"{self.order}: {self.pattern}"
+
+
+def routing_table() -> routing.RoutingTable:
+    """The rules in force now."""
+    default = Team.objects.get(is_default=True)
+    return routing.RoutingTable(
+        rules=[routing.Rule(r.pattern, _team(r.team)) for r in Route.objects.select_related("team")],
+        default=_team(default),
+    )
+
+
+def _team(team: Team) -> routing.Team:
+    return routing.Team(team.slug, team.name)

@@ -1,0 +1,133 @@
+"""What can be done to incidents: one function a command, each one transaction: load, decide, append, project.
+
+All raise `Invalid` (a value is wrong: which field and why), `Refused` (it does not fit the ticket's state:
+why) or `NoSuchIncident`. A command that another writer overtook is decided again on what that one wrote.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+
+from incidents.catalog.models import Team, routing_table
+from incidents.domain import commands as c
+from incidents.domain.commands import Report
+from incidents.domain.decide import Refused
+from incidents.domain.incident import Incident
+from incidents.domain.routing import route
+from incidents.domain.values import Invalid, Severity
+from incidents.projections.models import IncidentRow
+from incidents.projections.store import (
+    NoSuchIncident,
+    Recorded,
+    lock_key,
+    next_number,
+    record,
+    record_opening,
+)
+from ingest.commands import retrying
+from ingest.queries import Context, Event
+
+__all__ = ["Invalid", "NoSuchIncident", "Opened", "Recorded", "Refused", "Report"]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a report became: a new ticket (`opened`), or events on the open ticket of its dedup key."""
+
+    opened: bool
+    incident: Incident
+    position: str
+    events: tuple[Event, ...]
+
+
+def open_incident(report: Report, context: Context) -> Opened:
+    """Opens a ticket and routes it, or joins the open ticket with the report's dedup key."""
+    return retrying(partial(_open_or_join, report, context))
+
+
+@transaction.atomic
+def _open_or_join(report: Report, context: Context) -> Opened:
+    if report.dedup_key is not None:
+        lock_key(report.dedup_key)
+        same = IncidentRow.objects.filter(dedup_key=report.dedup_key).exclude(state="resolved")
+        if (found := same.values_list("pk", flat=True).first()) is not None:
+            joined = record(str(found), c.Join(report), context)
+            return Opened(False, joined.incident, joined.position, joined.events)
+    command = c.Open(str(uuid.uuid4()), next_number(), route(report.component, routing_table()), report)
+    opened = record_opening(command, context)
+    return Opened(True, opened.incident, opened.position, opened.events)
+
+
+def acknowledge(incident_id: str, context: Context) -> Recorded:
+    return _carry_out(incident_id, c.Acknowledge(), context)
+
+
+def unacknowledge(incident_id: str, context: Context) -> Recorded:
+    return _carry_out(incident_id, c.Unacknowledge(), context)
+
+
+def assign(incident_id: str, owner: str | None, context: Context) -> Recorded:
+    return _carry_out(incident_id, c.Assign(owner), context)
+
+
+def hand_over(incident_id: str, team: str, reason: str, context: Context) -> Recorded:
+    command = c.HandOver(team, reason)
+    slugs = list(Team.objects.values_list("slug", flat=True))
+    if command.team not in slugs:
+        raise Invalid("team", f"there is no such team; there are {', '.join(slugs)}")
+    return _carry_out(incident_id, command, context)
+
+
+def comment(incident_id: str, text: str, context: Context) -> Recorded:
+    return _carry_out(incident_id, c.Comment(text), context)
+
+
+def set_severity(incident_id: str, severity: Severity, context: Context) -> Recorded:
+    return _carry_out(incident_id, c.SetSeverity(severity), context)
+
+
+def set_title(incident_id: str, title: str, context: Context) -> Recorded:
+    return _carry_out(incident_id, c.SetTitle(title), context)
+
+
+def link(incident_id: str, href: str, text: str, context: Context) -> Recorded:
+    return _carry_out(incident_id, c.Link(href, text), context)
+
+
+def attach_evidence(incident_id: str, evidence: Sequence[Mapping[str, Any]], context: Context) -> Recorded:
+    return _carry_out(incident_id, c.AttachEvidence(tuple(evidence)), context)
+
+
+def resolve(incident_id: str, confirmed_cause: str, note: str, context: Context) -> Recorded:
+    """`confirmed_cause` is a component, or "none" when nothing was at fault."""
+    return _carry_out(incident_id, c.Resolve(confirmed_cause, note), context)
+
+
+def reopen(incident_id: str, reason: str, context: Context) -> Recorded:
+    return retrying(partial(_reopen, incident_id, c.Reopen(reason), context))
+
+
+@transaction.atomic
+def _reopen(incident_id: str, command: c.Reopen, context: Context) -> Recorded:
+    row = IncidentRow.objects.filter(pk=incident_id).first()
+    if row is not None:
+        lock_key(row.dedup_key)
+        same = IncidentRow.objects.filter(dedup_key=row.dedup_key).exclude(state="resolved")
+        if (other := same.exclude(pk=row.pk).first()) is not None:
+            raise Refused(f"#{other.number} is open for the same dedup key; work on that one")
+    return record(incident_id, command, context)
+
+
+def _carry_out(incident_id: str, command: c.Command, context: Context) -> Recorded:
+    return retrying(partial(_in_one_transaction, incident_id, command, context))
+
+
+@transaction.atomic
+def _in_one_transaction(incident_id: str, command: c.Command, context: Context) -> Recorded:
+    return record(incident_id, command, context)

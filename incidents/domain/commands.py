@@ -1,0 +1,225 @@
+"""What can be asked of an incident. Making a command checks values; `decide` whether it fits the state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from incidents.domain.finding import Finding
+from incidents.domain.routing import Routing
+from incidents.domain.values import (
+    NO_CAUSE,
+    TITLE_LIMIT,
+    Severity,
+    check_component,
+    check_evidence,
+    check_labels,
+    check_line,
+    check_link,
+    check_links,
+    check_severity,
+    check_text,
+)
+
+
+def _set(command: object, name: str, value: object) -> None:
+    object.__setattr__(command, name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a person or a sender says is wrong. With a `dedup_key` it joins the open ticket of that key."""
+
+    title: str
+    component: str | None = None
+    severity: Severity | None = None
+    dedup_key: str | None = None
+    description: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    links: tuple[Mapping[str, str], ...] = ()
+    evidence: tuple[Mapping[str, Any], ...] = ()
+    region: str | None = None
+
+    def __post_init__(self) -> None:
+        _set(self, "title", check_line("title", self.title, TITLE_LIMIT))
+        if self.component is not None:
+            _set(self, "component", check_component("component", self.component))
+        if self.severity is not None:
+            check_severity("severity", self.severity)
+        if self.dedup_key is not None:
+            # An empty key would collapse every ticket of a careless sender into one.
+            _set(self, "dedup_key", check_line("dedup_key", self.dedup_key))
+        _set(self, "description", check_text("description", self.description))
+        _set(self, "labels", check_labels("labels", self.labels))
+        _set(self, "links", tuple(check_links("links", list(self.links))))
+        _set(self, "evidence", tuple(check_evidence("evidence", list(self.evidence))))
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Opens a ticket from a report. Id, number and routing are decided outside, so that this stays pure."""
+
+    id: str
+    number: int
+    routing: Routing
+    report: Report
+
+
+@dataclass(frozen=True, slots=True)
+class OpenForFinding:
+    """Opens a ticket from a finding; `why` says why it did not wait (`sure`, or so many windows)."""
+
+    id: str
+    number: int
+    routing: Routing
+    finding: Finding
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A report with the dedup key of this open ticket."""
+
+    report: Report
+
+
+@dataclass(frozen=True, slots=True)
+class JoinFinding:
+    finding: Finding
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFinding:
+    """A finding whose failures all precede the resolution: kept on the resolved ticket, opens nothing."""
+
+    finding: Finding
+
+
+@dataclass(frozen=True, slots=True)
+class NoteNoLongerBlamed:
+    """A finished run of `schedule` whose window is later than the last blame and names this cause no more."""
+
+    run: str
+    schedule: str
+    analyzer: str
+    window_end: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttachEvidence:
+    evidence: tuple[Mapping[str, Any], ...]
+
+    def __post_init__(self) -> None:
+        evidence = check_evidence("evidence", list(self.evidence))
+        _set(self, "evidence", tuple(evidence))
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledge:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Unacknowledge:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """`owner` is a login name; None takes the owner away."""
+
+    owner: str | None
+
+    def __post_init__(self) -> None:
+        if self.owner is not None:
+            _set(self, "owner", check_line("owner", self.owner))
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """To the team with the slug `team`, which the caller has looked up."""
+
+    team: str
+    reason: str
+
+    def __post_init__(self) -> None:
+        _set(self, "team", check_line("team", self.team))
+        _set(self, "reason", check_text("reason", self.reason, 2000, blank=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    text: str
+
+    def __post_init__(self) -> None:
+        _set(self, "text", check_text("text", self.text, blank=False))
+
+
+@dataclass(frozen=True, slots=True)
+class SetSeverity:
+    severity: Severity
+
+    def __post_init__(self) -> None:
+        check_severity("severity", self.severity)
+
+
+@dataclass(frozen=True, slots=True)
+class SetTitle:
+    title: str
+
+    def __post_init__(self) -> None:
+        _set(self, "title", check_line("title", self.title, TITLE_LIMIT))
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    href: str
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        checked = check_link("link", {"href": self.href, "text": self.text})
+        _set(self, "href", checked["href"])
+        _set(self, "text", checked["text"])
+
+
+@dataclass(frozen=True, slots=True)
+class Resolve:
+    """`confirmed_cause` is the component that was at fault, or "none" when nothing was."""
+
+    confirmed_cause: str
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if self.confirmed_cause != NO_CAUSE:
+            _set(self, "confirmed_cause", check_component("confirmed_cause", self.confirmed_cause))
+        _set(self, "note", check_text("note", self.note))
+
+
+@dataclass(frozen=True, slots=True)
+class Reopen:
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        _set(self, "reason", check_text("reason", self.reason, 2000))
+
+
+Command = (
+    Open
+    | OpenForFinding
+    | Join
+    | JoinFinding
+    | RecordFinding
+    | NoteNoLongerBlamed
+    | AttachEvidence
+    | Acknowledge
+    | Unacknowledge
+    | Assign
+    | HandOver
+    | Comment
+    | SetSeverity
+    | SetTitle
+    | Link
+    | Resolve
+    | Reopen
+)

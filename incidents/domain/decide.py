@@ -1,0 +1,272 @@
+"""`decide(state, command, now) -> events`: what follows from a command, or why it is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from incidents.domain import commands as c
+from incidents.domain.blame import (
+    cause_after,
+    is_worse,
+    names_cause,
+    severity_of,
+    title_of,
+    verdict_of,
+    worth_showing,
+)
+from incidents.domain.finding import Finding
+from incidents.domain.incident import Incident
+from incidents.domain.routing import Routing
+from incidents.domain.times import parse_rfc3339
+from incidents.domain.values import LINKS_LIMIT, Severity
+from ingest.log.types import NewEvent
+
+DEFAULT_SEVERITY: Severity = "warning"
+
+
+class Refused(Exception):
+    """The command does not fit the state the incident is in; the reason is a sentence for whoever asked."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+Bodies = list[tuple[str, Mapping[str, Any]]]
+
+
+def decide(state: Incident | None, command: c.Command, now: datetime) -> list[NewEvent]:
+    """The events that carry out `command` at `now`; none where it is already so. Raises Refused."""
+    if isinstance(command, c.Open | c.OpenForFinding):
+        if state is not None:
+            raise Refused(f"#{state.number} is already open")
+        bodies = _open(command) if isinstance(command, c.Open) else _open_for_finding(command)
+    elif state is None:
+        raise Refused("there is no such incident")
+    else:
+        bodies = _DECIDE[type(command)](state, command)
+    return [NewEvent(type_, body, now) for type_, body in bodies]
+
+
+def _open(command: c.Open) -> Bodies:
+    report = command.report
+    opened = {
+        **_opening(command.id, command.number, command.routing),
+        "title": report.title,
+        "description": report.description,
+        "severity": report.severity or DEFAULT_SEVERITY,
+        "severity_by_person": report.severity is not None,
+        "component": report.component,
+        "ambiguous_with": [],
+        "region": report.region,
+        # A report without a key stands alone, so its ticket's key is its own.
+        "dedup_key": report.dedup_key or f"incident:{command.id}",
+        "labels": dict(report.labels),
+        "links": [dict(link) for link in report.links],
+        "alerts": 0 if report.dedup_key is None else 1,
+        "verdict": None,
+        "finding": None,
+        "why": "opened by a report",
+    }
+    return [("incident.opened", opened), *_attached(report.evidence)]
+
+
+def _open_for_finding(command: c.OpenForFinding) -> Bodies:
+    finding = command.finding
+    opened = {
+        **_opening(command.id, command.number, command.routing),
+        "title": title_of(finding),
+        "description": finding.summary,
+        "severity": severity_of(finding),
+        "severity_by_person": False,
+        "component": finding.component,
+        "ambiguous_with": list(finding.ambiguous_with),
+        "region": finding.region,
+        "dedup_key": finding.dedup_key,
+        "labels": {},
+        "links": [],
+        "alerts": 0,
+        "verdict": verdict_of(finding),
+        "finding": finding.reference(),
+        "why": command.why,
+    }
+    return [("incident.opened", opened), *_attached(finding.evidence, finding)]
+
+
+def _opening(id_: str, number: int, routing: Routing) -> dict[str, Any]:
+    decision = {"team": routing.team, "rule": routing.rule, "explanation": routing.explanation}
+    return {"id": id_, "number": number, "routing": decision}
+
+
+def _attached(evidence: tuple[Mapping[str, Any], ...], finding: Finding | None = None) -> Bodies:
+    if not evidence:
+        return []
+    body = {
+        "items": [dict(item) for item in evidence],
+        "finding": None if finding is None else finding.reference(),
+        "params": None if finding is None else dict(finding.params),
+    }
+    return [("incident.evidence_attached", body)]
+
+
+def _join(state: Incident, command: c.Join) -> Bodies:
+    _refuse_resolved(state)
+    report = command.report
+    body = {
+        "title": report.title,
+        "description": report.description,
+        "component": report.component,
+        "severity": report.severity,
+        "labels": dict(report.labels),
+        "links": [dict(link) for link in report.links],
+        "dedup_key": report.dedup_key,
+    }
+    raised: Bodies = []
+    if report.severity is not None and is_worse(report.severity, state.severity):
+        raised = [_raise_severity(report.severity, state, "a report that joined is worse")]
+    return [("incident.joined", body), *raised, *_attached(report.evidence)]
+
+
+def _raise_severity(severity: Severity, state: Incident, reason: str) -> tuple[str, dict[str, Any]]:
+    body = {"severity": severity, "previous": state.severity, "by_person": False, "reason": reason}
+    return "incident.severity_set", body
+
+
+def _join_finding(state: Incident, command: c.JoinFinding) -> Bodies:
+    _refuse_resolved(state)
+    finding = command.finding
+    leads = names_cause(state, finding)
+    component, ambiguous_with = cause_after(state, finding)
+    shows = worth_showing(state.shown.get(finding.analyzer), finding)
+    body = {
+        "finding": finding.reference(),
+        "leads": leads,
+        "component": component,
+        "ambiguous_with": list(ambiguous_with),
+        "verdict": verdict_of(finding) if leads else state.verdict,
+        "evidence": "attached" if shows else "counted",
+    }
+    events: Bodies = [("incident.finding_joined", body)]
+    severity = severity_of(finding)
+    if leads and not state.severity_by_person and is_worse(severity, state.severity):
+        events.append(_raise_severity(severity, state, "the latest finding is worse"))
+    return events + (_attached(finding.evidence, finding) if shows else [])
+
+
+def _record_finding(state: Incident, command: c.RecordFinding) -> Bodies:
+    if state.state != "resolved":
+        raise Refused(f"#{state.number} is not resolved")
+    return [("incident.finding_recorded", {"finding": command.finding.reference()})]
+
+
+def _note_no_longer_blamed(state: Incident, command: c.NoteNoLongerBlamed) -> Bodies:
+    window_end = parse_rfc3339(command.window_end)
+    late = state.last_blamed is not None and window_end <= state.last_blamed
+    if state.state == "resolved" or command.schedule not in state.blamed_by or late:
+        return []
+    body = {
+        "schedule": command.schedule,
+        "run": command.run,
+        "analyzer": command.analyzer,
+        "window_end": command.window_end,
+    }
+    return [("incident.no_longer_blamed", body)]
+
+
+def _attach_evidence(_: Incident, command: c.AttachEvidence) -> Bodies:
+    return _attached(command.evidence)
+
+
+def _acknowledge(state: Incident, _: c.Acknowledge) -> Bodies:
+    _refuse_resolved(state)
+    if state.state == "acknowledged" and state.acknowledged_at is not None:
+        at = state.acknowledged_at.isoformat(timespec="seconds").replace("+00:00", "Z")
+        raise Refused(f"#{state.number} is already acknowledged, by {state.acknowledged_by} at {at}")
+    return [("incident.acknowledged", {})]
+
+
+def _unacknowledge(state: Incident, _: c.Unacknowledge) -> Bodies:
+    if state.state != "acknowledged":
+        raise Refused(f"#{state.number} is not acknowledged, it is {state.state}")
+    return [("incident.unacknowledged", {})]
+
+
+def _assign(state: Incident, command: c.Assign) -> Bodies:
+    _refuse_resolved(state)
+    if command.owner == state.owner:
+        return []
+    return [("incident.assigned", {"owner": command.owner, "previous": state.owner})]
+
+
+def _hand_over(state: Incident, command: c.HandOver) -> Bodies:
+    _refuse_resolved(state)
+    if command.team == state.team:
+        raise Refused(f"#{state.number} is already with {state.team}")
+    body = {"from": state.team, "to": command.team, "reason": command.reason}
+    return [("incident.handed_over", body)]
+
+
+def _comment(_: Incident, command: c.Comment) -> Bodies:
+    return [("incident.commented", {"text": command.text})]
+
+
+def _set_severity(state: Incident, command: c.SetSeverity) -> Bodies:
+    if command.severity == state.severity and state.severity_by_person:
+        return []
+    body = {"severity": command.severity, "previous": state.severity, "by_person": True, "reason": ""}
+    return [("incident.severity_set", body)]
+
+
+def _set_title(state: Incident, command: c.SetTitle) -> Bodies:
+    if command.title == state.title:
+        return []
+    return [("incident.title_set", {"title": command.title, "previous": state.title})]
+
+
+def _link(state: Incident, command: c.Link) -> Bodies:
+    link = {"href": command.href, "text": command.text}
+    if link in state.links:
+        return []
+    if len(state.links) >= LINKS_LIMIT:
+        raise Refused(f"#{state.number} has {LINKS_LIMIT} links already")
+    return [("incident.linked", link)]
+
+
+def _resolve(state: Incident, command: c.Resolve) -> Bodies:
+    if state.state == "resolved" and state.resolved_at is not None:
+        at = state.resolved_at.isoformat(timespec="seconds").replace("+00:00", "Z")
+        raise Refused(f"#{state.number} is already resolved, by {state.resolved_by} at {at}")
+    body = {"confirmed_cause": command.confirmed_cause, "note": command.note}
+    return [("incident.resolved", body)]
+
+
+def _reopen(state: Incident, command: c.Reopen) -> Bodies:
+    if state.state != "resolved":
+        raise Refused(f"#{state.number} is not resolved, it is {state.state}")
+    return [("incident.reopened", {"reason": command.reason})]
+
+
+def _refuse_resolved(state: Incident) -> None:
+    if state.state == "resolved":
+        raise Refused(f"#{state.number} is resolved; reopen it first")
+
+
+_DECIDE: dict[type, Callable[[Incident, Any], Bodies]] = {
+    c.Join: _join,
+    c.JoinFinding: _join_finding,
+    c.RecordFinding: _record_finding,
+    c.NoteNoLongerBlamed: _note_no_longer_blamed,
+    c.AttachEvidence: _attach_evidence,
+    c.Acknowledge: _acknowledge,
+    c.Unacknowledge: _unacknowledge,
+    c.Assign: _assign,
+    c.HandOver: _hand_over,
+    c.Comment: _comment,
+    c.SetSeverity: _set_severity,
+    c.SetTitle: _set_title,
+    c.Link: _link,
+    c.Resolve: _resolve,
+    c.Reopen: _reopen,
+}

@@ -1,0 +1,279 @@
+"""An incident, folded from its events: `evolve(state, event) -> state`.
+
+The state holds only what decisions and lists need and stays small however long the ticket lives: comments and
+evidence are in the log and in their own read models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Protocol
+
+from incidents.domain.times import optional_time, parse_rfc3339
+from incidents.domain.values import Severity, State
+
+
+class Fact(Protocol):
+    """The part of a stored event that an incident is folded from."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def body(self) -> Mapping[str, Any]: ...
+    @property
+    def actor(self) -> str: ...
+    @property
+    def occurred_at(self) -> datetime: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What evidence of one analyzer a ticket already shows: the score it had and the end of its window."""
+
+    score: float | None
+    window_end: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    id: str
+    number: int
+    title: str
+    description: str
+    state: State
+    severity: Severity
+    severity_by_person: bool
+    component: str | None
+    ambiguous_with: tuple[str, ...]
+    region: str | None
+    team: str
+    routing: str
+    dedup_key: str
+    labels: Mapping[str, str]
+    links: tuple[Mapping[str, str], ...]
+    opened_at: datetime
+    opened_by: str
+    verdict: str | None = None
+    confidence: float | None = None
+    analyzer: str | None = None
+    owner: str | None = None
+    alerts: int = 0
+    findings: int = 0
+    hops: int = 0
+    acknowledged_at: datetime | None = None
+    acknowledged_by: str | None = None
+    resolved_at: datetime | None = None
+    resolved_by: str | None = None
+    confirmed_cause: str | None = None
+    failing_since: datetime | None = None
+    last_failure: datetime | None = None
+    last_blamed: datetime | None = None
+    """End of the latest window whose finding joined."""
+    blamed_by: tuple[str, ...] = ()
+    """Schedules whose latest finished window still blames this cause."""
+    shown: Mapping[str, Shown] = field(default_factory=dict)
+    """By analyzer: the evidence attached last."""
+
+    @property
+    def cause(self) -> frozenset[str]:
+        """All that a finding may name and mean this ticket; after resolution also the confirmed cause."""
+        names = {*self.ambiguous_with, self.component, self.confirmed_cause}
+        return frozenset(name for name in names if name and "/" in name)
+
+
+def person(actor: str) -> str:
+    """The name people see: `user:alice` is alice; keys and the system keep their prefix."""
+    return actor.removeprefix("user:")
+
+
+def evolve(state: Incident | None, event: Fact) -> Incident:
+    """The state after `event`. Raises KeyError for a type that is no incident's."""
+    if event.type == "incident.opened":
+        return _opened(event)
+    if state is None:
+        raise ValueError(f"an incident's first event is incident.opened, not {event.type}")
+    return _EVOLVE[event.type](state, event)
+
+
+def fold(events: Iterable[Fact], state: Incident | None = None) -> Incident | None:
+    for event in events:
+        state = evolve(state, event)
+    return state
+
+
+def _opened(event: Fact) -> Incident:
+    body = event.body
+    opened = Incident(
+        id=body["id"],
+        number=body["number"],
+        title=body["title"],
+        description=body["description"],
+        state="open",
+        severity=body["severity"],
+        severity_by_person=body["severity_by_person"],
+        component=body["component"],
+        ambiguous_with=tuple(body["ambiguous_with"]),
+        region=body["region"],
+        team=body["routing"]["team"],
+        routing=body["routing"]["explanation"],
+        dedup_key=body["dedup_key"],
+        labels=body["labels"],
+        links=tuple(body["links"]),
+        opened_at=event.occurred_at,
+        opened_by=person(event.actor),
+        verdict=body["verdict"],
+        alerts=body["alerts"],
+    )
+    return opened if body["finding"] is None else _blamed(opened, body["finding"])
+
+
+def _blamed(state: Incident, finding: Mapping[str, Any], leads: bool = True) -> Incident:
+    """What any finding that joins tells: how often, since when, until when, and who says so."""
+    end = parse_rfc3339(finding["window"]["end"])
+    first, last = optional_time(finding["first_failure"]), optional_time(finding["last_failure"])
+    schedule = finding["schedule"]
+    return replace(
+        state,
+        findings=state.findings + 1,
+        confidence=finding["score"] if leads and finding["score"] is not None else state.confidence,
+        analyzer=finding["analyzer"] if leads else state.analyzer,
+        failing_since=_earliest(state.failing_since, first),
+        last_failure=_latest(state.last_failure, last),
+        last_blamed=_latest(state.last_blamed, end),
+        blamed_by=state.blamed_by if schedule is None else tuple(sorted({*state.blamed_by, schedule})),
+    )
+
+
+def _earliest(a: datetime | None, b: datetime | None) -> datetime | None:
+    return min((t for t in (a, b) if t is not None), default=None)
+
+
+def _latest(a: datetime | None, b: datetime | None) -> datetime | None:
+    return max((t for t in (a, b) if t is not None), default=None)
+
+
+def _joined(state: Incident, _: Fact) -> Incident:
+    return replace(state, alerts=state.alerts + 1)
+
+
+def _finding_joined(state: Incident, event: Fact) -> Incident:
+    finding, body = event.body["finding"], event.body
+    blamed = _blamed(state, finding, leads=body["leads"])
+    return replace(
+        blamed,
+        component=body["component"],
+        ambiguous_with=tuple(body["ambiguous_with"]),
+        verdict=body["verdict"],
+    )
+
+
+def _finding_recorded(state: Incident, _: Fact) -> Incident:
+    return replace(state, findings=state.findings + 1)
+
+
+def _no_longer_blamed(state: Incident, event: Fact) -> Incident:
+    return replace(state, blamed_by=tuple(s for s in state.blamed_by if s != event.body["schedule"]))
+
+
+def _evidence_attached(state: Incident, event: Fact) -> Incident:
+    finding = event.body["finding"]
+    if finding is None:
+        return state
+    shown = Shown(finding["score"], parse_rfc3339(finding["window"]["end"]))
+    return replace(state, shown={**state.shown, finding["analyzer"]: shown})
+
+
+def _acknowledged(state: Incident, event: Fact) -> Incident:
+    who = person(event.actor)
+    return replace(
+        state,
+        state="acknowledged",
+        acknowledged_at=event.occurred_at,
+        acknowledged_by=who,
+        owner=state.owner or who,
+    )
+
+
+def _unacknowledged(state: Incident, _: Fact) -> Incident:
+    return replace(state, state="open", acknowledged_at=None, acknowledged_by=None)
+
+
+def _assigned(state: Incident, event: Fact) -> Incident:
+    return replace(state, owner=event.body["owner"])
+
+
+def _handed_over(state: Incident, event: Fact) -> Incident:
+    """The receiving team has seen nothing yet: nobody there owns or has acknowledged the ticket."""
+    return replace(
+        state,
+        team=event.body["to"],
+        owner=None,
+        state="open",
+        acknowledged_at=None,
+        acknowledged_by=None,
+        hops=state.hops + 1,
+    )
+
+
+def _commented(state: Incident, _: Fact) -> Incident:
+    return state
+
+
+def _severity_set(state: Incident, event: Fact) -> Incident:
+    by_person = state.severity_by_person or event.body["by_person"]
+    return replace(state, severity=event.body["severity"], severity_by_person=by_person)
+
+
+def _title_set(state: Incident, event: Fact) -> Incident:
+    return replace(state, title=event.body["title"])
+
+
+def _linked(state: Incident, event: Fact) -> Incident:
+    link = {"href": event.body["href"], "text": event.body["text"]}
+    return replace(state, links=(*state.links, link))
+
+
+def _resolved(state: Incident, event: Fact) -> Incident:
+    return replace(
+        state,
+        state="resolved",
+        resolved_at=event.occurred_at,
+        resolved_by=person(event.actor),
+        confirmed_cause=event.body["confirmed_cause"],
+        blamed_by=(),
+    )
+
+
+def _reopened(state: Incident, _: Fact) -> Incident:
+    return replace(
+        state,
+        state="open",
+        resolved_at=None,
+        resolved_by=None,
+        confirmed_cause=None,
+        acknowledged_at=None,
+        acknowledged_by=None,
+    )
+
+
+_EVOLVE: dict[str, Callable[[Incident, Fact], Incident]] = {
+    "incident.joined": _joined,
+    "incident.finding_joined": _finding_joined,
+    "incident.finding_recorded": _finding_recorded,
+    "incident.no_longer_blamed": _no_longer_blamed,
+    "incident.evidence_attached": _evidence_attached,
+    "incident.acknowledged": _acknowledged,
+    "incident.unacknowledged": _unacknowledged,
+    "incident.assigned": _assigned,
+    "incident.handed_over": _handed_over,
+    "incident.commented": _commented,
+    "incident.severity_set": _severity_set,
+    "incident.title_set": _title_set,
+    "incident.linked": _linked,
+    "incident.resolved": _resolved,
+    "incident.reopened": _reopened,
+}
+
+EVENT_TYPES: tuple[str, ...] = ("incident.opened", *_EVOLVE)

@@ -1,0 +1,110 @@
+"""The timeline in words: one sentence an event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from incidents.domain.blame import percent
+from incidents.domain.incident import Fact
+
+
+def who(actor: str) -> str:
+    """`user:alice` is alice, `key:ci` is "key ci", `system:…` is Dossier itself."""
+    kind, _, name = actor.partition(":")
+    return {"user": name, "key": f"key {name}", "system": "Dossier"}.get(kind, actor)
+
+
+def sentence(event: Fact) -> str:
+    return _SENTENCES[event.type](who(event.actor), event.body)
+
+
+def repeated(event: Fact, count: int) -> str:
+    """One sentence for `count` events of the kind in a row, the last of which is `event`."""
+    finding = event.body["finding"]
+    over = "" if event.type == "incident.finding_joined" else " over failures before the resolution"
+    runs = f"{count} runs of {finding['analyzer']}"
+    return f"{runs} blamed {finding['component']} again{over}, last {_score(finding)}"
+
+
+def _score(finding: Mapping[str, Any]) -> str:
+    score = finding["score"]
+    return "without a score" if score is None else f"{percent(score)} likely at fault"
+
+
+def _opened(name: str, body: Mapping[str, Any]) -> str:
+    finding = body["finding"]
+    if finding is None:
+        return f"{name} opened it; {body['routing']['explanation']}"
+    blamed = f"{finding['analyzer']} blamed {finding['component']}"
+    return f"{blamed}; {body['why']}; {body['routing']['explanation']}"
+
+
+def _joined(name: str, body: Mapping[str, Any]) -> str:
+    return f"{name} reported it again: {body['title']}"
+
+
+def _finding_joined(_: str, body: Mapping[str, Any]) -> str:
+    finding = body["finding"]
+    return f"{finding['analyzer']} blamed {finding['component']} again, {_score(finding)}"
+
+
+def _finding_recorded(_: str, body: Mapping[str, Any]) -> str:
+    finding = body["finding"]
+    blamed = f"{finding['analyzer']} blamed {finding['component']}"
+    return f"{blamed} over failures before the resolution; nothing was opened"
+
+
+def _no_longer_blamed(_: str, body: Mapping[str, Any]) -> str:
+    return f"no longer blamed by {body['analyzer']} in the window that ended {body['window_end']}"
+
+
+def _evidence(name: str, body: Mapping[str, Any]) -> str:
+    count, finding = len(body["items"]), body["finding"]
+    source = name if finding is None else f"{finding['analyzer']} {finding['version']}"
+    return f"{source} attached {count} piece{'' if count == 1 else 's'} of evidence"
+
+
+def _assigned(name: str, body: Mapping[str, Any]) -> str:
+    owner = body["owner"]
+    if owner is None:
+        return f"{name} took {body['previous']} off it"
+    return f"{name} took it" if owner == name else f"{name} gave it to {owner}"
+
+
+def _handed_over(name: str, body: Mapping[str, Any]) -> str:
+    return f"{name} handed it over from {body['from']} to {body['to']}: {body['reason']}"
+
+
+def _severity_set(name: str, body: Mapping[str, Any]) -> str:
+    reason = f": {body['reason']}" if body["reason"] else ""
+    return f"{name} set the severity from {body['previous']} to {body['severity']}{reason}"
+
+
+def _resolved(name: str, body: Mapping[str, Any]) -> str:
+    cause = body["confirmed_cause"]
+    confirmed = "nothing was at fault" if cause == "none" else f"the cause was {cause}"
+    return f"{name} resolved it: {confirmed}{_after(body['note'])}"
+
+
+def _after(text: str) -> str:
+    return f". {text}" if text else ""
+
+
+_SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
+    "incident.opened": _opened,
+    "incident.joined": _joined,
+    "incident.finding_joined": _finding_joined,
+    "incident.finding_recorded": _finding_recorded,
+    "incident.no_longer_blamed": _no_longer_blamed,
+    "incident.evidence_attached": _evidence,
+    "incident.acknowledged": lambda name, _: f"{name} acknowledged it",
+    "incident.unacknowledged": lambda name, _: f"{name} took the acknowledgement back",
+    "incident.assigned": _assigned,
+    "incident.handed_over": _handed_over,
+    "incident.severity_set": _severity_set,
+    "incident.title_set": lambda name, b: f"{name} changed the title to “{b['title']}”",
+    "incident.linked": lambda name, b: f"{name} linked {b['text'] or b['href']}",
+    "incident.resolved": _resolved,
+    "incident.reopened": lambda name, b: f"{name} reopened it{_after(b['reason'])}",
+}

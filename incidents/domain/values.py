@@ -1,0 +1,204 @@
+"""The values that incidents are made of, and what is refused before it becomes a fact.
+
+An event stays for ever, so nothing enters one that a page could not show or the log could not store: texts
+are bounded, valid Unicode and free of control characters; numbers are finite.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, get_args
+
+Severity = Literal["critical", "error", "warning", "info"]
+State = Literal["open", "acknowledged", "snoozed", "resolved"]
+Json = Any
+
+SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
+STATES: Final[tuple[State, ...]] = get_args(State)
+
+TITLE_LIMIT: Final = 300
+TEXT_LIMIT: Final = 20_000
+NAME_LIMIT: Final = 255
+LABELS_LIMIT: Final = 50
+LINKS_LIMIT: Final = 50
+EVIDENCE_LIMIT: Final = 20
+EVIDENCE_BYTES: Final = 1_000_000
+ROWS_LIMIT: Final = 1_000
+COLUMNS_LIMIT: Final = 50
+DEPTH_LIMIT: Final = 40
+
+NO_CAUSE: Final = "none"
+COMPONENT_FORM: Final = "kind/name, for example storage_cluster/s7"
+_COMPONENT = re.compile(r"[a-z][a-z0-9_]*/[^\s\x00-\x1f\x7f]+")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_LINE_BREAK = re.compile(r"[\r\n\t]")
+
+
+class Invalid(Exception):
+    """A value that no incident may hold: the field that is wrong and why."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field = field
+        self.reason = reason
+
+
+def check_text(field: str, text: object, limit: int = TEXT_LIMIT, *, blank: bool = True) -> str:
+    """The text without surrounding white space. Line breaks and tabs are allowed."""
+    if not isinstance(text, str):
+        raise Invalid(field, "must be a text")
+    if len(text) > limit:
+        raise Invalid(field, f"must have at most {limit} characters, has {len(text)}")
+    if _CONTROL.search(text):
+        raise Invalid(field, "must not contain control characters")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Invalid(field, "must be valid Unicode (it has a lone surrogate)") from None
+    text = text.strip()
+    if not text and not blank:
+        raise Invalid(field, "must not be empty")
+    return text
+
+
+def check_line(field: str, text: object, limit: int = NAME_LIMIT, *, blank: bool = False) -> str:
+    """A text that stands on one line."""
+    line = check_text(field, text, limit, blank=blank)
+    if _LINE_BREAK.search(line):
+        raise Invalid(field, "must be one line")
+    return line
+
+
+def check_component(field: str, text: object) -> str:
+    component = check_line(field, text)
+    if not _COMPONENT.fullmatch(component):
+        raise Invalid(field, f"must be {COMPONENT_FORM}")
+    return component
+
+
+def check_severity(field: str, text: object) -> Severity:
+    for severity in SEVERITIES:
+        if text == severity:
+            return severity
+    raise Invalid(field, f"must be one of {', '.join(SEVERITIES)}")
+
+
+def check_labels(field: str, labels: object) -> dict[str, str]:
+    if not isinstance(labels, Mapping):
+        raise Invalid(field, "must be an object of texts")
+    if len(labels) > LABELS_LIMIT:
+        raise Invalid(field, f"must have at most {LABELS_LIMIT} entries, has {len(labels)}")
+    return {
+        check_line(field, name): check_line(f"{field}.{name}", value, 1000, blank=True)
+        for name, value in labels.items()
+    }
+
+
+def check_link(field: str, link: object) -> dict[str, str]:
+    """`{"href": "https://…", "text": "…"}`. Only http and https: a link is something people click on."""
+    if not isinstance(link, Mapping):
+        raise Invalid(field, 'must be an object {"href", "text"}')
+    if unknown := sorted(set(link) - {"href", "text"}):
+        raise Invalid(f"{field}.{unknown[0]}", "is not a field of a link")
+    href = check_line(f"{field}.href", link.get("href"), 2000)
+    if not href.lower().startswith(("http://", "https://")) or " " in href:
+        raise Invalid(f"{field}.href", "must be an http or https address")
+    return {"href": href, "text": check_line(f"{field}.text", link.get("text", ""), TITLE_LIMIT, blank=True)}
+
+
+def check_links(field: str, links: object) -> list[dict[str, str]]:
+    items = _sequence(field, links, LINKS_LIMIT)
+    return [check_link(f"{field}[{i}]", link) for i, link in enumerate(items)]
+
+
+_EVIDENCE_FIELDS = {"kind", "title", "columns", "rows", "chart", "text"}
+
+
+def check_evidence(field: str, evidence: object) -> list[dict[str, Json]]:
+    """Items shaped as a verdict's evidence: a table, a Vega-Lite chart with its data inline, or a text."""
+    items = _sequence(field, evidence, EVIDENCE_LIMIT)
+    checked = [_check_item(f"{field}[{i}]", item) for i, item in enumerate(items)]
+    size = len(json.dumps(checked).encode())
+    if size > EVIDENCE_BYTES:
+        raise Invalid(field, f"must have at most {EVIDENCE_BYTES} bytes as JSON, has {size}")
+    return checked
+
+
+def _check_item(field: str, item: object) -> dict[str, Json]:
+    if not isinstance(item, Mapping):
+        raise Invalid(field, "must be an object")
+    if unknown := sorted(set(item) - _EVIDENCE_FIELDS):
+        raise Invalid(f"{field}.{unknown[0]}", "is not a field of evidence")
+    if item.get("kind") not in ("table", "chart", "text"):
+        raise Invalid(f"{field}.kind", "must be table, chart or text")
+    check_json(field, item)
+    columns = [
+        check_line(f"{field}.columns", c)
+        for c in _sequence(f"{field}.columns", item.get("columns", []), COLUMNS_LIMIT)
+    ]
+    chart = item.get("chart", {})
+    if not isinstance(chart, Mapping) or (item["kind"] == "chart") != bool(chart):
+        raise Invalid(f"{field}.chart", "must be a Vega-Lite object, and stand in a chart only")
+    _refuse_addresses(f"{field}.chart", chart)
+    return {
+        "kind": item["kind"],
+        "title": check_line(f"{field}.title", item.get("title"), TITLE_LIMIT),
+        "columns": columns,
+        "rows": _check_rows(f"{field}.rows", item.get("rows", []), len(columns)),
+        "chart": dict(chart),
+        "text": check_text(f"{field}.text", item.get("text", "")),
+    }
+
+
+def _check_rows(field: str, rows: object, width: int) -> list[list[Json]]:
+    checked = []
+    for i, row in enumerate(_sequence(field, rows, ROWS_LIMIT)):
+        cells = _sequence(f"{field}[{i}]", row, COLUMNS_LIMIT)
+        if len(cells) != width:
+            raise Invalid(
+                f"{field}[{i}]", f"must have one cell for each of the {width} columns, has {len(cells)}"
+            )
+        if any(isinstance(cell, Mapping | list) for cell in cells):
+            raise Invalid(f"{field}[{i}]", "must hold texts, numbers, booleans and nulls")
+        checked.append(list(cells))
+    return checked
+
+
+def check_json(field: str, value: object, depth: int = 0) -> None:
+    """Refuses what a JSON column cannot hold: NaN, infinities, NUL, lone surrogates, bottomless nesting."""
+    if depth > DEPTH_LIMIT:
+        raise Invalid(field, f"must not be nested deeper than {DEPTH_LIMIT}")
+    if isinstance(value, str):
+        check_text(field, value, EVIDENCE_BYTES)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise Invalid(field, "must hold finite numbers")
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            check_text(field, name, NAME_LIMIT)
+            check_json(f"{field}.{name}"[:200], inner, depth + 1)
+    elif isinstance(value, Sequence):
+        for inner in value:
+            check_json(field, inner, depth + 1)
+
+
+def _refuse_addresses(field: str, value: object) -> None:
+    """A chart carries its data inline: one that fetches would tell a stranger who looks at the ticket."""
+    if isinstance(value, Mapping):
+        if isinstance(value.get("url"), str):
+            raise Invalid(field, "must carry its data inline, without url")
+        for inner in value.values():
+            _refuse_addresses(field, inner)
+    elif isinstance(value, list):
+        for inner in value:
+            _refuse_addresses(field, inner)
+
+
+def _sequence(field: str, value: object, limit: int) -> Sequence[Any]:
+    if not isinstance(value, list | tuple):
+        raise Invalid(field, "must be a list")
+    if len(value) > limit:
+        raise Invalid(field, f"must have at most {limit} entries, has {len(value)}")
+    return value

@@ -1,0 +1,143 @@
+"""Read models of incidents. Every row follows from the log alone and can be dropped and rebuilt."""
+
+from __future__ import annotations
+
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db import models
+
+
+class IncidentRow(models.Model):
+    """An incident as it stands at `position`: the columns are the fields of `domain.incident.Incident`."""
+
+    id = models.UUIDField(primary_key=True)
+    version = models.IntegerField()
+    position = models.CharField(max_length=36)
+    number = models.BigIntegerField(unique=True)
+    title = models.TextField()
+    description = models.TextField()
+    state = models.CharField(max_length=12)
+    severity = models.CharField(max_length=8)
+    severity_rank = models.SmallIntegerField()
+    severity_by_person = models.BooleanField()
+    component = models.TextField(null=True)
+    ambiguous_with = ArrayField(models.TextField())
+    region = models.TextField(null=True)
+    team = models.CharField(max_length=60)
+    routing = models.TextField()
+    dedup_key = models.TextField()
+    labels = models.JSONField()
+    links = models.JSONField()
+    opened_at = models.DateTimeField()
+    opened_by = models.TextField()
+    verdict = models.TextField(null=True)
+    confidence = models.FloatField(null=True)
+    analyzer = models.TextField(null=True)
+    owner = models.TextField(null=True)
+    alerts = models.IntegerField()
+    findings = models.IntegerField()
+    hops = models.IntegerField()
+    acknowledged_at = models.DateTimeField(null=True)
+    acknowledged_by = models.TextField(null=True)
+    resolved_at = models.DateTimeField(null=True)
+    resolved_by = models.TextField(null=True)
+    confirmed_cause = models.TextField(null=True)
+    failing_since = models.DateTimeField(null=True)
+    last_failure = models.DateTimeField(null=True)
+    last_blamed = models.DateTimeField(null=True)
+    blamed_by = ArrayField(models.TextField())
+    shown = models.JSONField(encoder=DjangoJSONEncoder)
+    cause = ArrayField(models.TextField())
+
+    class Meta:
+        db_table = "incident"
+        constraints = (
+            # What makes "one open ticket for one key" true whatever runs at the same time.
+            models.UniqueConstraint(
+                fields=("dedup_key",), condition=~models.Q(state="resolved"), name="one_open_incident_per_key"
+            ),
+        )
+        indexes = (
+            models.Index(fields=("state", "severity_rank", "-number"), name="incident_inbox"),
+            GinIndex(fields=("cause",), name="incident_cause"),
+        )
+
+
+class TimelineEntry(models.Model):
+    """One line of a ticket's timeline: an event, or a run of like findings counted together."""
+
+    incident = models.ForeignKey(IncidentRow, on_delete=models.CASCADE, related_name="timeline")
+    version = models.IntegerField()
+    last_version = models.IntegerField()
+    count = models.IntegerField()
+    type = models.TextField()
+    at = models.DateTimeField()
+    last_at = models.DateTimeField()
+    actor = models.TextField()
+    trace = models.TextField(null=True)
+    text = models.TextField()
+    body = models.JSONField()
+    position = models.CharField(max_length=36)
+
+    class Meta:
+        db_table = "incident_timeline"
+        constraints = (models.UniqueConstraint(fields=("incident", "version"), name="one_entry_per_event"),)
+
+
+class EvidenceItem(models.Model):
+    """A table, chart or text on a ticket, with the run that made it."""
+
+    incident = models.ForeignKey(IncidentRow, on_delete=models.CASCADE, related_name="evidence")
+    version = models.IntegerField()
+    place = models.IntegerField()
+    kind = models.CharField(max_length=8)
+    title = models.TextField()
+    columns = models.JSONField()
+    rows = models.JSONField()
+    chart = models.JSONField()
+    text = models.TextField()
+    at = models.DateTimeField()
+    actor = models.TextField()
+    analyzer = models.TextField(null=True)
+    finding = models.JSONField(null=True)
+    params = models.JSONField(null=True)
+
+    class Meta:
+        db_table = "incident_evidence"
+        constraints = (
+            models.UniqueConstraint(fields=("incident", "version", "place"), name="one_item_per_place"),
+        )
+
+
+class FindingPlaced(models.Model):
+    """Which ticket a finding opened, joined or was recorded on. A finding that waits has no row."""
+
+    run = models.TextField()
+    component = models.TextField()
+    outcome = models.CharField(max_length=10)
+    incident = models.ForeignKey(IncidentRow, on_delete=models.CASCADE, related_name="+")
+    version = models.IntegerField()
+
+    class Meta:
+        db_table = "incident_finding"
+        constraints = (
+            # A finding takes effect once, however often it is delivered.
+            models.UniqueConstraint(fields=("run", "component"), name="a_finding_is_placed_once"),
+        )
+
+
+class ScheduleWindowRow(models.Model):
+    """What the latest windows of a schedule blamed: what a weak finding is counted against."""
+
+    schedule = models.TextField()
+    start = models.DateTimeField()
+    end = models.DateTimeField()
+    run = models.TextField()
+    causes = models.JSONField()
+
+    class Meta:
+        db_table = "incident_schedule_window"
+        constraints = (
+            models.UniqueConstraint(fields=("schedule", "end"), name="one_row_per_schedule_window"),
+        )

@@ -1,0 +1,76 @@
+"""Events into read models. A command and a rebuild run this same code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+
+from incidents.domain.incident import Incident, evolve
+from incidents.projections.models import EvidenceItem, FindingPlaced, IncidentRow, TimelineEntry
+from incidents.projections.rows import fields_of
+from incidents.projections.timeline import Entry, evidence_in, next_entry
+from ingest.queries import Event
+
+_OUTCOMES = {
+    "incident.opened": "opened",
+    "incident.finding_joined": "joined",
+    "incident.finding_recorded": "recorded",
+}
+
+
+def project(before: Incident | None, events: Sequence[Event]) -> Incident:
+    """Brings the read models of one incident up to its newest events, in order; returns the state after them.
+
+    Needs a transaction that keeps other writers of this incident out.
+    """
+    state = before
+    for event in events:
+        state = evolve(state, event)
+    assert state is not None
+    columns = {**fields_of(state), "version": events[-1].version, "position": str(events[-1].position)}
+    # Updated in place also by a rebuild: a command that waits for the row must find it, not a grave.
+    if not IncidentRow.objects.filter(pk=state.id).update(**columns):
+        IncidentRow.objects.create(**columns)
+    _timeline(state.id, events)
+    _evidence(state.id, events)
+    for event in events:
+        _finding(state.id, event)
+    return state
+
+
+def _timeline(incident: str, events: Sequence[Event]) -> None:
+    row = None
+    if events[0].version > 1:
+        row = TimelineEntry.objects.filter(incident=incident).order_by("-version").first()
+    last = None if row is None else entry_of(row)
+    changed: dict[int, Entry] = {}
+    for event in events:
+        last = next_entry(last, event)
+        changed[last.version] = last
+    TimelineEntry.objects.bulk_create(
+        [TimelineEntry(incident_id=incident, **asdict(entry)) for entry in changed.values()],
+        update_conflicts=True,
+        unique_fields=("incident", "version"),
+        update_fields=("last_version", "count", "last_at", "actor", "trace", "text", "body", "position"),
+    )
+
+
+def entry_of(row: TimelineEntry) -> Entry:
+    return Entry(**{field.name: getattr(row, field.name) for field in fields(Entry)})
+
+
+def _evidence(incident: str, events: Sequence[Event]) -> None:
+    pieces = [piece for event in events for piece in evidence_in(event)]
+    EvidenceItem.objects.bulk_create(EvidenceItem(incident_id=incident, **asdict(piece)) for piece in pieces)
+
+
+def _finding(incident: str, event: Event) -> None:
+    outcome, finding = _OUTCOMES.get(event.type), event.body.get("finding")
+    if outcome is not None and finding is not None:
+        FindingPlaced.objects.create(
+            run=finding["run"],
+            component=finding["component"],
+            outcome=outcome,
+            incident_id=incident,
+            version=event.version,
+        )

@@ -1,0 +1,130 @@
+"""Drops read models and builds them again from the log, ticket by ticket, while writers go on.
+
+Each ticket is rebuilt in a transaction of its own that holds its row: a command on that ticket waits for a
+moment, all others do not notice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db import connection, models, transaction
+
+from incidents.projections.models import (
+    EvidenceItem,
+    FindingPlaced,
+    IncidentRow,
+    ScheduleWindowRow,
+    TimelineEntry,
+)
+from incidents.projections.project import project
+from incidents.projections.store import stream_of
+from incidents.projections.windows import project_window
+from ingest.queries import Position, follower_places, read_all, read_stream, watermark
+
+FOLLOWER = "incidents"
+_PARTS: tuple[type[models.Model], ...] = (TimelineEntry, EvidenceItem, FindingPlaced)
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """How many tickets were rebuilt, and what had differed: ids of tickets, or "schedule windows"."""
+
+    incidents: int
+    differed: tuple[str, ...]
+
+
+def rebuild(progress: Callable[[int], None] = lambda _: None) -> Rebuilt:
+    """Rebuilds every read model of incidents; afterwards they say what the log says."""
+    opened = _opened_incidents()
+    differed = _drop_strangers(opened)
+    for done, incident_id in enumerate(opened, start=1):
+        if _rebuild_incident(incident_id):
+            differed.append(incident_id)
+        progress(done)
+    if _rebuild_windows():
+        differed.append("schedule windows")
+    _set_next_number()
+    return Rebuilt(len(opened), tuple(differed))
+
+
+def _opened_incidents() -> list[str]:
+    ids: list[str] = []
+    after, mark = Position.START, watermark()
+    while events := read_all(after, 1000, {"incident.opened"}, upto=mark):
+        ids += [event.body["id"] for event in events]
+        after = events[-1].position
+    return ids
+
+
+def _drop_strangers(opened: list[str]) -> list[str]:
+    """Rows of incidents that the log does not know. One opened just now is known to its stream."""
+    candidates = IncidentRow.objects.exclude(pk__in=opened).values_list("pk", flat=True)
+    strangers = [pk for pk in candidates if not read_stream(stream_of(str(pk)))]
+    IncidentRow.objects.filter(pk__in=strangers).delete()
+    return [str(pk) for pk in strangers]
+
+
+@transaction.atomic
+def _rebuild_incident(incident_id: str) -> bool:
+    """Whether the read models of one incident differed from what its events give."""
+    IncidentRow.objects.select_for_update().filter(pk=incident_id).first()
+    events = read_stream(stream_of(incident_id))
+    before = checksum(incident_id)
+    for model in _PARTS:
+        model._default_manager.filter(incident_id=incident_id).delete()
+    project(None, events)
+    return checksum(incident_id) != before
+
+
+def checksum(incident_id: str) -> str:
+    """One hash over all rows about an incident, whatever their surrogate keys."""
+    digest = sha256()
+    pk = UUID(incident_id)
+    _add(digest.update, IncidentRow.objects.filter(pk=pk))
+    for model in _PARTS:
+        _add(digest.update, model._default_manager.filter(incident_id=pk).order_by("version", "pk"))
+    return digest.hexdigest()
+
+
+def _add(update: Callable[[bytes], None], rows: models.QuerySet[Any]) -> None:
+    names = [f.attname for f in rows.model._meta.concrete_fields if not isinstance(f, models.BigAutoField)]
+    for row in rows.values(*names):
+        update(json.dumps(row, sort_keys=True, cls=DjangoJSONEncoder).encode())
+
+
+@transaction.atomic
+def _rebuild_windows() -> bool:
+    """The windows that the follower has seen: up to its place, which stands while the table is locked."""
+    with connection.cursor() as cursor:
+        cursor.execute("LOCK TABLE incident_schedule_window IN EXCLUSIVE MODE")
+    place = next((p.position for p in follower_places() if p.name == FOLLOWER), Position.START)
+    before = _windows()
+    ScheduleWindowRow.objects.all().delete()
+    after = Position.START
+    while events := read_all(after, 1000, {"analysis.recorded"}, upto=place):
+        for event in events:
+            project_window(event)
+        after = events[-1].position
+    return _windows() != before
+
+
+def _windows() -> list[tuple[Any, ...]]:
+    rows = ScheduleWindowRow.objects.order_by("schedule", "end")
+    return list(rows.values_list("schedule", "start", "end", "run", "causes"))
+
+
+def _set_next_number() -> None:
+    """After a restore of the log alone the sequence must not give a number again."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT setval('incident_number', highest)"
+            " FROM (SELECT max(number) AS highest FROM incident) AS given"
+            " WHERE highest > (SELECT last_value FROM incident_number)"
+        )

@@ -1,0 +1,39 @@
+"""An incident's state as a row and back: `state_of(fields_of(state)) == state`."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from incidents.domain.incident import Incident, Shown
+from incidents.domain.times import parse_rfc3339, rfc3339
+from incidents.domain.values import SEVERITIES
+from incidents.projections.models import IncidentRow
+
+_TUPLES = ("ambiguous_with", "links", "blamed_by")
+
+
+def fields_of(state: Incident) -> dict[str, Any]:
+    """The columns of `IncidentRow` but `version` and `position`."""
+    columns = {field.name: getattr(state, field.name) for field in fields(Incident)}
+    for name in _TUPLES:
+        columns[name] = list(columns[name])
+    columns["shown"] = {
+        analyzer: {"score": shown.score, "window_end": rfc3339(shown.window_end)}
+        for analyzer, shown in state.shown.items()
+    }
+    columns["cause"] = sorted(state.cause)
+    columns["severity_rank"] = SEVERITIES.index(state.severity)
+    return columns
+
+
+def state_of(row: IncidentRow) -> Incident:
+    values = {field.name: getattr(row, field.name) for field in fields(Incident)}
+    for name in _TUPLES:
+        values[name] = tuple(values[name])
+    values["id"] = str(row.id)
+    values["shown"] = {
+        analyzer: Shown(shown["score"], parse_rfc3339(shown["window_end"]))
+        for analyzer, shown in row.shown.items()
+    }
+    return Incident(**values)

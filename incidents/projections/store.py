@@ -1,0 +1,83 @@
+"""One command on one incident: load, decide, append, project. The caller holds the transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from django.db import connection
+
+from incidents.domain.commands import Command, Open, OpenForFinding
+from incidents.domain.decide import decide
+from incidents.domain.incident import Incident, fold
+from incidents.projections.models import IncidentRow
+from incidents.projections.project import project
+from incidents.projections.rows import state_of
+from ingest.commands import append
+from ingest.queries import Context, Event, Head, Position, WrongExpectedVersion, head, read_stream
+
+
+class NoSuchIncident(LookupError):
+    """No incident has this id or number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The incident after a command and the events that the command made: none when nothing changed."""
+
+    incident: Incident
+    position: str
+    events: tuple[Event, ...]
+
+
+def stream_of(incident_id: str) -> str:
+    return f"incident/{incident_id}"
+
+
+def record(incident_id: str, command: Command, context: Context) -> Recorded:
+    """Carries out `command` on an incident. Raises NoSuchIncident, Refused, WrongExpectedVersion."""
+    row = IncidentRow.objects.select_for_update().filter(pk=incident_id).first()
+    if row is None:
+        raise NoSuchIncident(f"there is no incident {incident_id}")
+    stream = stream_of(incident_id)
+    at = head(stream)
+    # The row was written with the event; a row that is behind is not believed.
+    state = state_of(row) if row.version == at.version else fold(read_stream(stream))
+    events = decide(state, command, datetime.now(UTC))
+    if not events:
+        assert state is not None
+        return Recorded(state, row.position, ())
+    return _append(stream, at, state, append(stream, events, at, context), row.position)
+
+
+def record_opening(command: Open | OpenForFinding, context: Context) -> Recorded:
+    """Opens a ticket. The caller holds the dedup key (`lock_key`) and has seen no open ticket of it."""
+    stream = stream_of(command.id)
+    events = append(stream, decide(None, command, datetime.now(UTC)), Head.NEW, context)
+    return _append(stream, Head.NEW, None, events, str(Position.START))
+
+
+def _append(stream: str, at: Head, before: Incident | None, events: list[Event], position: str) -> Recorded:
+    # A transaction that got its id before another one wrote to this stream would stand before it in the total
+    # order though its versions come after: it starts again and gets a later id.
+    if events[0].position < Position.parse(position):
+        raise WrongExpectedVersion(stream, at.version)
+    return Recorded(project(before, events), str(events[-1].position), tuple(events))
+
+
+def next_number() -> int:
+    """Numbers rise and are never given twice; an opening that is rolled back leaves a gap."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT nextval('incident_number')")
+        return int(cursor.fetchone()[0])
+
+
+def lock_key(dedup_key: str) -> None:
+    """Makes reports of the same key wait for each other until the transaction ends.
+
+    Without it the partial unique index would refuse the second opening, at the price of a rolled-back number.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"incident key {dedup_key}",)
+        )

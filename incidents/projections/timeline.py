@@ -1,0 +1,118 @@
+"""Timeline and evidence of one incident, from its events: pure, used by the read models and by `as_of`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from incidents.domain.sentences import repeated, sentence
+from ingest.queries import Event
+
+# A finding joins every few minutes for as long as a failure lasts: the timeline counts those in a row.
+_COUNTED = frozenset({"incident.finding_joined", "incident.finding_recorded"})
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of the timeline: the event `version`, or `count` like findings up to `last_version`."""
+
+    version: int
+    last_version: int
+    count: int
+    type: str
+    at: datetime
+    last_at: datetime
+    actor: str
+    trace: str | None
+    text: str
+    body: Mapping[str, Any]
+    position: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A table, chart or text, attached by event `version`, with the finding and parameters it is from."""
+
+    version: int
+    place: int
+    kind: str
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    chart: Mapping[str, Any]
+    text: str
+    at: datetime
+    actor: str
+    analyzer: str | None
+    finding: Mapping[str, Any] | None
+    params: Mapping[str, Any] | None
+
+
+def next_entry(last: Entry | None, event: Event) -> Entry:
+    """The entry that `event` adds, or the last one counted on: then it keeps that one's `version`."""
+    entry = Entry(
+        version=event.version,
+        last_version=event.version,
+        count=1,
+        type=event.type,
+        at=event.occurred_at,
+        last_at=event.occurred_at,
+        actor=event.actor,
+        trace=event.trace,
+        text=sentence(event),
+        # The pieces of evidence have a read model of their own.
+        body={name: value for name, value in event.body.items() if name != "items"},
+        position=str(event.position),
+    )
+    if last is None or last.type != event.type or event.type not in _COUNTED:
+        return entry
+    if last.body["finding"]["analyzer"] != event.body["finding"]["analyzer"]:
+        return entry
+    count = last.count + 1
+    return replace(entry, version=last.version, at=last.at, count=count, text=repeated(event, count))
+
+
+def timeline_of(events: Iterable[Event]) -> list[Entry]:
+    """Oldest first."""
+    entries: dict[int, Entry] = {}
+    last: Entry | None = None
+    for event in events:
+        last = next_entry(last, event)
+        entries[last.version] = last
+    return list(entries.values())
+
+
+def evidence_in(event: Event) -> list[Evidence]:
+    """The pieces that one event attached."""
+    if event.type != "incident.evidence_attached":
+        return []
+    finding = event.body["finding"]
+    return [
+        Evidence(
+            version=event.version,
+            place=place,
+            kind=item["kind"],
+            title=item["title"],
+            columns=item.get("columns", []),
+            rows=item.get("rows", []),
+            chart=item.get("chart", {}),
+            text=item.get("text", ""),
+            at=event.occurred_at,
+            actor=event.actor,
+            analyzer=None if finding is None else finding["analyzer"],
+            finding=finding,
+            params=event.body["params"],
+        )
+        for place, item in enumerate(event.body["items"])
+    ]
+
+
+def worth_a_screen(attached: Iterable[tuple[int, str | None]]) -> set[int]:
+    """Of (version, analyzer) pairs the versions to show: of an analyzer what it had first and has now."""
+    versions: dict[str | None, list[int]] = {}
+    for version, analyzer in attached:
+        versions.setdefault(analyzer, []).append(version)
+    people = versions.pop(None, [])
+    return {*people, *(end for found in versions.values() for end in (min(found), max(found)))}

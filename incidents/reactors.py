@@ -1,0 +1,85 @@
+"""What the log asks of incidents: findings become tickets, quiet windows become notes on them.
+
+The follower's place moves in the transaction of its effects, so each event takes effect once.
+"""
+
+from __future__ import annotations
+
+import uuid
+from functools import cache
+
+from incidents.catalog.models import routing_table
+from incidents.domain import commands as c
+from incidents.domain.blame import JoinOpen, OpenNew, RecordOnResolved, place
+from incidents.domain.finding import Finding, finding_from
+from incidents.domain.routing import route
+from incidents.domain.times import parse_rfc3339
+from incidents.projections.models import FindingPlaced, IncidentRow
+from incidents.projections.rows import state_of
+from incidents.projections.store import lock_key, next_number, record, record_opening
+from incidents.projections.windows import project_window, windows_of
+from ingest.commands import Follower, register_follower
+from ingest.queries import Context, Event
+
+ACTOR = "system:incidents"
+
+
+def handle(events: list[Event]) -> None:
+    """In the order of the log: a run's `analysis.recorded` comes before its findings."""
+    for event in events:
+        if event.type == "analysis.recorded":
+            project_window(event)
+            _note_no_longer_blamed(event)
+        else:
+            _place(finding_from(event.body), event)
+
+
+@cache
+def follower() -> Follower:
+    return Follower("incidents", frozenset({"analysis.recorded", "finding.reported"}), handle)
+
+
+def register() -> None:
+    register_follower(follower())
+
+
+def _context(event: Event) -> Context:
+    return Context(ACTOR, cause=event.id, trace=event.body["run"])
+
+
+def _place(finding: Finding, event: Event) -> None:
+    if FindingPlaced.objects.filter(run=finding.run, component=finding.component).exists():
+        return
+    rows = IncidentRow.objects.filter(cause__overlap=sorted(finding.cause))
+    # Locked, so that what is decided here still holds when it is carried out.
+    same = [state_of(row) for row in rows.order_by("number").select_for_update()]
+    windows = [] if finding.schedule is None else windows_of(finding.schedule)
+    placement = place(finding, same, windows)
+    context = _context(event)
+    if isinstance(placement, JoinOpen):
+        record(placement.incident.id, c.JoinFinding(finding), context)
+    elif isinstance(placement, RecordOnResolved):
+        record(placement.incident.id, c.RecordFinding(finding), context)
+    elif isinstance(placement, OpenNew):
+        _open(finding, placement.why, context)
+
+
+def _open(finding: Finding, why: str, context: Context) -> None:
+    lock_key(finding.dedup_key)
+    routing = route(finding.component, routing_table(), finding.ambiguous_with)
+    # The id follows from the finding: nothing that is handled twice opens two tickets.
+    id_ = str(uuid.uuid5(uuid.NAMESPACE_URL, f"finding:{finding.run}:{finding.component}"))
+    record_opening(c.OpenForFinding(id_, next_number(), routing, finding, why), context)
+
+
+def _note_no_longer_blamed(event: Event) -> None:
+    body = event.body
+    if body["schedule"] is None or body["status"] == "inconclusive":
+        return
+    named = {name for s in body["suspects"] for name in (s["component"], *(s.get("ambiguous_with") or ()))}
+    end = body["window"]["end"]
+    blamed = IncidentRow.objects.filter(blamed_by__contains=[body["schedule"]]).exclude(state="resolved")
+    quiet = blamed.exclude(cause__overlap=sorted(named)).filter(last_blamed__lt=parse_rfc3339(end))
+    for id_ in quiet.order_by("number").values_list("pk", flat=True):
+        note = c.NoteNoLongerBlamed(body["run"], body["schedule"], body["analyzer"], end)
+        record(str(id_), note, _context(event))
