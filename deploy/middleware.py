@@ -11,6 +11,8 @@ import structlog
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
+from deploy import metrics
+
 GetResponse = Callable[[HttpRequest], HttpResponse]
 log = structlog.get_logger("request")
 
@@ -28,7 +30,9 @@ class RequestContext:
         started = time.perf_counter()
         with structlog.contextvars.bound_contextvars(trace=trace):
             response = self.get_response(request)
-            milliseconds = round((time.perf_counter() - started) * 1000, 1)
+            seconds = time.perf_counter() - started
+            milliseconds = round(seconds * 1000, 1)
+            metrics.observe(request, response, seconds)
             log.info(
                 "answered",
                 method=request.method,

@@ -91,6 +91,13 @@ TELEMETRY_RETENTION = env.duration(
 )
 TELEMETRY_FUTURE = timedelta(minutes=5)  # how far a sender's clock may be ahead
 
+# Runs -----------------------------------------------------------------------------------------------------------------
+RUN_LEASE = env.duration(
+    "RUN_LEASE",
+    "3m",
+    "how long a worker may take over one run before another takes it up; half of it is the analyzer's time",
+)
+
 # Django -------------------------------------------------------------------------------------------
 INSTALLED_APPS = [
     "django.contrib.auth",

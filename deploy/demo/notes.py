@@ -1,0 +1,36 @@
+"""What the demo remembers between starts, in DOSSIER_HOME: login, key, data time."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+
+
+@dataclass(slots=True)
+class Notes:
+    """`sent` counts the minutes of the world that the door has acknowledged; None before the inventory is
+    in."""
+
+    path: Path
+    user: str
+    password: str
+    key: str
+    start: datetime
+    sent: int | None = None
+
+    @classmethod
+    def load(cls, path: Path) -> Notes | None:
+        if not path.exists():
+            return None
+        kept = json.loads(path.read_text())
+        return cls(path, **{**kept, "start": datetime.fromisoformat(kept["start"])})
+
+    def save(self) -> None:
+        kept = {name: value for name, value in asdict(self).items() if name != "path"}
+        written = self.path.with_suffix(".new")
+        with os.fdopen(os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
+            json.dump({**kept, "start": self.start.isoformat()}, out)
+        written.replace(self.path)

@@ -1,0 +1,96 @@
+"""What the demo sends, as batches in order of data time. Pure: the same seed and start give the same batches.
+
+The world is `region_world` of the simulators. After its end it goes on with what every fleet has: a few
+failures an hour. An inventory that reports placements all the time, as real ones do, makes data time pass in
+quiet minutes too.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from analyzers.simulators.deepview import background
+from analyzers.simulators.fleet import build
+from analyzers.simulators.region import BACKGROUND, REGION, World, failure_rows, region_world, stamp
+
+Row = dict[str, Any]
+MINUTE = timedelta(minutes=1)
+HEALTHY = 60
+"""Minutes before the first story; they are sent at once."""
+SEED = 7
+MOST_ROWS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows of one kind. `name` is its own for ever; `until` is the data time at which all of them have
+    happened."""
+
+    name: str
+    kind: str
+    rows: list[Row]
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    title: str
+    components: tuple[str, ...]
+
+
+class Demo:
+    """The demo world from `start` on."""
+
+    def __init__(self, start: datetime, seed: int = SEED) -> None:
+        self.start, self.seed = start, seed
+        self.world: World = region_world(seed, start)
+        self.fleet = build(REGION, np.random.default_rng(seed))
+        self.minutes = round((self.world.end - start) / MINUTE)
+        self._times = [row["time"] for row in self.world.failures]
+
+    @property
+    def stories(self) -> list[Story]:
+        told = self.world.truth["stories"]
+        return [Story(s["title"], tuple(fault["component"] for fault in s["faults"])) for s in told]
+
+    def inventory(self) -> list[Batch]:
+        """Topology and placements."""
+        batches = []
+        for kind, rows in (("topology", self.world.topology), ("placement", self.world.placement)):
+            for n, first in enumerate(range(0, len(rows), MOST_ROWS)):
+                batches.append(Batch(f"{kind}-{n}", kind, rows[first : first + MOST_ROWS], self.start))
+        return batches
+
+    def minute(self, number: int) -> list[Batch]:
+        """What happens in minute `number` from the start: failures, if any, and one placement that is
+        confirmed."""
+        until = self.start + (number + 1) * MINUTE
+        failures = self._told(number) if number < self.minutes else self._afterwards(number)
+        confirmed = self.world.placement[number % len(self.world.placement)]
+        placement = {**confirmed, "time": stamp(self.start, number + 0.999)}
+        batches = [Batch(f"placement-at-{number}", "placement", [placement], until)]
+        if failures:
+            batches.insert(0, Batch(f"unit_failure-at-{number}", "unit_failure", failures, until))
+        return batches
+
+    def after(self, moment: datetime) -> Iterator[int]:
+        """The minutes from the one that holds `moment` on, without end."""
+        return count(max(0, int((moment - self.start) / MINUTE)))
+
+    def _told(self, number: int) -> list[Row]:
+        first, last = (bisect_left(self._times, stamp(self.start, n)) for n in (number, number + 1))
+        return self.world.failures[first:last]
+
+    def _afterwards(self, number: int) -> list[Row]:
+        hour = number // 60
+        failures = background(self.fleet, np.random.default_rng([self.seed, hour]), BACKGROUND, 0, 60)
+        first, last = stamp(self.start, number), stamp(self.start, number + 1)
+        rows = failure_rows(self.fleet, failures, self.start + timedelta(hours=hour))
+        return [row for row in rows if first <= row["time"] < last]

@@ -1,0 +1,122 @@
+"""`manage.py demo`: everything that `up` starts, with a region's world fed through the public door."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from argparse import ArgumentParser
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connections
+
+from deploy.demo.feed import Feeder
+from deploy.demo.notes import Notes
+from deploy.demo.screen import Screen
+from deploy.demo.sender import Sender
+from deploy.demo.witness import Witness
+from deploy.demo.world import HEALTHY
+from deploy.embedded import EmbeddedError, Home
+from deploy.supervisor import CannotStart, reachable, running, stopping_on_signals
+
+SPEED = 50.0
+MINUTES = 225  # of data time, see analyzers.simulators.region
+
+
+class Command(BaseCommand):
+    help = (
+        "Start everything, feed the demo world through the public door, say where to look; Ctrl-C stops it."
+    )
+    requires_system_checks: list[str] = []  # noqa: RUF012  # Django declares it so
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--reset", action="store_true", help="forget the demo's data and end")
+        parser.add_argument(
+            "--speed",
+            type=float,
+            default=SPEED,
+            help=f"minutes of data time a minute, for the stories ({SPEED:.0f})",
+        )
+
+    def handle(self, *args: Any, reset: bool, speed: float, **options: Any) -> None:
+        screen = Screen(self.stdout._out if hasattr(self.stdout, "_out") else self.stdout)
+        try:
+            if reset:
+                forget(settings.HOME)
+                screen.say(f"forgot {settings.HOME.root}")
+                return
+            with stopping_on_signals():
+                show(settings.HOME, screen, speed)
+        except (CannotStart, EmbeddedError) as error:
+            raise CommandError(str(error)) from error
+        except KeyboardInterrupt:
+            screen.say("stopped; `make demo` goes on from here, `make demo-reset` forgets it")
+
+
+def show(home: Home, screen: Screen, speed: float) -> None:
+    """Run until interrupted."""
+    stop = threading.Event()
+    with running(home, screen.say) as supervisor:
+        notes = Notes.load(home.root / "demo.json") or begin(home.root / "demo.json", speed)
+        introduce(notes, screen)
+        sender = Sender(f"http://{reachable(settings.BIND)}:{settings.PORT}", notes.key, stop)
+        feeder = Feeder(notes, sender, screen, speed)
+        witness = Witness(sender, screen, feeder.demo.stories)
+        threads = [threading.Thread(target=part.run, daemon=True) for part in (feeder, witness)]
+        for thread in threads:
+            thread.start()
+        try:
+            while True:
+                supervisor.watch()
+                time.sleep(0.2)
+        finally:
+            stop.set()
+
+
+def begin(path: Path, speed: float) -> Notes:
+    """Make the demo's user and key, and choose its data time so that the stories end about now."""
+    password = secrets.token_urlsafe(9)
+    user, _ = get_user_model().objects.get_or_create(
+        username="demo", defaults={"is_staff": True, "is_superuser": True}
+    )
+    user.set_password(password)
+    user.save()
+    told = StringIO()
+    call_command("create_key", "demo", scope=["telemetry", "incidents:read"], stdout=told)
+    connections.close_all()
+    ahead = timedelta(minutes=(MINUTES - HEALTHY) / speed)
+    start = (datetime.now(UTC) + ahead - timedelta(minutes=MINUTES)).replace(second=0, microsecond=0)
+    notes = Notes(path, "demo", password, told.getvalue().split()[-1], start)
+    notes.save()
+    return notes
+
+
+def introduce(notes: Notes, screen: Screen) -> None:
+    address = settings.BASE_URL
+    screen.say()
+    screen.say(f"  Dossier   {address}/")
+    screen.say(f"  Login     {notes.user} / {notes.password}")
+    screen.say("  Look at   1. the inbox: tickets open by themselves while the stories are told")
+    screen.say(
+        "            2. a ticket: who is blamed, how surely, and the evidence; acknowledge and resolve it"
+    )
+    screen.say(f"            3. the same as JSON: curl -H 'Authorization: Bearer {notes.key}' \\")
+    screen.say(f"                 {address}/api/v1/incidents")
+    screen.say("  Ctrl-C stops everything.")
+    screen.say()
+
+
+def forget(home: Home) -> None:
+    if settings.DATABASE_URL:
+        raise CommandError(
+            "DATABASE_URL is set: its data is yours to delete; --reset forgets embedded data only."
+        )
+    with home.claim():
+        home.forget()

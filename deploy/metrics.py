@@ -1,0 +1,107 @@
+"""What `/metrics` shows: counters that each process keeps, and figures that are read where they live.
+
+Under the supervisor the counters of all processes meet in files (PROMETHEUS_MULTIPROC_DIR), so that it does
+not matter which web process answers. What the database or the broker knows is asked at the time of the
+scrape; when one of them is away, its figures are missing and `dossier_up` says so.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+
+from django.db import DatabaseError, InterfaceError
+from django.http import HttpRequest, HttpResponseBase
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, Metric
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+from redis.exceptions import RedisError
+
+from deploy import broker
+from deploy.version import VERSION
+from ingest.queries import follower_places, read_all, watermark_age
+
+REQUESTS = Counter("dossier_requests", "Requests answered", ["view", "method", "status"])
+SECONDS = Histogram("dossier_request_seconds", "Time from request to response", ["view", "method"])
+
+Read = Callable[[], Iterator[Metric]]
+
+
+def observe(request: HttpRequest, response: HttpResponseBase, seconds: float) -> None:
+    """Count a request under the route that it took (never under its path: those are without number)."""
+    view = request.resolver_match.route if request.resolver_match else "unmatched"
+    method = request.method or "?"
+    REQUESTS.labels(view, method, str(response.status_code)).inc()
+    SECONDS.labels(view, method).observe(seconds)
+
+
+class Everything(Collector):
+    """The counters of all processes, then the figures of database and broker."""
+
+    def collect(self) -> Iterable[Metric]:
+        known = [*_from("database", from_database), *_from("broker", from_broker)]
+        names = {metric.name for metric in known}
+        yield from known
+        yield from (metric for metric in _processes().collect() if metric.name not in names)
+
+
+def _processes() -> CollectorRegistry:
+    if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
+        return REGISTRY
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    return registry
+
+
+def _from(part: str, read: Read) -> Iterator[Metric]:
+    up = GaugeMetricFamily(f"dossier_{part}_up", f"1 when the {part} answers")
+    try:
+        yield from list(read())
+        up.add_metric([], 1)
+    except (DatabaseError, InterfaceError, RedisError):
+        up.add_metric([], 0)
+    yield up
+
+
+def from_database() -> Iterator[Metric]:
+    yield _build()
+    yield _gauge(
+        "dossier_log_watermark_age_seconds",
+        "How long the oldest open writing transaction has kept readers of the log from newer events",
+        watermark_age(),
+    )
+    lags = GaugeMetricFamily(
+        "dossier_follower_lag_seconds",
+        "Age of the oldest event a follower has not passed",
+        labels=["follower"],
+    )
+    for name, lag in follower_lags().items():
+        lags.add_metric([name], lag)
+    yield lags
+
+
+def from_broker() -> Iterator[Metric]:
+    yield _gauge("dossier_queue_length", "Tasks that wait for a worker", broker.queue_length())
+
+
+def follower_lags() -> dict[str, float]:
+    """Seconds since the oldest event that each follower has not passed yet was recorded, 0 when there is
+    none."""
+    now = datetime.now(UTC)
+    waiting = {place.name: read_all(place.position, limit=1) for place in follower_places()}
+    return {
+        name: max(0.0, (now - events[0].recorded_at).total_seconds()) if events else 0.0
+        for name, events in waiting.items()
+    }
+
+
+def _build() -> Metric:
+    family = GaugeMetricFamily("dossier_build_info", "The version that runs", labels=["version"])
+    family.add_metric([VERSION], 1)
+    return family
+
+
+def _gauge(name: str, documentation: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, documentation, value=value)

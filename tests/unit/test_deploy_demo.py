@@ -1,0 +1,76 @@
+"""The demo's plan of what is sent when, and what it keeps."""
+
+import stat
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from deploy.demo.notes import Notes
+from deploy.demo.screen import Screen
+from deploy.demo.world import MINUTE, Demo
+
+START = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def demo() -> Demo:
+    return Demo(START)
+
+
+def test_every_failure_of_the_world_is_sent_once(demo: Demo) -> None:
+    sent = [
+        row for n in range(demo.minutes) for b in demo.minute(n) if b.kind == "unit_failure" for row in b.rows
+    ]
+    assert sent == demo.world.failures
+
+
+def test_no_row_is_sent_before_it_has_happened(demo: Demo) -> None:
+    for batch in (batch for n in range(0, 300, 7) for batch in demo.minute(n)):
+        assert all(datetime.fromisoformat(row["time"]) < batch.until for row in batch.rows)
+
+
+def test_data_time_passes_in_every_minute(demo: Demo) -> None:
+    for n in (0, 100, 10_000):
+        last = max(datetime.fromisoformat(row["time"]) for batch in demo.minute(n) for row in batch.rows)
+        assert timedelta(0) < START + (n + 1) * MINUTE - last < timedelta(seconds=1)
+
+
+def test_the_same_minute_is_the_same_batch_after_a_restart(demo: Demo) -> None:
+    again = Demo(START)
+    assert [again.minute(n) for n in (65, 200, 5_000)] == [demo.minute(n) for n in (65, 200, 5_000)]
+
+
+def test_batches_have_names_of_their_own(demo: Demo) -> None:
+    names = [batch.name for batch in demo.inventory()]
+    names += [batch.name for n in range(300) for batch in demo.minute(n)]
+    assert len(set(names)) == len(names)
+
+
+def test_healthy_background_goes_on_after_the_stories(demo: Demo) -> None:
+    rows = [
+        row for n in range(300, 1500) for b in demo.minute(n) if b.kind == "unit_failure" for row in b.rows
+    ]
+    assert 10 < len(rows) < 2_000
+
+
+def test_notes_are_kept_for_the_owner_alone(tmp_path: Path) -> None:
+    notes = Notes(tmp_path / "demo.json", "demo", "secret", "key", START, 17)
+    notes.save()
+    assert Notes.load(notes.path) == notes
+    assert stat.S_IMODE(notes.path.stat().st_mode) == 0o600
+
+
+def test_a_pipe_gets_a_line_for_each_quarter() -> None:
+    out = StringIO()
+    screen = Screen(out)
+    for done in range(101):
+        screen.progress("World", done, 100)
+    assert [line.split("]")[1].strip() for line in out.getvalue().splitlines()] == [
+        "0%",
+        "25%",
+        "50%",
+        "75%",
+        "100%",
+    ]

@@ -1,0 +1,64 @@
+"""Readers of environment variables: working defaults, and a failure that names the variable."""
+
+from datetime import timedelta
+
+import pytest
+
+from deploy import env
+
+
+@pytest.fixture(autouse=True)
+def own_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(env, "VARIABLES", {})
+
+
+def test_an_unset_variable_has_its_default() -> None:
+    assert env.integer("ALICE_PORT", 8000, "a port") == 8000
+
+
+def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALICE_PORT", "")
+    assert env.integer("ALICE_PORT", 8000, "a port") == 8000
+
+
+def test_a_set_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALICE_HOSTS", "a.example, b.example,")
+    assert env.words("ALICE_HOSTS", (), "hosts") == ["a.example", "b.example"]
+
+
+@pytest.mark.parametrize("raw", ["eight", "8.5", "0", "65536"])
+def test_a_malformed_number_fails_with_its_name_and_bounds(raw: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALICE_PORT", raw)
+    with pytest.raises(env.Malformed, match=f"ALICE_PORT is set to '{raw}'.* from 1 to 65535"):
+        env.integer("ALICE_PORT", 8000, "a port", low=1, high=65535)
+
+
+@pytest.mark.parametrize(("raw", "value"), [("yes", True), ("1", True), ("OFF", False), ("false", False)])
+def test_words_for_true_and_false_are_read(raw: str, value: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALICE_DEBUG", raw)
+    assert env.boolean("ALICE_DEBUG", not value, "debug") is value
+
+
+def test_another_word_is_neither_true_nor_false(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALICE_DEBUG", "maybe")
+    with pytest.raises(env.Malformed, match="ALICE_DEBUG"):
+        env.boolean("ALICE_DEBUG", False, "debug")
+
+
+@pytest.mark.parametrize(
+    ("raw", "span"),
+    [("250ms", timedelta(milliseconds=250)), ("5m", timedelta(minutes=5)), ("30d", timedelta(30))],
+)
+def test_durations_have_units(raw: str, span: timedelta) -> None:
+    assert env.parse_duration(raw) == span
+
+
+@pytest.mark.parametrize("raw", ["5", "0s", "-5m", "1h30m", "5 m", ""])
+def test_what_is_not_a_duration_is_refused(raw: str) -> None:
+    with pytest.raises(ValueError, match="is not a duration"):
+        env.parse_duration(raw)
+
+
+def test_every_variable_read_is_declared_with_its_default_and_meaning() -> None:
+    env.duration("ALICE_KEEP", "30d", "how long things are kept")
+    assert {"ALICE_KEEP": env.Variable("ALICE_KEEP", "30d", "how long things are kept")} == env.VARIABLES
