@@ -36,6 +36,8 @@ COLUMNS = (
     "Duration",
 )
 NORMAL_SHARE = 0.99
+ENOUGH = 20
+"""Normal traces from which on an entry has a limit of its own: a few say little of the slowest hundredth."""
 _TOP = ("root", "")
 _LAST_NS = 2**63 - 1
 
@@ -222,23 +224,27 @@ def operation_of(trace: Trace, operations: Operations) -> tuple[str, ...]:
     `root`: the root span's operation. `entry`: with it the first operation on another instance than the
     root's, which tells requests apart where the root is a gateway that names them all alike (`/*`).
     """
-    if operations == "entry":
-        away = (span.operation for span in trace.spans if span.instance != trace.root.instance)
-        return (trace.root.operation, next(away, ""))
-    return (trace.root.operation,)
+    if operations == "root":
+        return (trace.root.operation,)
+    away = (span.operation for span in trace.spans if span.instance != trace.root.instance)
+    return (trace.root.operation, next(away, ""))
 
 
-def learn(normal: Iterable[Trace], operations: Operations = "root") -> Normal:
+def learn(normal: Iterable[Trace], operations: Operations = "entry") -> Normal:
     """The normal p99 of each operation: the shortest duration that at least 99 % of its traces do not exceed.
 
-    With fewer than 100 traces that is the longest. Traces that carry an error are left out.
+    With fewer than 100 traces that is the longest; an entry seen fewer than `ENOUGH` times is compared by its
+    root alone. Traces that carry an error are left out.
     """
     durations: dict[tuple[str, ...], list[float]] = {}
     for trace in normal:
         if not any(span.error for span in trace.spans):
-            durations.setdefault(operation_of(trace, operations), []).append(trace.root.duration_us)
+            for name in {operation_of(trace, "root"), operation_of(trace, operations)}:
+                durations.setdefault(name, []).append(trace.root.duration_us)
     limits = {
-        name: sorted(found)[math.ceil(NORMAL_SHARE * len(found)) - 1] for name, found in durations.items()
+        name: sorted(found)[math.ceil(NORMAL_SHARE * len(found)) - 1]
+        for name, found in durations.items()
+        if len(name) == 1 or len(found) >= ENOUGH
     }
     return Normal(operations, limits)
 
@@ -247,7 +253,8 @@ def failed(trace: Trace, normal: Normal) -> bool | None:
     """Whether the trace had an error or was slower than normal; None if nothing tells (no normal known)."""
     if any(span.error for span in trace.spans):
         return True
-    limit = normal.limit_us.get(operation_of(trace, normal.operations))
+    operation = operation_of(trace, normal.operations)
+    limit = normal.limit_us.get(operation, normal.limit_us.get(operation[:1]))
     return None if limit is None else trace.root.duration_us > limit
 
 

@@ -136,6 +136,18 @@ def test_an_operation_without_a_normal_is_judged_by_errors_alone() -> None:
     assert (row["failures"], holes.unjudged) == (0, 1)
 
 
+def through(entry: str, name: str, ms: float) -> Trace:
+    root = span("r", trace=name, on="gateway-1", operation="/*", ms=ms)
+    return one(root, span("e", "r", trace=name, on="shop-1", operation=entry, after_ms=1, ms=ms))
+
+
+@pytest.mark.parametrize(("seen", "expected"), [(20, True), (19, False)])
+def test_an_entry_that_was_seen_often_enough_has_a_limit_of_its_own(seen: int, expected: bool) -> None:
+    quick = [through("GET /quick", f"q{i}", ms=5) for i in range(seen)]
+    slow = [through("GET /slow", f"s{i}", ms=800) for i in range(20)]
+    assert failed(through("GET /quick", "now", ms=300), learn([*quick, *slow])) is expected
+
+
 @pytest.mark.parametrize(("operations", "name"), [("root", ("/*",)), ("entry", ("/*", "POST /pay"))])
 def test_the_first_operation_away_from_the_root_tells_requests_through_a_gateway_apart(
     operations: Operations, name: tuple[str, ...]
