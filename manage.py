@@ -4,9 +4,13 @@
 import os
 import sys
 
+OFFLINE = {"analyze", "analyzers", "convert", "simulate"}
+"""Commands that work on files alone; their settings open no connection and read no environment."""
+
 
 def main() -> None:
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "deploy.settings")
+    offline = len(sys.argv) > 1 and sys.argv[1] in OFFLINE
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "deploy.offline" if offline else "deploy.settings")
     from django.core.management import execute_from_command_line
 
     execute_from_command_line(sys.argv)

@@ -1,0 +1,83 @@
+"""Runs one analyzer on files, with no database, no server and no configuration."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from analyzers import offline, printing, registry
+from analyzers.contract import Analyzer, Input
+from analyzers.params import BadParam, parse_params
+from analyzers.runs.management.offline_command import Failed, OfflineCommand, Refused, is_terminal, progress
+from analyzers.shell import AnalysisFailed, judge
+from ingest.telemetry.columns import Rows
+
+
+class Command(OfflineCommand):
+    help = (
+        "Run one analyzer on files and print its verdict. Exit 0 with a verdict, 2 when the input is wrong."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name", metavar="NAME", help="which analyzer; `manage.py analyzers` lists them")
+        parser.add_argument(
+            "--input",
+            action="append",
+            default=[],
+            metavar="KIND=FILE",
+            help="telemetry of a kind: .ndjson, .jsonl, .json, .parquet, .arrow, or - for NDJSON from stdin",
+        )
+        parser.add_argument(
+            "--param", action="append", default=[], metavar="K=V", help="a parameter of the analyzer"
+        )
+        parser.add_argument(
+            "--every", metavar="DURATION", help="cut into windows of this length (5m, 1h), in order"
+        )
+        parser.add_argument("--json", action="store_true", help="print JSON; with --every one line a window")
+
+    def work(self, **options: Any) -> None:
+        try:
+            analyzer = registry.get(options["name"])
+            params = parse_params(analyzer, options["param"])
+            every = offline.duration(options["every"]) if options["every"] is not None else None
+            tables = offline.read(options["input"], sys.stdin.buffer)
+            one = offline.choose_input(analyzer, tables)
+            for kind in tables.keys() - set(one.kinds):
+                self.note(f"{analyzer.name} was given {kind} and does not read it")
+            self._print(
+                self._verdicts(analyzer, one, tables, every, params), every is not None, options["json"]
+            )
+        except (registry.UnknownAnalyzer, BadParam, offline.CannotAnalyze) as error:
+            raise Refused(str(error)) from error
+        except (registry.RegistryError, AnalysisFailed) as error:
+            raise Failed(str(error)) from error
+
+    def _verdicts(
+        self,
+        analyzer: Analyzer,
+        one: Input,
+        tables: Mapping[str, Rows],
+        every: timedelta | None,
+        params: Mapping[str, object],
+    ) -> Iterator[dict[str, Any]]:
+        tell = progress(f"{analyzer.name}: window")
+        for number, window in enumerate(offline.windows(analyzer, one, tables, every), start=1):
+            tell(f"{number}, from {window.start:%Y-%m-%d %H:%M:%S}")
+            verdict = judge(analyzer, window, params)
+            tell("")
+            if left_out := offline.unplaced(window):
+                self.note(left_out)
+            yield verdict
+
+    def _print(self, verdicts: Iterator[dict[str, Any]], many: bool, as_json: bool) -> None:
+        style = printing.TERMINAL if is_terminal(sys.stdout) else printing.PLAIN
+        for verdict in verdicts:
+            if as_json:
+                self.show([json.dumps(verdict, ensure_ascii=False, indent=None if many else 2)])
+            else:
+                self.show(printing.brief(verdict, style) if many else printing.whole(verdict, style))

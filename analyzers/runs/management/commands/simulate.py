@@ -1,0 +1,66 @@
+"""Writes a scenario: telemetry files by kind and a `truth.json` that says what was planted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from analyzers.runs.management.offline_command import OfflineCommand, Refused, progress
+
+
+class Command(OfflineCommand):
+    help = (
+        "Write a scenario: one NDJSON file per telemetry kind, and truth.json. Without a scenario, list them."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("scenario", nargs="?", metavar="SCENARIO", help="which one; none lists them")
+        parser.add_argument(
+            "--seed", type=int, default=0, metavar="N", help="the same seed gives the same files (0)"
+        )
+        parser.add_argument("--out", type=Path, metavar="DIR", help="directory to write to; made if missing")
+        parser.add_argument("--force", action="store_true", help="write into a directory that is not empty")
+
+    def work(self, **options: Any) -> None:
+        from analyzers.simulators.scenarios import SCENARIOS
+
+        name, seed, out = options["scenario"], options["seed"], options["out"]
+        if name is None:
+            self.show(
+                line for one in SCENARIOS.values() for line in (f"{one.name}  {one.title}", f"    {one.help}")
+            )
+            return
+        if name not in SCENARIOS:
+            raise Refused(f"no scenario {name!r}; there are {', '.join(SCENARIOS)}")
+        if seed < 0:
+            raise Refused(f"--seed {seed}: must be 0 or more")
+        if out is None:
+            raise Refused("--out DIR is missing: where should the files go?")
+        _make(out, options["force"])
+        tell = progress(f"simulating {name} with seed {seed}:")
+        tell("…")
+        try:
+            written = SCENARIOS[name].write(seed, out)
+        except OSError as error:
+            raise Refused(f"{out}: cannot write there: {error.strerror}") from error
+        tell("")
+        self.show(f"{path}  {path.stat().st_size:,} bytes" for path in written)
+        self.show(_planted(out / "truth.json"))
+
+
+def _make(out: Path, force: bool) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        occupied = any(out.iterdir())
+    except OSError as error:
+        raise Refused(f"{out}: not a directory to write to: {error.strerror}") from error
+    if occupied and not force:
+        raise Refused(f"{out} is not empty; --force writes into it all the same")
+
+
+def _planted(truth: Path) -> list[str]:
+    faults = json.loads(truth.read_text()).get("faults", [])
+    return [f"planted: {fault['component']}" for fault in faults if "component" in fault]

@@ -1,0 +1,84 @@
+"""What the commands that work on files have in common: no database, and one clear line when refused."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from typing import IO, Any, NoReturn
+
+from django.core.management.base import BaseCommand, CommandParser
+
+REFUSED = 2
+FAILED = 1
+INTERRUPTED = 130
+
+
+class Refused(Exception):
+    """The input or the parameters are wrong; the message is one line for the person who typed them."""
+
+
+class Failed(Exception):
+    """It was asked rightly and went wrong all the same."""
+
+
+class OfflineCommand(BaseCommand):
+    """Subclasses do their work in `work`, raise Refused or Failed, and write with `show` and `progress`."""
+
+    requires_system_checks = ()
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        parser = super().create_parser(prog_name, subcommand, **kwargs)
+        parser.error = self._refuse  # type: ignore[method-assign]  # one line, without the usage before it
+        return parser
+
+    def work(self, **options: Any) -> None:
+        raise NotImplementedError
+
+    def handle(self, *_: Any, **options: Any) -> None:
+        try:
+            self.work(**options)
+            sys.stdout.flush()
+        except Refused as refused:
+            self._refuse(str(refused))
+        except Failed as failed:
+            self._complain(str(failed), FAILED)
+        except BrokenPipeError:  # the reader (`head`) has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except KeyboardInterrupt:
+            self._complain("interrupted", INTERRUPTED)
+
+    def show(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.stdout.write(line)
+
+    def note(self, text: str) -> None:
+        """A line beside the answer, on standard error."""
+        self.stderr.write(f"note: {_one_line(text)}", style_func=str)
+
+    def _refuse(self, message: str) -> NoReturn:
+        self._complain(message, REFUSED)
+
+    def _complain(self, text: str, code: int) -> NoReturn:
+        self.stderr.write(_one_line(text), style_func=str)
+        sys.exit(code)
+
+
+def is_terminal(stream: IO[str]) -> bool:
+    return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+def progress(what: str) -> Callable[[str], None]:
+    """A function that shows how far `what` is, in place, if standard error is a terminal; "" clears it."""
+    if not sys.stderr.isatty():
+        return lambda _far: None
+
+    def show(far: str) -> None:
+        sys.stderr.write(f"\r\x1b[K{what} {far}" if far else "\r\x1b[K")
+        sys.stderr.flush()
+
+    return show
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
