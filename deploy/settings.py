@@ -91,7 +91,7 @@ TELEMETRY_RETENTION = env.duration(
 )
 TELEMETRY_FUTURE = timedelta(minutes=5)  # how far a sender's clock may be ahead
 
-# Runs -----------------------------------------------------------------------------------------------------------------
+# Runs -------------------------------------------------------------------------------------------
 RUN_LEASE = env.duration(
     "RUN_LEASE",
     "3m",
@@ -106,6 +106,7 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django.contrib.humanize",
+    "frontend",  # before allauth, whose templates it replaces
     "allauth",
     "allauth.account",
     "django_celery_beat",
@@ -120,7 +121,6 @@ INSTALLED_APPS = [
     "incidents.catalog",
     "incidents.projections",
     "incidents.reports",
-    "frontend",
     "deploy",
 ]
 MIDDLEWARE = [

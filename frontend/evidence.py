@@ -1,0 +1,88 @@
+"""Evidence as the pages show it: grouped by the run that made it, charts with their data as a table beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from incidents.queries import Evidence
+
+TABLE_ROWS = 200
+"""Rows of a chart's data that a page carries as a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The pieces that one run, or one person, attached together. `finding` is None for what people attached."""
+
+    version: int
+    pieces: Sequence[Evidence]
+
+    @property
+    def finding(self) -> Mapping[str, Any] | None:
+        return self.pieces[0].finding
+
+    @property
+    def params(self) -> Mapping[str, Any] | None:
+        return self.pieces[0].params
+
+    @property
+    def first(self) -> Evidence:
+        return self.pieces[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of evidence as a verdict holds it."""
+
+    kind: str
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    chart: Mapping[str, Any]
+    text: str
+
+    @staticmethod
+    def of(item: Mapping[str, Any]) -> Piece:
+        return Piece(
+            kind=item["kind"],
+            title=item["title"],
+            columns=item.get("columns") or [],
+            rows=item.get("rows") or [],
+            chart=item.get("chart") or {},
+            text=item.get("text") or "",
+        )
+
+
+def grouped(pieces: Iterable[Evidence]) -> list[Group]:
+    """Newest first; within a group in the order of attachment."""
+    groups: dict[int, list[Evidence]] = {}
+    for piece in pieces:
+        groups.setdefault(piece.version, []).append(piece)
+    return [Group(version, groups[version]) for version in sorted(groups, reverse=True)]
+
+
+def chart_table(spec: Mapping[str, Any]) -> tuple[list[str], list[list[Any]], int]:
+    """Columns, rows (at most `TABLE_ROWS`) and the number of all rows of a chart's inline data."""
+    rows = _largest(spec)
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    cells = [[row.get(name) for name in columns] for row in rows[:TABLE_ROWS]]
+    return columns, cells, len(rows)
+
+
+def _largest(value: object) -> list[Mapping[str, Any]]:
+    """The longest list of objects under `data.values` or `datasets`, wherever in the specification it stands."""
+    found: list[list[Mapping[str, Any]]] = [[]]
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            candidates = [inner] if name == "values" else list(inner.values()) if name == "datasets" else []
+            found += [one for one in candidates if _is_rows(one)]
+            found.append(_largest(inner))
+    elif isinstance(value, list):
+        found += [_largest(inner) for inner in value if isinstance(inner, Mapping | list)]
+    return max(found, key=len)
+
+
+def _is_rows(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(row, Mapping) for row in value)

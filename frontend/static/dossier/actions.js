@@ -1,0 +1,62 @@
+// Forms with data-act are sent without leaving the page; the answer is the page as it stands afterwards.
+import { readPage, showPage } from "./parts.js";
+
+export async function send(form, button) {
+  const buttons = form.querySelectorAll("button");
+  const body = new URLSearchParams(new FormData(form, button));
+  buttons.forEach((one) => { one.disabled = true; });
+  try {
+    const { response, page } = await readPage(form.action, { method: "POST", body });
+    if (response.ok) form.closest("details.act")?.removeAttribute("open");
+    if (response.ok && form.dataset.act === "comment") form.reset();
+    showPage(page, { force: true });
+    if (!response.ok) document.querySelector(".problem")?.scrollIntoView({ block: "nearest" });
+  } catch (error) {
+    say(`That did not go through: ${error.message}. Nothing was changed as far as we know; try again.`);
+  } finally {
+    buttons.forEach((one) => { one.disabled = false; });
+  }
+}
+
+export function say(text) {
+  const toast = document.createElement("div");
+  toast.className = "toast error";
+  toast.textContent = text;
+  document.querySelector(".toasts").append(toast);
+  setTimeout(() => toast.remove(), 8000);
+}
+
+document.addEventListener("submit", (event) => {
+  if (!event.target.matches("form[data-act]")) return;
+  event.preventDefault();
+  send(event.target, event.submitter);
+});
+
+// Panels close on Escape and on a click elsewhere, one is open at a time, and the first field has the focus.
+function closePanels(except) {
+  document.querySelectorAll("details.act[open]").forEach((one) => { if (one !== except) one.open = false; });
+}
+document.addEventListener("toggle", (event) => {
+  if (!event.target.matches?.("details.act") || !event.target.open) return;
+  closePanels(event.target);
+  event.target.querySelector("input:checked, input:not([type=hidden]), select, textarea")?.focus();
+}, true);
+document.addEventListener("click", (event) => {
+  if (event.target.matches("[data-close]")) event.target.closest("details").open = false;
+  closePanels(event.target.closest("details.act"));
+  if (event.target.closest(".toast button[data-dismiss]")) event.target.closest(".toast").remove();
+});
+document.addEventListener("keydown", (event) => {
+  const open = document.querySelector("details.act[open]");
+  if (event.key !== "Escape" || !open) return;
+  open.open = false;
+  open.querySelector("summary").focus();
+});
+
+export function openPanel(name) {
+  const panel = document.querySelector(`details.act[data-panel="${name}"]`);
+  if (!panel) return false;
+  panel.open = true;
+  panel.scrollIntoView({ block: "nearest" });
+  return true;
+}

@@ -1,0 +1,84 @@
+// Vega-Lite charts out of the page's own JSON. Expressions are interpreted, not compiled, so that no `eval` is needed;
+// vega-embed's own style sheet and menu stay off, ours are in console.css.
+import { onPart } from "./parts.js";
+
+const bundle = document.body.dataset.charts;
+const drawn = new Set();
+let library = null;
+
+function load() {
+  library ??= import(bundle).then(() => window.vegaEmbed);
+  return library;
+}
+
+function colours(element) {
+  const css = getComputedStyle(element);
+  return { ink: css.columnRuleColor, muted: css.color, line: css.borderTopColor, paper: css.backgroundColor, accent: css.caretColor };
+}
+
+function config(c) {
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  const theme = document.documentElement.dataset.theme || (dark ? "dark" : "light");
+  const ramp = theme === "dark" ? ["#20262c", "#2b4468", "#4a78c8", "#9cc2ff", "#eaf2ff"] : ["#f3f5f8", "#c9d9f2", "#86aae3", "#3f6cc7", "#173a86"];
+  const font = getComputedStyle(document.body).fontFamily;
+  return {
+    background: "transparent", font,
+    view: { stroke: c.line }, title: { color: c.ink, subtitleColor: c.muted, fontSize: 13 },
+    axis: { labelColor: c.muted, titleColor: c.muted, gridColor: c.line, domainColor: c.line, tickColor: c.line, titleFontWeight: 500, labelFontSize: 11, titleFontSize: 11 },
+    legend: { labelColor: c.muted, titleColor: c.muted, titleFontWeight: 500 },
+    header: { labelColor: c.muted, titleColor: c.muted },
+    mark: { color: c.accent }, bar: { color: c.accent }, line: { color: c.accent }, rect: {}, text: { color: c.ink }, rule: { color: c.muted },
+    range: { category: theme === "dark" ? ["#93b2ff", "#ffad72", "#83d3a1", "#e6c25f", "#ff9389", "#c3a5f5"] : ["#2c55c4", "#c2620f", "#2a7d4d", "#8a6a00", "#b3261e", "#6d4bb0"], ramp, heatmap: ramp },
+  };
+}
+
+async function draw(element) {
+  const spec = JSON.parse(element.querySelector("script[type='application/json']").textContent);
+  const place = element.querySelector(".chart");
+  const embed = await load();
+  const single = !["hconcat", "vconcat", "concat", "facet", "repeat"].some((word) => word in spec);
+  if (single && typeof spec.width !== "object") spec.width = spec.encoding?.column || spec.encoding?.facet ? spec.width : "container";
+  spec.config = { ...config(colours(place)), ...spec.config, background: "transparent" };
+  spec.autosize ??= single ? { type: "fit-x", contains: "padding" } : undefined;
+  element._view?.finalize();
+  const { view } = await embed(place, spec, {
+    mode: "vega-lite", ast: true, actions: false, defaultStyle: false, renderer: "svg", loader: { load: refuse, sanitize: refuse },
+    tooltip: { disableDefaultStyle: true }, logLevel: 1,
+  });
+  element._view = view;
+}
+
+// A chart carries its data; nothing is fetched on its behalf.
+const refuse = () => Promise.reject(new Error("charts do not load anything"));
+
+async function show(element) {
+  drawn.add(element);
+  try {
+    await draw(element);
+    element.classList.add("drawn");
+  } catch (error) {
+    element.querySelector(".chart").textContent = "This chart cannot be drawn; its data is below.";
+    element.querySelector(".chart-data").open = true;
+    console.warn("chart", error);
+  }
+}
+
+const seen = new IntersectionObserver((entries) => {
+  for (const entry of entries) {
+    if (!entry.isIntersecting) continue;
+    seen.unobserve(entry.target);
+    show(entry.target);
+  }
+}, { rootMargin: "400px" });
+
+function redraw() {
+  for (const element of drawn) element.isConnected ? draw(element).catch(() => {}) : drawn.delete(element);
+}
+
+export function startCharts() {
+  onPart((part) => part.querySelectorAll("[data-chart]").forEach((element) => seen.observe(element)));
+  document.querySelectorAll("[data-chart]").forEach((element) => { if (!element.closest("[data-part]")) seen.observe(element); });
+  document.addEventListener("themechange", redraw);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  matchMedia("print").addEventListener("change", () => document.querySelectorAll("[data-chart]:not(.drawn)").forEach(show));
+}

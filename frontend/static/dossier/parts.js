@@ -1,0 +1,70 @@
+// Parts: elements with data-part="name" that a newer copy of the page may replace, one by one.
+// What a person is busy with (an open panel, a field being typed in) is left alone until they are done.
+const CSRF = /name="csrfmiddlewaretoken" value="[^"]*"/g;
+const shown = new WeakMap(); // element -> the markup it came with, before scripts touched it
+const swapped = []; // what other modules want to do to a new part
+let waiting = null; // a newer page that was held back
+
+const parts = (root) => root.querySelectorAll("[data-part]");
+const markup = (part) => part.dataset.version ?? part.innerHTML.replace(CSRF, "");
+
+export function onPart(callback) {
+  swapped.push(callback);
+  parts(document).forEach((part) => callback(part, null));
+}
+
+function busy(part) {
+  if (part.querySelector("details.act[open]")) return true;
+  const field = document.activeElement;
+  return part.contains(field) && field.matches("textarea, input:not([type=checkbox], [type=radio])") && field.value !== "";
+}
+
+function keepFocus(part) {
+  const field = document.activeElement;
+  if (!part.contains(field)) return () => {};
+  const row = field.closest("[data-id]");
+  const find = () => row ? document.querySelector(`[data-id="${CSS.escape(row.dataset.id)}"] a.title`) : field.id && document.getElementById(field.id);
+  return () => (find() || document.querySelector("main"))?.focus({ preventScroll: true });
+}
+
+export function showPage(page, { force = false } = {}) {
+  waiting = null;
+  document.title = page.title;
+  for (const part of parts(document)) {
+    const newer = page.querySelector(`[data-part="${part.dataset.part}"]`);
+    if (!newer || markup(newer) === (shown.get(part) ?? markup(part))) continue;
+    if (!force && busy(part)) { waiting = page; continue; }
+    const refocus = keepFocus(part);
+    const fresh = document.importNode(newer, true);
+    shown.set(fresh, markup(fresh));
+    part.replaceWith(fresh);
+    swapped.forEach((callback) => callback(fresh, part));
+    refocus();
+  }
+}
+
+export async function readPage(request, options) {
+  const response = await fetch(request, { credentials: "same-origin", ...options });
+  if (!(response.headers.get("Content-Type") || "").startsWith("text/html")) throw new Error(`answered ${response.status}`);
+  const page = new DOMParser().parseFromString(await response.text(), "text/html");
+  if (!page.querySelector("[data-part]")) location.reload(); // signed out, or no such page any more
+  return { response, page };
+}
+
+let running = false;
+let again = false;
+/** Fetch this page once more and show what changed. Calls made meanwhile become one more fetch. */
+export async function refresh() {
+  if (running) { again = true; return; }
+  running = true;
+  try {
+    do {
+      again = false;
+      showPage((await readPage(location.href)).page);
+    } while (again);
+  } finally { running = false; }
+}
+
+document.addEventListener("toggle", (event) => { if (waiting && !event.target.open) showPage(waiting); }, true);
+document.addEventListener("focusout", () => setTimeout(() => { if (waiting) showPage(waiting); }, 0));
+parts(document).forEach((part) => shown.set(part, markup(part)));

@@ -1,0 +1,22 @@
+// "5 min ago" goes on counting; the exact time is in the title. Numbers as the server writes them (templatetags).
+const UNITS = [[60, "s"], [3600, "min"], [86400, "h"], [Infinity, "d"]];
+
+export function ago(seconds) {
+  const past = Math.abs(seconds);
+  if (past < 5) return "now";
+  const [[, unit], before] = [UNITS.find(([limit]) => past < limit), { s: 1, min: 60, h: 3600, d: 86400 }];
+  return `${Math.floor(past / before[unit])} ${unit}`;
+}
+
+function tick() {
+  const now = Date.now();
+  for (const time of document.querySelectorAll("time[data-ago]")) {
+    const words = ago((now - Date.parse(time.dateTime)) / 1000);
+    const text = words === "now" ? "now" : words + (time.dataset.ago === "ago" ? " ago" : "");
+    if (time.textContent !== text) time.textContent = text;
+  }
+}
+
+tick();
+setInterval(tick, 5000);
+export { tick };

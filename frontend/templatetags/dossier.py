@@ -1,0 +1,212 @@
+"""How the console writes times, shares and figures."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django import template
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+
+from frontend import evidence
+
+register = template.Library()
+Moment = datetime | str | None
+
+
+def as_time(moment: Moment) -> datetime | None:
+    """A time, also from RFC 3339 text; None stays None."""
+    return datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+
+
+def words(span: timedelta) -> str:
+    """`now`, `42 s`, `7 min`, `3 h`, `12 d`: the same words as times.js."""
+    seconds = abs(int(span.total_seconds()))
+    if seconds < 5:
+        return "now"
+    for limit, size, unit in ((60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h")):
+        if seconds < limit:
+            return f"{seconds // size} {unit}"
+    return f"{seconds // 86400} d"
+
+
+def _time(moment: Moment, kind: str, suffix: str) -> SafeString | str:
+    when = as_time(moment)
+    if when is None:
+        return "–"
+    text = words(timezone.now() - when)
+    return format_html(
+        '<time datetime="{}" title="{}" data-ago="{}">{}</time>',
+        when.astimezone(UTC).isoformat(timespec="seconds"),
+        exact(when),
+        kind,
+        text if text == "now" else text + suffix,
+    )
+
+
+@register.filter
+def ago(moment: Moment) -> SafeString | str:
+    """`5 min ago`, kept current by the page, with the exact time as its title."""
+    return _time(moment, "ago", " ago")
+
+
+@register.filter
+def age(moment: Moment) -> SafeString | str:
+    """`5 min`: how old something is."""
+    return _time(moment, "age", "")
+
+
+@register.filter
+def exact(moment: Moment) -> str:
+    when = as_time(moment)
+    return "–" if when is None else f"{when.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+@register.filter
+def clock(moment: Moment) -> str:
+    """`21 Nov 03:15` in UTC."""
+    when = as_time(moment)
+    return "–" if when is None else f"{when.astimezone(UTC):%-d %b %H:%M}"
+
+
+@register.filter
+def percent(share: float | None) -> str:
+    """`2.1 %`; never a false 0 or 100."""
+    if share is None:
+        return "–"
+    value = share * 100
+    if 0 < value < 0.1:
+        return "< 0.1 %"
+    if 99 < value < 100:
+        return "> 99 %"
+    return f"{value:.1f} %" if value < 10 and value != int(value) else f"{value:.0f} %"
+
+
+@register.filter
+def figure(value: Any) -> str:
+    """A cell or a measure: four significant digits, thousands apart, the rest as it is."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}".replace(",", "\u202f")
+    if isinstance(value, float):
+        return _float(value)
+    return ", ".join(figure(one) for one in value) if isinstance(value, list | tuple) else str(value)
+
+
+def _float(value: float) -> str:
+    if value == 0:
+        return "0"
+    if abs(value) < 1e-3 or abs(value) >= 1e7:
+        return f"{value:.1e}".replace("e-0", "e-").replace("e+0", "e")
+    return f"{value:.4g}" if abs(value) < 10_000 else f"{value:,.0f}".replace(",", "\u202f")
+
+
+@register.filter
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+@register.filter
+def duration(span: timedelta | float | None) -> str:
+    """`1 h`, `5 min`, `1 h 30 min`, `12 ms`."""
+    if span is None:
+        return "–"
+    seconds = span.total_seconds() if isinstance(span, timedelta) else float(span)
+    if seconds < 1:
+        return f"{seconds * 1000:.3g} ms"
+    if seconds < 60:
+        return f"{seconds:.3g} s"
+    parts, rest = [], round(seconds)
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+        count, rest = divmod(rest, size)
+        if count:
+            parts.append(f"{count} {unit}")
+    return " ".join(parts[:2])
+
+
+@register.filter
+def hundredths(share: float | None) -> str:
+    """A share as a coordinate from 0 to 100, for a bar drawn in SVG."""
+    return f"{100 * min(max(share or 0.0, 0.0), 1.0):.2f}"
+
+
+@register.filter
+def who(actor: str) -> str:
+    """`user:alice` is alice; keys and the system are named as such."""
+    kind, _, name = actor.partition(":")
+    return {"user": name, "key": f"key {name}", "system": "Dossier"}.get(kind, actor)
+
+
+@register.filter
+def undo_number(tags: str) -> int:
+    """Of `unacknowledge/12` the number: what the button in a message undoes."""
+    return int(tags.partition("/")[2])
+
+
+@register.filter
+def undo_verb(tags: str) -> str:
+    return tags.partition("/")[0]
+
+
+@register.filter
+def lookup(names: dict[str, str], key: str) -> str:
+    """The name under `key`, or the key itself: a team may have been deleted since."""
+    return names.get(key, key)
+
+
+@register.filter
+def event_kind(name: str) -> str:
+    """`handed_over` of `incident.handed_over`."""
+    return name.rpartition(".")[2]
+
+
+@register.filter
+def moment_words(text: str) -> str:
+    """The time in an `as_of` address as people write it; a log position is said to be one."""
+    try:
+        return exact(datetime.fromisoformat(text.replace(" ", "+")))
+    except ValueError:
+        return f"log position {text[-12:]}"
+
+
+@register.filter
+def range_span(estimate: dict[str, float]) -> dict[str, float]:
+    """Where low, rate and high of an interval lie on an axis from 0 to a round `end`, in hundredths."""
+    ends = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+    end = next((end for end in ends if estimate["high"] <= end), 1.0)
+    places = {name: round(100 * estimate[key] / end, 2) for name, key in _PLACES}
+    return {**places, "end": end}
+
+
+_PLACES = (("low", "low"), ("rate", "failure_rate"), ("high", "high"))
+
+
+@register.filter
+def chart_table(spec: dict[str, Any]) -> dict[str, Any]:
+    columns, rows, total = evidence.chart_table(spec)
+    return {"columns": columns, "rows": rows, "total": total}
+
+
+@register.filter
+def as_json(value: Any) -> SafeString:
+    """JSON for a data block in a page: what could end the block is escaped."""
+    text = json.dumps(value, ensure_ascii=False)
+    return mark_safe(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
+
+
+@register.filter
+def column_is_number(rows: list[list[Any]], place: int) -> bool:
+    """Whether a column holds numbers, so that its heading stands over them."""
+    cells = [row[place] for row in rows if row[place] is not None]
+    return bool(cells) and all(is_number(cell) for cell in cells)
+
+
+@register.filter
+def minutes(count: float | None) -> str:
+    return duration(None if count is None else count * 60)

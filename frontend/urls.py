@@ -1,0 +1,26 @@
+"""Addresses of the console."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from frontend.views import actions, inbox, incident, reading, reports, runs
+
+urlpatterns = [
+    path("", inbox.inbox, name="inbox"),
+    path("incidents/<int:number>", incident.incident, name="incident"),
+    path("incidents/<uuid:id>", incident.by_id, name="incident_by_id"),
+    path("incidents/acknowledge", actions.acknowledge_several, name="acknowledge_several"),
+    path("incidents/<int:number>/<slug:verb>", actions.act, name="act"),
+    path("runs", runs.runs, name="runs"),
+    path("runs/<uuid:id>", runs.run, name="run"),
+    path("runs/<uuid:id>/rerun", runs.rerun, name="rerun"),
+    path("analyzers", runs.analyzer_list, name="analyzers"),
+    path("schedules", runs.schedules, name="schedules"),
+    path("reports", reports.reports, name="reports"),
+    path("reports/<str:id>", reports.report, name="report"),
+    path("teams", reading.teams, name="teams"),
+    path("docs", reading.docs, name="docs"),
+    path("live", reading.live, name="live"),
+    path("static-bundle/<str:name>", reading.charts, name="charts"),
+]

@@ -1,0 +1,1 @@
+"""Pages of the console: each reads queries, writes commands and renders."""

@@ -1,0 +1,95 @@
+"""What people do to tickets from the console: one form each, one event each, and what could not be done, said plainly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST
+
+from frontend.views.incident import Problem, render_incident
+from frontend.views.pages import context_of, page
+from incidents import commands, queries
+from incidents.commands import Invalid, Refused
+from ingest.queries import Context
+
+Form = Any  # the request's POST data
+MOST_AT_ONCE = 200
+
+
+def _cause(form: Form) -> str:
+    chosen = str(form.get("cause", ""))
+    if chosen == "":
+        raise Invalid("cause", "choose what was at fault, or that nothing was")
+    return str(form.get("other", "")).strip() if chosen == "other" else chosen
+
+
+Verb = Callable[[str, Form, Context], Any]
+VERBS: dict[str, tuple[Verb, str, str]] = {
+    "acknowledge": (lambda i, f, c: commands.acknowledge(i, c), "Acknowledged", "unacknowledge"),
+    "unacknowledge": (lambda i, f, c: commands.unacknowledge(i, c), "Acknowledgement taken back for", ""),
+    "assign": (lambda i, f, c: commands.assign(i, f.get("owner", "").strip() or None, c), "Assigned", ""),
+    "hand_over": (
+        lambda i, f, c: commands.hand_over(i, f.get("team", ""), f.get("reason", ""), c),
+        "Handed over",
+        "",
+    ),
+    "set_severity": (lambda i, f, c: commands.set_severity(i, f.get("severity", ""), c), "Severity set for", ""),
+    "comment": (lambda i, f, c: commands.comment(i, f.get("text", ""), c), "", ""),
+    "resolve": (lambda i, f, c: commands.resolve(i, _cause(f), f.get("note", ""), c), "Resolved", "reopen"),
+    "reopen": (lambda i, f, c: commands.reopen(i, f.get("reason", ""), c), "Reopened", ""),
+}
+"""Verb: the command, what is said when it is done ("" says nothing), and the verb that takes it back."""
+
+
+@page
+@require_POST
+def act(request: HttpRequest, number: int, verb: str) -> HttpResponse:
+    """Carry out one verb on one ticket, then go back to where it was asked."""
+    if verb not in VERBS:
+        raise Http404(verb)
+    command, done, back = VERBS[verb]
+    here = reverse("incident", args=[number])
+    target = _next(request, here)
+    try:
+        command(queries.get(str(number)).incident.id, request.POST, context_of(request))
+    except (Refused, Invalid) as error:
+        reason = error.reason if isinstance(error, Refused) else f"{error.field.capitalize()} {error.reason}"
+        if target.partition("?")[0] != here:
+            messages.error(request, f"Not done: {reason}.")
+            return HttpResponseRedirect(target)
+        typed = {name: str(value) for name, value in request.POST.items()}
+        status = 409 if isinstance(error, Refused) else 400
+        return render_incident(request, number, Problem(verb, f"{reason}.", typed), status)
+    if done:
+        messages.success(request, f"{done} #{number}", extra_tags=f"{back}/{number}" if back else "")
+    return HttpResponseRedirect(target)
+
+
+@page
+@require_POST
+def acknowledge_several(request: HttpRequest) -> HttpResponse:
+    """Acknowledge the tickets that were selected; those that someone else was quicker with are counted apart."""
+    numbers = [number for number in request.POST.getlist("number") if number.isdecimal()][:MOST_AT_ONCE]
+    done, refused = 0, []
+    for number in numbers:
+        try:
+            commands.acknowledge(queries.get(number).incident.id, context_of(request))
+            done += 1
+        except Refused as error:
+            refused.append(error.reason)
+    if done:
+        messages.success(request, f"Acknowledged {done} ticket{'' if done == 1 else 's'}")
+    if refused:
+        messages.error(request, f"Not done for {len(refused)}: {refused[0]}{' …' if len(refused) > 1 else ''}")
+    return HttpResponseRedirect(_next(request, reverse("inbox")))
+
+
+def _next(request: HttpRequest, default: str) -> str:
+    asked = request.POST.get("next", "")
+    safe = url_has_allowed_host_and_scheme(asked, allowed_hosts=None) and asked.startswith("/")
+    return asked if safe else default

@@ -1,0 +1,122 @@
+"""The page of one incident: what is wrong and who says so, the evidence, what happened, what can be done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_safe
+
+from analyzers import queries as analyzers
+from frontend.evidence import grouped
+from frontend.views.pages import page, show
+from incidents import queries
+
+SEVERITIES = ("critical", "error", "warning", "info")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why an action was not carried out, and what was typed, so that nothing has to be typed again."""
+
+    verb: str
+    reason: str
+    typed: Mapping[str, str]
+
+
+@page
+@require_safe
+def incident(request: HttpRequest, number: int) -> HttpResponse:
+    return render_incident(request, number)
+
+
+@page
+@require_safe
+def by_id(request: HttpRequest, id: str) -> HttpResponse:
+    """The address by id leads to the one by number."""
+    return redirect("incident", queries.get(str(id)).incident.number)
+
+
+def render_incident(
+    request: HttpRequest, number: int, problem: Problem | None = None, status: int = 200
+) -> HttpResponse:
+    as_of = queries.parse_moment(request.GET["as_of"]) if request.GET.get("as_of") else None
+    reference = str(number)
+    view = queries.get(reference, as_of)
+    entries = queries.timeline(reference, as_of)
+    groups = grouped(queries.evidence(reference, as_of))
+    suspects = _suspects(view, entries)
+    current, *older = groups or [None]
+    context = {
+        "i": view.incident,
+        "position_of_view": view.position,
+        "as_of": as_of,
+        "entries": list(reversed(entries)),
+        "current": current,
+        "older": older,
+        "evidence_version": f"{as_of}-{'-'.join(str(group.version) for group in groups)}",
+        "suspects": suspects,
+        "causes": _causes(view, suspects),
+        "team_names": {team.slug: team.name for team in queries.teams()},
+        "people": _people(),
+        "severities": SEVERITIES,
+        "problem": problem,
+    }
+    watch = "" if as_of else view.incident.id
+    return show(request, "frontend/incident.html", context, section="inbox", watch=watch, status=status)
+
+
+def _suspects(view: queries.View, entries: Sequence[queries.Entry]) -> list[dict[str, Any]]:
+    """What the latest run that blamed this ticket's component said: the ticket's own suspect first.
+
+    The verdict is read from the run; a run is never changed, so this holds for past moments too.
+    """
+    finding = _leading_finding(view, entries)
+    if finding is None:
+        return []
+    run = analyzers.runs().filter(pk=finding["run"]).first()
+    verdict = None if run is None else analyzers.verdict(run)
+    if verdict is None:
+        return [{**finding, "own": True, "rank": 1, "estimate": None}]
+    numbers = {placed.component: placed.number for placed in queries.placed_findings(finding["run"])}
+    suspects = [
+        {
+            **suspect,
+            "own": bool(view.incident.cause & {suspect["component"], *suspect["ambiguous_with"]}),
+            "number": numbers.get(suspect["component"]),
+        }
+        for suspect in verdict["suspects"]
+    ]
+    return sorted(suspects, key=lambda suspect: (not suspect["own"], suspect["rank"]))
+
+
+def _leading_finding(view: queries.View, entries: Sequence[queries.Entry]) -> Mapping[str, Any] | None:
+    for entry in reversed(entries):
+        finding = entry.body.get("finding")
+        if finding and view.incident.cause & {finding["component"], *finding["ambiguous_with"]}:
+            return finding  # type: ignore[no-any-return]
+    return None
+
+
+def _causes(view: queries.View, suspects: Sequence[Mapping[str, Any]]) -> list[tuple[str, float | None]]:
+    """What is offered as confirmed cause, with the probability that an analyzer gave it."""
+    causes: dict[str, float | None] = {}
+    for suspect in suspects:
+        causes.setdefault(suspect["component"], suspect["score"])
+        for name in suspect["ambiguous_with"] if suspect["own"] else ():
+            causes.setdefault(name, None)
+    for name in (view.incident.component, *view.incident.ambiguous_with):
+        if name:
+            causes.setdefault(name, None)
+    return list(causes.items())
+
+
+def _people() -> list[str]:
+    users = get_user_model().objects.filter(is_active=True)
+    return list(users.order_by("username").values_list("username", flat=True)[:500])
+
+

@@ -1,0 +1,76 @@
+"""What every page has in common: who may see it, how it is rendered, what a wrong address shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec
+
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import AbstractBaseUser
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.cache import patch_cache_control
+
+from frontend.charts import bundle_name
+from incidents.commands import Invalid
+from incidents.queries import NoSuchIncident
+from ingest.queries import Context, watermark
+
+P = ParamSpec("P")
+SECTIONS = (
+    ("inbox", "Inbox"),
+    ("runs", "Runs"),
+    ("analyzers", "Analyzers"),
+    ("schedules", "Schedules"),
+    ("reports", "Reports"),
+    ("teams", "Teams"),
+    ("docs", "Docs"),
+)
+
+
+def page(
+    view: Callable[Concatenate[HttpRequest, P], HttpResponse],
+) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
+    """For people who are signed in. No such incident: 404. A parameter that cannot be read: 400, saying which."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        # Before anything is read: whatever is recorded from here on is told to the page once it listens.
+        request.log_position = str(watermark()) if request.method == "GET" else ""  # type: ignore[attr-defined]
+        try:
+            return view(request, *args, **kwargs)
+        except NoSuchIncident as error:
+            raise Http404(str(error)) from error
+        except Invalid as error:
+            return show(request, "frontend/invalid.html", {"error": error}, status=400)
+
+    return login_required(guarded)  # type: ignore[no-any-return, type-var]
+
+
+def show(
+    request: HttpRequest,
+    template: str,
+    context: Mapping[str, Any] | None = None,
+    *,
+    section: str = "",
+    watch: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    """Render a page. `watch` is what it follows live: `incidents`, `runs`, or the id of one incident."""
+    frame: dict[str, Any] = {"sections": SECTIONS, "section": section, "watch": watch, "charts_bundle": bundle_name()}
+    if watch:
+        frame["position"] = getattr(request, "log_position", "")
+    response = render(request, template, {**frame, **(context or {})}, status=status)
+    patch_cache_control(response, no_store=True)
+    return response
+
+
+def user_name(request: HttpRequest) -> str:
+    assert isinstance(request.user, AbstractBaseUser)
+    return request.user.get_username()
+
+
+def context_of(request: HttpRequest) -> Context:
+    """Who is asking, for the events that follow."""
+    return Context(f"user:{user_name(request)}", trace=getattr(request, "trace", None))

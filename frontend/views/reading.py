@@ -1,0 +1,65 @@
+"""Pages that only read: reports, teams and routes, the docs; and the files and tokens that pages need."""
+
+from __future__ import annotations
+
+import gzip
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.utils.cache import patch_vary_headers
+from django.views.decorators.http import require_safe
+
+from analyzers.queries import analyzers
+from frontend.charts import BundleFailed, bundle, bundle_name
+from frontend.docs import example
+from frontend.live import make_token
+from frontend.views.pages import page, show
+from incidents import queries
+from ingest.queries import TELEMETRY_KINDS
+
+
+@page
+@require_safe
+def teams(request: HttpRequest) -> HttpResponse:
+    return show(
+        request, "frontend/teams.html", {"teams": queries.teams(), "routes": queries.routes()}, section="teams"
+    )
+
+
+@page
+@require_safe
+def docs(request: HttpRequest) -> HttpResponse:
+    address = request.build_absolute_uri("/").rstrip("/")
+    kinds = [{"kind": kind, "example": example(kind)} for kind in TELEMETRY_KINDS.values()]
+    context = {"kinds": kinds, "address": address, "analyzers": analyzers().values()}
+    return show(request, "frontend/docs.html", context, section="docs")
+
+
+@page
+@require_safe
+def live(request: HttpRequest) -> HttpResponse:
+    """Where this page may listen for changes, and the token that lets it."""
+    host = request.get_host()
+    name = host if host.endswith("]") else host.rsplit(":", 1)[0] if ":" in host else host
+    url = settings.EVENTS_URL or f"{request.scheme}://{name}:{settings.EVENTS_PORT}/events"
+    response = JsonResponse({"url": url, "token": make_token(request.user.pk)})
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+@require_safe
+def charts(request: HttpRequest, name: str) -> HttpResponse:
+    """The chart library of this version; the name changes with the version, so it may be kept for ever."""
+    if name != bundle_name():
+        raise Http404(name)
+    try:
+        packed = bundle().read_bytes()
+    except BundleFailed as error:
+        return HttpResponse(str(error), status=503, content_type="text/plain")
+    accepts = "gzip" in request.headers.get("Accept-Encoding", "")
+    response = HttpResponse(packed if accepts else gzip.decompress(packed), content_type="text/javascript")
+    if accepts:
+        response["Content-Encoding"] = "gzip"
+    patch_vary_headers(response, ["Accept-Encoding"])
+    response["Cache-Control"] = "public, max-age=31536000, immutable"
+    return response
