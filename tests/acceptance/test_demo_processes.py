@@ -1,0 +1,89 @@
+"""Alice starts Dossier on her machine, kills it in every way she can think of, and starts it again."""
+
+import os
+import signal
+import socket
+import tempfile
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deploy.embedded import Home
+from tests.acceptance.stack import Stack, wait_for
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    home = Path(tempfile.mkdtemp(prefix="dossier-a-")) / "home"
+    stack = Stack(home)
+    yield stack
+    if stack.process is not None:
+        stack.stop(signal.SIGKILL)
+        wait_for(lambda: not stack.processes(), 10)
+    Home(home).forget()
+
+
+def running(stack: Stack) -> Stack:
+    if stack.process is None or stack.process.poll() is not None:
+        stack.start()
+    return stack
+
+
+def all_gone(home: Path) -> bool:
+    postgres = home / "postgres" / "postmaster.pid"
+    return not postgres.exists()
+
+
+def test_everything_starts_and_is_ready(stack: Stack) -> None:
+    running(stack)
+    wait_for(lambda: len(stack.processes()) >= 8, 30, "all processes")
+    with urllib.request.urlopen(f"{stack.address}/readyz") as response:
+        assert response.read() == b'{"ready": true, "reasons": []}'
+
+
+def test_a_second_one_on_the_same_home_is_refused(stack: Stack) -> None:
+    running(stack)
+    second = Stack(stack.home)
+    assert second.launch().wait(30) == 1
+    assert "in use by process" in second.said
+
+
+def test_a_taken_port_is_named_with_a_free_one(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        other = Stack(tmp_path / "other", port=taken.getsockname()[1])
+        assert other.launch().wait(30) == 1
+    assert f"PORT {other.port} is in use" in other.said
+    assert "Traceback" not in other.said
+
+
+def test_a_killed_web_process_comes_back(stack: Stack) -> None:
+    running(stack)
+    kill_web(stack)
+    wait_for(lambda: not stack.answers(), 5, "the web process to be gone")
+    wait_for(stack.answers, 30, "pages")
+
+
+def test_a_killed_supervisor_leaves_no_process(stack: Stack) -> None:
+    running(stack)
+    stack.stop(signal.SIGKILL)
+    wait_for(lambda: not stack.processes() and all_gone(stack.home), 15, "all processes to end")
+
+
+def test_it_starts_again_after_a_kill_and_stops_within_seconds(stack: Stack) -> None:
+    running(stack)
+    assert stack.stop(signal.SIGINT) < 8
+    assert stack.processes() == []
+    assert all_gone(stack.home)
+
+
+def kill_web(stack: Stack) -> None:
+    for pid in stack.processes():
+        words = Path(f"/proc/{pid}/cmdline").read_bytes()
+        if b"deploy.wsgi" in words:
+            os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,111 @@
+"""Bob kills the web process while fleets report: nothing acknowledged is lost, nothing counts twice."""
+
+import os
+import random
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.test import override_settings
+
+from deploy.children import end_group, spawn
+from deploy.demo.sender import Sender
+from deploy.supervisor import answers, programs
+from tests.acceptance.stack import free_port, wait_for
+
+SENDERS, BATCHES, ROWS, KILLS = 4, 12, 150, 3
+
+
+class Web:
+    """The pages-and-doors process as the supervisor would start it."""
+
+    def __init__(self, database_url: str, log: Path) -> None:
+        self.log, self.port = log, free_port()
+        self.environment = {
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "deploy.settings",
+            "DATABASE_URL": database_url,
+            "PORT": str(self.port),
+            "DOSSIER_LOG_LEVEL": "WARNING",
+        }
+        self.address = f"http://127.0.0.1:{self.port}"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with override_settings(PORT=self.port):
+            command = next(command for name, command, _ in programs() if name == "web")
+        self.process = spawn(command, self.log, self.environment, signal.SIGTERM)
+        wait_for(lambda: answers(f"{self.address}/healthz"), 40, f"the web process, see {self.log}")
+
+    def kill(self) -> None:
+        """SIGKILL to the process and everything that it forked, at once."""
+        assert self.process is not None
+        end_group(self.process.pid)
+        self.process.wait()
+
+
+@pytest.fixture
+def web(log_database: str, broker: str) -> Iterator[Web]:
+    del broker
+    with tempfile.TemporaryDirectory() as directory:
+        web = Web(log_database, Path(directory) / "web.log")
+        web.start()
+        yield web
+        web.kill()
+
+
+def send(web: Web, key: str, sender: int, receipts: list[str]) -> None:
+    at = datetime.now(UTC).isoformat()
+    for batch in range(BATCHES):
+        rows = [{"time": at, "unit": f"vm/{sender}-{batch}-{n}", "symptom": "lost"} for n in range(ROWS)]
+        receipts.append(
+            Sender(web.address, key, threading.Event()).post_rows(
+                "unit_failure", rows, f"alice-{sender}-{batch}"
+            )
+        )
+
+
+def test_a_killed_web_process_loses_nothing_that_was_acknowledged(web: Web) -> None:
+    key = make_key()
+    receipts: list[str] = []
+    senders = [threading.Thread(target=send, args=(web, key, n, receipts)) for n in range(SENDERS)]
+    for thread in senders:
+        thread.start()
+    for kill in range(KILLS):
+        wait_for(lambda wanted=10 * (kill + 1): len(receipts) >= wanted, 30, "receipts")  # type: ignore[misc]
+        time.sleep(random.Random(kill).uniform(0, 0.02))
+        web.kill()
+        web.start()
+    for thread in senders:
+        thread.join(60)
+    assert len(set(receipts)) == SENDERS * BATCHES
+    assert counted("SELECT count(*), count(DISTINCT unit) FROM telemetry_unit_failure") == (
+        SENDERS * BATCHES * ROWS,
+        SENDERS * BATCHES * ROWS,
+    )
+    assert counted("SELECT count(*), 0 FROM log_event WHERE type = 'telemetry.received'") == (
+        SENDERS * BATCHES,
+        0,
+    )
+
+
+def make_key() -> str:
+    out = StringIO()
+    call_command("create_key", "alice", scope=["telemetry"], stdout=out)
+    return out.getvalue().strip()
+
+
+def counted(query: str) -> tuple[int, ...]:
+    with connection.cursor() as cursor:
+        cursor.execute(query)
+        row: tuple[int, ...] = cursor.fetchone()
+    return row

@@ -1,0 +1,237 @@
+"""Alice has files and no server: she simulates a region, analyzes it, and is told plainly what is wrong."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SCENARIO, SEED = "deepview_stop", 3
+
+NO_NETWORK = """
+import sys
+def refuse(event, arguments):
+    if event.startswith("socket.") and event != "socket.gethostname":
+        raise RuntimeError(f"offline commands open no connection: {event}")
+sys.addaudithook(refuse)
+"""
+
+
+@pytest.fixture(scope="module")
+def offline(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment in which a socket is an error and every setting is nonsense."""
+    hooks = tmp_path_factory.mktemp("hooks")
+    (hooks / "sitecustomize.py").write_text(NO_NETWORK)
+    nonsense = dict.fromkeys(("DATABASE_URL", "REDIS_URL", "PORT", "TELEMETRY_RETENTION"), "nonsense")
+    return {"PATH": os.environ["PATH"], "PYTHONPATH": str(hooks), "DOSSIER_HOME": "/nonexistent", **nonsense}
+
+
+def manage(
+    arguments: Sequence[str], environment: dict[str, str], stdin: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, str(ROOT / "manage.py"), *arguments],
+        input=stdin,
+        capture_output=True,
+        env=environment,
+        timeout=100,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def region(tmp_path_factory: pytest.TempPathFactory, offline: dict[str, str]) -> Path:
+    """A simulated region with one planted fault."""
+    out = tmp_path_factory.mktemp("region") / "files"
+    done = manage(["simulate", SCENARIO, "--seed", str(SEED), "--out", str(out)], offline)
+    assert done.returncode == 0, done.stderr.decode()
+    return out
+
+
+@pytest.fixture(scope="module")
+def planted(region: Path) -> str:
+    (fault,) = json.loads((region / "truth.json").read_text())["faults"]
+    return str(fault["component"])
+
+
+def inputs(region: Path, *kinds: str) -> list[str]:
+    return [word for kind in kinds for word in ("--input", f"{kind}={region}/{kind}.ndjson")]
+
+
+def last_window(done: subprocess.CompletedProcess[bytes]) -> dict[str, Any]:
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_the_planted_component_is_named_first_from_placements_and_failures(
+    region: Path, planted: str, offline: dict[str, str]
+) -> None:
+    given = inputs(region, "placement", "unit_failure")
+    done = manage(["analyze", "deepview", *given, "--every", "1h", "--json"], offline)
+    assert done.returncode == 0, done.stderr.decode()
+    assert last_window(done)["suspects"][0]["component"] == planted
+
+
+def test_the_planted_component_is_named_first_from_path_outcomes(
+    region: Path, planted: str, offline: dict[str, str]
+) -> None:
+    given = inputs(region, "path_outcome")
+    done = manage(["analyze", "deepview", *given, "--every", "1h", "--json"], offline)
+    assert last_window(done)["suspects"][0]["component"] == planted
+
+
+def test_healthy_hours_before_the_fault_accuse_no_one(region: Path, offline: dict[str, str]) -> None:
+    given = inputs(region, "placement", "unit_failure")
+    done = manage(["analyze", "deepview", *given, "--every", "1h", "--json"], offline)
+    verdicts = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [one["status"] for one in verdicts] == ["quiet"] * 5 + ["named"]
+
+
+def test_all_rows_in_one_window_come_as_a_table(region: Path, planted: str, offline: dict[str, str]) -> None:
+    done = manage(["analyze", "deepview", *inputs(region, "placement", "unit_failure")], offline)
+    lines = done.stdout.decode().splitlines()
+    assert lines[1].startswith("named: ")
+    assert planted in lines[4]
+    assert "\x1b" not in done.stdout.decode()
+
+
+def without_seconds(done: subprocess.CompletedProcess[bytes]) -> dict[str, Any]:
+    verdict = json.loads(done.stdout)
+    del verdict["measures"]["seconds"]
+    return dict(verdict)
+
+
+def test_rows_in_another_order_from_standard_input_give_the_same_verdict(
+    region: Path, offline: dict[str, str]
+) -> None:
+    path = region / "path_outcome.ndjson"
+    backwards = b"\n".join(reversed(path.read_bytes().splitlines()))
+    one = manage(["analyze", "deepview", "--input", f"path_outcome={path}", "--json"], offline)
+    other = manage(["analyze", "deepview", "--input", "path_outcome=-", "--json"], offline, backwards)
+    assert without_seconds(one) == without_seconds(other)
+
+
+def test_a_cut_window_equals_the_run_on_its_own_rows(region: Path, offline: dict[str, str]) -> None:
+    lines = (region / "path_outcome.ndjson").read_text().splitlines(keepends=True)
+    first = min(json.loads(line)["time"][:13] for line in lines)
+    inside = "".join(line for line in lines if json.loads(line)["time"].startswith(first))
+    arguments = ["--every", "1h", "--json", "--input"]
+    whole = manage(["analyze", "deepview", *arguments, f"path_outcome={region}/path_outcome.ndjson"], offline)
+    alone = manage(["analyze", "deepview", *arguments, "path_outcome=-"], offline, inside.encode())
+    verdict = json.loads(whole.stdout.splitlines()[0])
+    del verdict["measures"]["seconds"]
+    assert verdict == without_seconds(alone)
+
+
+def test_a_scenario_is_the_same_for_the_same_seed(
+    region: Path, tmp_path: Path, offline: dict[str, str]
+) -> None:
+    again = tmp_path / "again"
+    manage(["simulate", SCENARIO, "--seed", str(SEED), "--out", str(again)], offline)
+    assert {path.name: path.read_bytes() for path in again.iterdir()} == {
+        path.name: path.read_bytes() for path in region.iterdir()
+    }
+
+
+def test_analyzers_are_listed_with_what_they_require(offline: dict[str, str]) -> None:
+    done = manage(["analyzers", "--json"], offline)
+    (deepview,) = (one for one in json.loads(done.stdout) if one["name"] == "deepview")
+    assert [one["kinds"] for one in deepview["inputs"]] == [["placement", "unit_failure"], ["path_outcome"]]
+    assert "deepview" in manage(["analyzers"], offline).stdout.decode()
+
+
+GOOD = {"time": "2026-03-01T12:00:00Z", "components": ["tor/a"], "attempts": 5, "failures": 0}
+
+
+def rows(*changes: dict[str, Any]) -> bytes:
+    return "".join(json.dumps({**GOOD, **change}) + "\n" for change in changes).encode()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "complaint"),
+    [
+        (
+            ["depview", "--input", "path_outcome=-"],
+            b"",
+            "No analyzer 'depview'. Did you mean deepview? Installed: ",
+        ),
+        (["deepview"], b"", "--input KIND=FILE is missing: which rows should be read?"),
+        (
+            ["deepview", "--input", "path_outcome=gone.ndjson"],
+            b"",
+            "gone.ndjson: No such file or directory",
+        ),
+        (["deepview", "--input", "path_outcome=x.xls"], b"", "x.xls: "),
+        (
+            ["deepview", "--input", "unit_failure=-"],
+            b'{"time":1,"unit":"vm/1"}',
+            "deepview requires placement and",
+        ),
+        (["deepview", "--input", "path_outcome=-"], b"", "standard input: the body holds no rows"),
+        (
+            ["deepview", "--input", "path_outcome=-"],
+            rows({}, {"failures": 9}),
+            "standard input: row 2, failures: is more than ",
+        ),
+        (
+            ["deepview", "--input", "path_outcome=-"],
+            rows({"components": []}),
+            "standard input: row 1, components: is empty",
+        ),
+        (["deepview", "--input", "path_outcome=-"], rows({"colour": 1}), "standard input: row 1, colour: "),
+        (["deepview", "--input", "path_outcome=-"], b"{", "standard input: row 1: "),
+        (["deepview", "--input", "path_outcome=-"], b"\xff\xfe", "standard input: row 1: "),
+        (
+            ["deepview", "--input", "path_outcome=-", "--every", "1 week"],
+            rows({}),
+            "'1 week' is not a duration ",
+        ),
+        (
+            ["deepview", "--input", "path_outcome=-", "--param", "method=x"],
+            rows({}),
+            'parameter method="x": must ',
+        ),
+        (
+            ["deepview", "--input", "path_outcome=-", "--param", "speed=9"],
+            rows({}),
+            "deepview has no parameter ",
+        ),
+        (["deepview", "--colour"], b"", "unrecognized arguments: --colour"),
+        ([], b"", "the following arguments are required: NAME"),
+    ],
+)
+def test_what_is_wrong_is_one_clear_line_and_exit_code_2(
+    arguments: list[str], stdin: bytes, complaint: str, offline: dict[str, str]
+) -> None:
+    done = manage(["analyze", *arguments], offline, stdin)
+    assert done.returncode == 2
+    assert done.stdout == b""
+    assert done.stderr.decode().startswith(complaint)
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_an_unknown_scenario_lists_the_known(offline: dict[str, str]) -> None:
+    done = manage(["simulate", "meltdown", "--out", "x"], offline)
+    assert done.returncode == 2
+    assert done.stderr.decode().startswith("no scenario 'meltdown'; there are region_world, ")
+
+
+def test_files_that_are_there_are_not_overwritten_unasked(region: Path, offline: dict[str, str]) -> None:
+    arguments = ["simulate", SCENARIO, "--seed", str(SEED), "--out", str(region)]
+    refused = manage(arguments, offline)
+    assert (refused.returncode, refused.stderr.decode()) == (
+        2,
+        f"{region} is not empty; --force writes into it all the same\n",
+    )
+    assert manage([*arguments, "--force"], offline).returncode == 0
+
+
+def test_a_reader_that_has_seen_enough_ends_the_output_quietly(region: Path, offline: dict[str, str]) -> None:
+    given = " ".join(inputs(region, "path_outcome"))
+    command = f"{sys.executable} {ROOT}/manage.py analyze deepview {given} --every 1h --json | head -c 10"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, env=offline, timeout=100, check=False)
+    assert done.stderr == b""
