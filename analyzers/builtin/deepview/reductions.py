@@ -46,7 +46,7 @@ PLACEMENT = Input(
             "over_time",
             kind="unit_failure",
             as_of=_PLACED,
-            group_by=("components", "slice"),
+            group_by=("components",),
             aggregates={"failures": CountDistinct("unit")},
             witness_kinds=(WITNESS_KIND,),
             slice=SLICE,
@@ -74,7 +74,7 @@ PATH_OUTCOME = Input(
         Reduction(
             "over_time",
             kind="path_outcome",
-            group_by=("components", "slice"),
+            group_by=("components",),
             aggregates={"failures": Sum("failures")},
             witness_kinds=(WITNESS_KIND,),
             slice=SLICE,

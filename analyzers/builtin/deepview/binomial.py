@@ -1,0 +1,252 @@
+"""The default method: who is blamed, how surely, and how large the failure is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import erfc
+
+from analyzers.builtin.deepview.baseline import ENOUGH_HISTORY, Baseline, from_history, from_window
+from analyzers.builtin.deepview.calibration import probability
+from analyzers.builtin.deepview.observed import Observed, alike, component_sets, observe
+from analyzers.builtin.deepview.selection import Blamed, Judges, Rules, select
+from analyzers.contract import Estimate, Params, Window
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+REPLACEABLE = 3.0
+"""Nats within which another component explains the failures as well: a likelihood ratio of 20."""
+
+_INTERVAL = 1.92  # half the 95 % point of chi-square with one degree of freedom
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """A blamed component with its figures; `evidence` in nats, `lost` units of `carried`, on `hosts`
+    hosts.
+    """
+
+    component: int
+    name: str
+    evidence: float
+    p_value: float
+    q_value: float
+    score: float | None
+    sure: bool
+    estimate: Estimate
+    ambiguous: tuple[str, ...]
+    lost: float
+    carried: float
+    hosts: int | None
+    expected: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Runner:
+    """A component that was not blamed, and why; `alone` is the evidence if nothing else were blamed."""
+
+    component: int
+    name: str
+    lost: float
+    carried: float
+    alone: float
+    left: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    seen: Observed
+    baseline: Baseline
+    threshold: float
+    charges: tuple[Charge, ...]
+    runners: tuple[Runner, ...]
+
+
+def blame(window: Window, params: Params) -> Outcome:
+    """Judge one window. `params` are those of `analysis.PARAMS`."""
+    seen = observe(window.sums)
+    rules = _rules(seen, window, params)
+    baseline = from_history(seen, window, rules) or from_window(seen, rules)
+    rules = Rules(rules.threshold, baseline.spread, rules.smallest, rules.witnesses, rules.allowed)
+    judges = Judges(seen, baseline.units, baseline.witnesses)
+    blamed = select(judges, rules)
+    charges = _charges(judges, blamed, rules, baseline, params, alike(component_sets(window.sums["paths"])))
+    return Outcome(seen, baseline, rules.threshold, charges, _runners(judges, blamed, rules))
+
+
+def _rules(seen: Observed, window: Window, params: Params) -> Rules:
+    """The bars that a blamed component must pass.
+
+    The threshold is the log of the chances to be fooled in a day (components times independent windows), plus
+    the parameter `margin`.
+    """
+    first = alike(component_sets(window.sums["paths"]))
+    distinct = len(np.unique(first))
+    daily = max(1.0, timedelta(days=1) / window.length)
+    threshold = math.log(max(distinct, 2)) + math.log(daily) + float(params["margin"])
+    needed = float(params["min_witnesses"])
+    if seen.testimony is None:  # paths are the witnesses, and a component may have few
+        witnesses = np.full(len(seen.names), max(needed, 3.0))
+    else:
+        witnesses = np.full(len(seen.names), needed)
+    smallest = -math.log1p(-float(params["min_rate"]))
+    allowed = first == np.arange(len(seen.names))
+    return Rules(max(threshold, 1.0), np.ones(len(seen.names)), smallest, witnesses, allowed)
+
+
+def _charges(
+    judges: Judges, blamed: Blamed, rules: Rules, baseline: Baseline, params: Params, first: Ints
+) -> tuple[Charge, ...]:
+    seen = judges.seen
+    p_values = [tail(evidence) for evidence in blamed.evidence.tolist()]
+    q_values = step_up(p_values, int(rules.allowed.sum()))
+    lost = seen.per_component(seen.failures)
+    charges = []
+    for at, component in enumerate(blamed.chosen):
+        evidence = float(blamed.evidence[at])
+        ambiguous = _ambiguous(judges, blamed, at, rules, first)
+        surplus = evidence - rules.threshold
+        charges.append(
+            Charge(
+                component,
+                seen.names[component],
+                evidence,
+                p_values[at],
+                q_values[at],
+                probability(surplus),
+                surplus >= float(params["sure_margin"]) and baseline.windows >= ENOUGH_HISTORY,
+                _estimate(judges, blamed, at),
+                ambiguous,
+                float(lost[component]),
+                float(seen.carried[component]),
+                _hosts(judges, component),
+                baseline.units * float(seen.carried[component]),
+            )
+        )
+    return tuple(sorted(charges, key=lambda one: (-(one.score or 0.0), -one.evidence, one.name)))
+
+
+def tail(evidence: float) -> float:
+    """P-value of a likelihood ratio at the edge of theta >= 0: half a chi-square with one degree (Chernoff
+    1954).
+    """
+    return float(0.5 * erfc(math.sqrt(max(evidence, 0.0))))
+
+
+def step_up(p_values: list[float], tests: int) -> list[float]:
+    """Benjamini-Hochberg q-values of the smallest of `tests` p-values, in the order given."""
+    order = sorted(range(len(p_values)), key=lambda at: p_values[at])
+    q_values, running = [1.0] * len(p_values), 1.0
+    for rank in range(len(order), 0, -1):
+        running = min(running, p_values[order[rank - 1]] * tests / rank)
+        q_values[order[rank - 1]] = running
+    return q_values
+
+
+def _ambiguous(judges: Judges, blamed: Blamed, at: int, rules: Rules, first: Ints) -> tuple[str, ...]:
+    """Components that could take a blamed one's place: always together with it, or as likely within a
+    factor 20.
+    """
+    component = blamed.chosen[at]
+    rest = judges.fit([other for other in blamed.chosen if other != component])
+    found = judges.evidence(rest, rules)
+    units = blamed.loglik - rest.loglik
+    near = (found.units >= units - REPLACEABLE) & (found.evidence >= blamed.evidence[at] - REPLACEABLE)
+    near &= rules.allowed[found.component] & ~np.isin(found.component, blamed.chosen)
+    groups = [component, *found.component[near].tolist()]
+    names = {judges.seen.names[j] for j in np.flatnonzero(np.isin(first, groups)).tolist()}
+    return tuple(sorted(names - {judges.seen.names[component]}))
+
+
+def _hosts(judges: Judges, component: int) -> int | None:
+    """How many hosts lost units on the component's paths, or None where hosts are not known."""
+    told = judges.seen.testimony
+    if told is None:
+        return None
+    beneath = np.isin(told.row, judges.units.member_rows(component))
+    return len(np.unique(told.host[beneath]))
+
+
+def _estimate(judges: Judges, blamed: Blamed, at: int) -> Estimate:
+    """The share of its units that a component fails, with the 95 % interval of the profile likelihood."""
+    theta = float(blamed.theta[at])
+    low = _crossing(judges, blamed, at, 0.0, theta)
+    high = _crossing(judges, blamed, at, max(2 * theta, 1e-6), theta)
+    low, high = min(low, theta), max(high, theta)
+    return Estimate(*(float(-math.expm1(-value)) for value in (theta, low, high)))
+
+
+def _crossing(judges: Judges, blamed: Blamed, at: int, outer: float, theta: float) -> float:
+    """Where the profile log-likelihood is 1.92 below its maximum, between theta and `outer` (moved out if
+    needed).
+    """
+    model, rest = judges.units, [other for other in blamed.chosen if other != blamed.chosen[at]]
+    start = np.delete(blamed.theta, at)
+
+    def drop(value: float) -> float:
+        return blamed.loglik - model.profile(blamed.chosen[at], value, rest, start) - _INTERVAL
+
+    while outer > theta and drop(outer) < 0 and outer < 2 * 16.0:
+        outer *= 2
+    if drop(outer) <= 0:
+        return outer
+    inner = theta
+    for _ in range(30):
+        middle = (inner + outer) / 2
+        inner, outer = (inner, middle) if drop(middle) > 0 else (middle, outer)
+    return (inner + outer) / 2
+
+
+def _runners(judges: Judges, blamed: Blamed, rules: Rules, most: int = 8) -> tuple[Runner, ...]:
+    """The components that looked worst on their own and are not blamed."""
+    alone = judges.evidence(judges.fit([]), rules)
+    left = judges.evidence(blamed, rules)
+    order = sorted(range(len(alone.component)), key=lambda at: (-alone.evidence[at], alone.component[at]))
+    lost = judges.seen.per_component(judges.seen.failures)
+    runners: list[Runner] = []
+    for at in order:
+        component = int(alone.component[at])
+        if component in blamed.chosen or not rules.allowed[component] or alone.evidence[at] < 1.0:
+            continue
+        runners.append(
+            Runner(
+                component,
+                judges.seen.names[component],
+                float(lost[component]),
+                float(judges.seen.carried[component]),
+                float(alone.evidence[at]),
+                float(left.evidence[at]),
+                _reason(judges, blamed, rules, component, float(left.theta[at]), float(left.evidence[at])),
+            )
+        )
+        if len(runners) == most:
+            break
+    return tuple(runners)
+
+
+def _reason(judges: Judges, blamed: Blamed, rules: Rules, component: int, theta: float, left: float) -> str:
+    """Why a component is cleared, in words."""
+    rows = judges.units.member_rows(component)
+    lost = judges.seen.failures[rows].sum()
+    shares = [
+        (judges.seen.failures[np.intersect1d(rows, judges.units.member_rows(other))].sum(), other)
+        for other in blamed.chosen
+    ]
+    if shares and left < rules.threshold:
+        share, other = max(shares)
+        if share >= 0.5 * lost:
+            return f"{share:.0f} of its {lost:.0f} failures lie on paths through {judges.seen.names[other]}"
+    hosts = _hosts(judges, component)
+    if hosts is not None and hosts < rules.witnesses[component]:
+        return f"all its failures are on {hosts} host{'s' if hosts != 1 else ''}"
+    if theta < rules.smallest:
+        return "what is left for it is below the smallest rate that counts"
+    if left < rules.threshold:
+        return f"evidence of {left:.1f} where {rules.threshold:.1f} is needed"
+    return "too few witnesses speak against it"

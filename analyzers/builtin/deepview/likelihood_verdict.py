@@ -1,0 +1,116 @@
+"""The verdict of the likelihood method in tables and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from analyzers.builtin.deepview import evidence as show
+from analyzers.builtin.deepview.binomial import Charge, Outcome
+from analyzers.builtin.deepview.words import count, listed, percent
+from analyzers.contract import Evidence, Suspect, Verdict, Window, quiet, table, text
+
+_EVERYWHERE = 0.05
+"""Share of units above which failures that no component explains are worth saying that nothing is known."""
+
+
+def tell(window: Window, outcome: Outcome, measures: Mapping[str, Any]) -> Verdict:
+    """What a person on call reads of a likelihood outcome."""
+    base = outcome.baseline
+    figures = {
+        **measures,
+        "baseline": base.units,
+        "baseline_windows": base.windows,
+        "threshold_nats": outcome.threshold,
+    }
+    noun = show.noun(window)
+    shown = show.charts(window, outcome.seen, tuple(charge.name for charge in outcome.charges), noun)
+    evidence = (*_tables(outcome, noun), *shown, text("How this was concluded", _account(outcome, noun)))
+    if not outcome.charges:
+        reason = _everywhere(outcome, noun)
+        return Verdict("inconclusive", (), reason, figures, evidence) if reason else quiet(figures, evidence)
+    when = show.spans(window, tuple(charge.name for charge in outcome.charges))
+    suspects = tuple(_suspect(charge, when.get(charge.name), noun) for charge in outcome.charges)
+    return Verdict("named", suspects, None, figures, evidence)
+
+
+def _everywhere(outcome: Outcome, noun: str) -> str | None:
+    """Much fails and nothing explains it: say so, for `quiet` would be wrong."""
+    seen = outcome.seen
+    share = float(seen.failures.sum()) / seen.total
+    if share < _EVERYWHERE or (outcome.baseline.windows and share < 5 * outcome.baseline.units):
+        return None
+    return (
+        f"{percent(share)} of {count(seen.total)} {noun} fail, on paths of every kind, and no component or "
+        "small set of components explains it: the cause may lie outside the paths, or in the telemetry."
+    )
+
+
+def _suspect(charge: Charge, span: show.Span | None, noun: str) -> Suspect:
+    return Suspect(
+        component=charge.name,
+        score=charge.score,
+        summary=_sentence(charge, noun),
+        p_value=charge.p_value,
+        q_value=charge.q_value,
+        estimate=charge.estimate,
+        ambiguous_with=charge.ambiguous,
+        sure=charge.sure,
+        first_failure=span.first if span else None,
+        last_failure=span.last if span else None,
+    )
+
+
+def _sentence(charge: Charge, noun: str) -> str:
+    on = "" if charge.hosts is None else f" on {count(charge.hosts)} host{'s' if charge.hosts != 1 else ''}"
+    rate = charge.estimate
+    sentence = (
+        f"{charge.name} fails {percent(rate.failure_rate)} of what depends on it: {count(charge.lost)} of "
+        f"{count(charge.carried)} {noun} failed{on}, where about {count(charge.expected)} would be normal"
+    )
+    if charge.ambiguous:
+        return f"{sentence}. It may as well be {listed(charge.ambiguous)}: the paths cannot tell them apart."
+    return f"{sentence}. No other component explains these failures."
+
+
+def _tables(outcome: Outcome, noun: str) -> tuple[Evidence, ...]:
+    tables = []
+    if outcome.charges:
+        rows = tuple(
+            (
+                one.name, int(one.carried), int(one.lost), one.hosts, one.estimate.failure_rate,
+                one.estimate.low, one.estimate.high, round(one.evidence, 1), one.p_value, one.q_value, ", ".join(one.ambiguous),
+            )
+            for one in outcome.charges
+        )  # fmt: skip
+        figures = "hosts", "failure rate", "low", "high", "evidence (nats)", "p", "q", "cannot be told from"
+        note = "The failure rate is what the component itself adds, with its 95 % interval."
+        tables.append(table("Blamed", ("component", noun, "failed", *figures), rows, note))
+    if outcome.runners:
+        cleared = tuple(
+            (one.name, int(one.carried), int(one.lost), round(one.alone, 1), round(one.left, 1), one.reason)
+            for one in outcome.runners
+        )
+        columns = ("component", noun, "failed", "evidence alone", "evidence left", "why it is cleared")
+        note = "Evidence in nats: alone, and with the blamed components taken into account."
+        tables.append(table("Looked into and cleared", columns, cleared, note))
+    return tuple(tables)
+
+
+def _account(outcome: Outcome, noun: str) -> str:
+    base, seen = outcome.baseline, outcome.seen
+    if base.windows:
+        source = f"the {base.windows} windows before this one"
+        if base.excluded:
+            source += f", without {listed(base.excluded)}, which failed in them"
+    else:
+        source = "this window itself, for want of history (so no finding counts as sure)"
+    witnesses = "hosts" if seen.testimony is not None else noun
+    return (
+        f"Baseline: {percent(base.units)} of {noun} fail in a healthy window (upper bound), from {source}. "
+        f"{count(float(seen.failures.sum()))} of {count(seen.total)} {noun} failed here. A component is blamed "
+        f"when it explains what the others cannot, judged on {noun} and again on {witnesses} so that one dead "
+        f"host counts once; {outcome.threshold:.1f} nats of evidence are needed. Method: non-negative binomial "
+        "likelihood over paths, forward selection, joint refit and pruning, after Deepview (Zhang et al., NSDI "
+        "2018)."
+    )

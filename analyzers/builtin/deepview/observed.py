@@ -1,0 +1,260 @@
+"""One window as the likelihood needs it: a sum per component, and the rows that failed.
+
+A path without a failure adds only `-n * eta` to the log-likelihood, which is linear in the unknowns: all
+healthy paths together are the one number per component in `carried`. So the solver sees `carried` and the
+failing rows, and its cost grows with what failed, not with the fleet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyzers.builtin.deepview.reductions import WITNESS_KIND
+from analyzers.contract import Paths, Sums
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observed:
+    """Failures against exposure.
+
+    `carried[j]` is how many units depend on component j, of `total` units, and `paths_on[j]` how many paths
+    hold it. Failing row r is one path that lost `failures[r]` units; entry k says that row `row[k]` holds
+    component `column[k]`. `unknown` counts failures on components that no path of the window has; they are
+    left out.
+    """
+
+    names: tuple[str, ...]
+    carried: Floats
+    total: float
+    paths_on: Ints
+    row: Ints
+    column: Ints
+    failures: Floats
+    testimony: Testimony | None
+    unknown: int
+
+    @property
+    def rows(self) -> int:
+        return len(self.failures)
+
+    @property
+    def witness(self) -> Floats:
+        """What each row counts when every host counts once in all; without hosts the failures themselves."""
+        return self.failures if self.testimony is None else self.testimony.weight(self.rows)
+
+    def per_component(self, weight: Floats) -> Floats:
+        """The sum of a weight per failing row over the rows of each component; shape (components,)."""
+        summed = np.bincount(self.column, weight[self.row], minlength=len(self.names))
+        return summed.astype(np.float64)
+
+    def clear_of(self, components: Iterable[int]) -> Floats:
+        """1 for failing rows that hold none of the components, else 0; shape (rows,)."""
+        clear = np.ones(self.rows)
+        clear[self.row[np.isin(self.column, list(components))]] = 0.0
+        return clear
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Testimony:
+    """Who saw the failures: host `host[t]` lost `failures[t]` units on failing row `row[t]`.
+
+    Units on one host die together, so a host counts 1 in all, however many units on however many paths it
+    lost.
+    """
+
+    row: Ints
+    host: Ints
+    failures: Floats
+    hosts: int
+
+    def weight(self, rows: int) -> Floats:
+        """What each failing row counts when every host counts once; shape (rows,)."""
+        return self.capped(rows, self.host, np.ones(self.hosts))
+
+    def capped(self, rows: int, group: Ints, most: Floats) -> Floats:
+        """What each failing row counts when what belongs to group g counts at most `most[g]`; shape
+        (rows,).
+        """
+        lost = np.bincount(group, self.failures, minlength=len(most))
+        share = np.minimum(1.0, most / np.maximum(lost, 1e-12))
+        return np.bincount(self.row, self.failures * share[group], minlength=rows).astype(np.float64)
+
+    def typical(self, beneath: NDArray[np.bool_]) -> float:
+        """The median of what hosts lost on the given failing rows, over hosts that lost anything there."""
+        here = beneath[self.row]
+        lost = np.bincount(self.host[here], self.failures[here])
+        return float(np.median(lost[lost > 0])) if np.any(lost > 0) else 0.0
+
+
+def observe(sums: Mapping[str, Sums]) -> Observed:
+    """The window's sums (`paths` and `failing` of `reductions`) as the likelihood needs them."""
+    placed, failing = sums["paths"], sums["failing"]
+    paths = component_sets(placed)
+    attempts = np.asarray(placed.values["attempts"], dtype=np.float64)
+    weight = np.repeat(attempts, np.diff(paths.indptr))
+    carried = np.bincount(paths.indices, weight, minlength=len(paths.names)).astype(np.float64)
+    paths_on = np.bincount(paths.indices, minlength=len(paths.names))
+    told = _told(failing, {name: i for i, name in enumerate(paths.names)})
+    lost = np.bincount(told.path, told.failures, minlength=told.paths).astype(np.float64)
+    return Observed(
+        paths.names,
+        carried,
+        float(attempts.sum()),
+        paths_on,
+        told.row,
+        told.column,
+        lost,
+        _testimony(told),
+        told.unknown,
+    )
+
+
+def carried_clear_of(sums: Mapping[str, Sums], components: Iterable[str]) -> tuple[Floats, float]:
+    """`carried` and `total` over the paths that hold none of the components, by name."""
+    placed = sums["paths"]
+    paths = component_sets(placed)
+    gone = np.isin(paths.indices, [i for i, name in enumerate(paths.names) if name in set(components)])
+    row_of = np.repeat(np.arange(len(paths)), np.diff(paths.indptr))
+    attempts = np.asarray(placed.values["attempts"], dtype=np.float64).copy()
+    attempts[row_of[gone]] = 0.0
+    carried = np.bincount(paths.indices, attempts[row_of], minlength=len(paths.names)).astype(np.float64)
+    return carried, float(attempts.sum())
+
+
+def component_sets(sums: Sums) -> Paths:
+    sets = sums.keys["components"]
+    if not isinstance(sets, Paths):
+        raise TypeError("the reduction is not grouped by components")
+    return sets
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Told:
+    """Failing rows as sent, one per path and host: `path`, `host` (-1: none) and `failures` of shape (sent,).
+
+    `row` and `column` are the entries of the `paths` distinct paths among them.
+    """
+
+    path: Ints
+    host: Ints
+    failures: Floats
+    paths: int
+    row: Ints
+    column: Ints
+    unknown: int
+
+
+def _told(failing: Sums, index: Mapping[str, int]) -> _Told:
+    """Failing rows in the window's own component numbers, hosts apart, rows of the same path under one
+    number.
+    """
+    sets = component_sets(failing)
+    count = np.asarray(failing.values["failures"], dtype=np.float64)
+    number = np.array([index.get(name, -1) for name in sets.names], dtype=np.int64)
+    is_host = np.array([name.startswith(f"{WITNESS_KIND}/") for name in sets.names], dtype=bool)
+    owner = np.repeat(np.arange(len(sets)), np.diff(sets.indptr))
+    hosted = is_host[sets.indices]
+    host = np.full(len(sets), -1, dtype=np.int64)
+    host[owner[hosted]] = sets.indices[hosted]
+    owner, column = owner[~hosted], number[sets.indices[~hosted]]
+    strange = np.bincount(owner, column < 0, minlength=len(sets)) > 0
+    good = ~strange & (count > 0) & (np.bincount(owner, minlength=len(sets)) > 0)
+    first, path = _same_sets(owner, column, np.flatnonzero(good), len(sets), len(index))
+    mine = np.isin(owner, first)
+    position = np.full(len(sets), -1, dtype=np.int64)
+    position[first] = np.arange(len(first))
+    return _Told(
+        path,
+        host[good],
+        count[good],
+        len(first),
+        position[owner[mine]],
+        column[mine],
+        int(count[strange].sum()),
+    )
+
+
+def _same_sets(owner: Ints, column: Ints, rows: Ints, count: int, components: int) -> tuple[Ints, Ints]:
+    """For the given rows: the first row of each distinct set of columns, and which of those sets each row
+    is.
+    """
+    marks = np.random.default_rng(20180409).random((2, max(components, 1)))
+    sums = [np.bincount(owner, mark[column], minlength=count)[rows] for mark in marks]
+    _, first, group = np.unique(sums[0] + 1j * sums[1], return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return rows[first[order]], rank[group.reshape(-1)]
+
+
+def _testimony(told: _Told) -> Testimony | None:
+    """None where no failure names a host; a failure without one among others is its own witness."""
+    if not np.any(told.host >= 0):
+        return None
+    own = np.where(told.host >= 0, told.host, told.host.max(initial=0) + 1 + np.arange(len(told.host)))
+    _, host = np.unique(own, return_inverse=True)
+    host = host.reshape(-1)
+    return Testimony(told.path, host, told.failures, int(host.max()) + 1)
+
+
+def pooled(windows: list[Observed], names: tuple[str, ...]) -> Observed:
+    """Several windows as one, in the component numbers of `names`; components that are gone are left out."""
+    index = {name: i for i, name in enumerate(names)}
+    carried, total, unknown, rows, hosts = np.zeros(len(names)), 0.0, 0, 0, 0
+    entries: list[tuple[Ints, Ints]] = []
+    heard: list[tuple[Ints, Ints, Floats]] = []
+    for one in windows:
+        number = _renumber(one.names, names, index)
+        still = number >= 0
+        carried += np.bincount(number[still], one.carried[still], minlength=len(names))
+        total += one.total
+        unknown += one.unknown
+        column = number[one.column]
+        entries.append((one.row[column >= 0] + rows, column[column >= 0]))
+        if one.testimony is not None:
+            told = one.testimony
+            heard.append((told.row + rows, told.host + hosts, told.failures))
+            hosts += told.hosts
+        rows += one.rows
+    row, column = (np.concatenate(part) for part in zip(*entries, strict=True))
+    failures = np.concatenate([one.failures for one in windows])
+    none = np.zeros(len(names), dtype=np.int64)
+    parts = [np.concatenate(part) for part in zip(*heard, strict=True)]
+    testimony = Testimony(parts[0], parts[1], parts[2], hosts) if heard else None
+    return Observed(names, carried, total, none, row, column, failures, testimony, unknown)
+
+
+def _renumber(old: tuple[str, ...], new: tuple[str, ...], index: Mapping[str, int]) -> Ints:
+    if old is new or old == new:
+        return np.arange(len(new))
+    return np.array([index.get(name, -1) for name in old], dtype=np.int64)
+
+
+def kinds_of(names: tuple[str, ...]) -> tuple[tuple[str, ...], Ints]:
+    """The kinds of the components, sorted, and each component's number among them."""
+    kind = [name.partition("/")[0] for name in names]
+    distinct = tuple(sorted(set(kind)))
+    number = {name: i for i, name in enumerate(distinct)}
+    return distinct, np.array([number[one] for one in kind], dtype=np.int64)
+
+
+def alike(sets: Paths) -> Ints:
+    """For each component the first one that is on exactly the same paths; shape (components,).
+
+    No data on these paths can tell such components apart. Row sets are compared by two random sums: equal
+    sets add the same numbers in the same order and so agree to the last bit; others agree with probability
+    2^-100.
+    """
+    rng = np.random.default_rng(20180409)
+    marks = rng.random((2, len(sets)))
+    row_of = np.repeat(np.arange(len(sets)), np.diff(sets.indptr))
+    sums = [np.bincount(sets.indices, mark[row_of], minlength=len(sets.names)) for mark in marks]
+    _, first, group = np.unique(sums[0] + 1j * sums[1], return_index=True, return_inverse=True)
+    return np.asarray(first[group.reshape(-1)], dtype=np.int64)
