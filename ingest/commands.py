@@ -8,12 +8,14 @@ from ingest.log.retrying import retrying
 from ingest.log.seals import seal as seal_log
 from ingest.log.store import append
 from ingest.log.types import UnrecordableEvent
+from ingest.telemetry.partitions import maintain as maintain_partitions
 
 __all__ = [
     "EventType",
     "Follower",
     "UnrecordableEvent",
     "append",
+    "maintain_partitions",
     "register_event_type",
     "register_follower",
     "retrying",

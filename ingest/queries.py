@@ -6,26 +6,47 @@ from ingest.log.registry import registered as registered_event_types
 from ingest.log.store import head, position_at, read_all, read_stream, watermark, watermark_age
 from ingest.log.types import Body, Context, Event, Head, Json, NewEvent, Position, WrongExpectedVersion
 from ingest.log.wake import CHANNEL as LOG_CHANNEL
+from ingest.telemetry.frozen import dumps as dump_sums
+from ingest.telemetry.frozen import loads as load_sums
 from ingest.telemetry.kinds import KINDS as TELEMETRY_KINDS
+from ingest.telemetry.receipts import StoredRows, TelemetryReceipt
+from ingest.telemetry.receipts import receipt as telemetry_receipt
+from ingest.telemetry.windows import DataClock, LateRows, data_clock, late_rows, read_window, regions
+from ingest.topology.reading import Component, Topology, component, topology_at
 
 __all__ = [
     "LOG_CHANNEL",
     "TELEMETRY_KINDS",
     "Body",
+    "Component",
     "Context",
+    "DataClock",
     "Event",
     "FollowerPlace",
     "Head",
     "Json",
+    "LateRows",
     "NewEvent",
     "Position",
+    "StoredRows",
+    "TelemetryReceipt",
+    "Topology",
     "WrongExpectedVersion",
+    "component",
+    "data_clock",
+    "dump_sums",
     "follower_places",
     "head",
+    "late_rows",
+    "load_sums",
     "position_at",
     "read_all",
     "read_stream",
+    "read_window",
+    "regions",
     "registered_event_types",
+    "telemetry_receipt",
+    "topology_at",
     "watermark",
     "watermark_age",
 ]

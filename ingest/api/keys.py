@@ -1,0 +1,89 @@
+"""Integration keys: made once, shown once, kept as SHA-256, checked with few queries."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.db import IntegrityError, connection, transaction
+from django.utils import timezone
+
+from ingest.api.models import IntegrationKey
+
+SCOPES = ("telemetry", "alerts", "incidents:read", "incidents:write", "admin")
+PREFIX = "dsr_"
+TRUSTED_FOR = 5.0
+"""Seconds for which a process takes a key without looking again; a revoked key works elsewhere for at most so long."""
+MOST_REMEMBERED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key that was shown to be good. `region` is empty where rows without a region go to `default`."""
+
+    name: str
+    scopes: frozenset[str]
+    region: str = ""
+
+    def allows(self, scope: str) -> bool:
+        return scope in self.scopes or "admin" in self.scopes
+
+
+class KeyNameTaken(ValueError):
+    """There is a key of that name already."""
+
+
+_seen: dict[tuple[str, bytes], tuple[float, Key]] = {}  # by database and digest: until when, and what
+
+
+def create(name: str, scopes: Iterable[str], region: str = "") -> str:
+    """Make a key and return it; it cannot be had again. Raises ValueError for an unknown scope, KeyNameTaken."""
+    wanted = sorted(set(scopes))
+    if not name or not wanted or not set(wanted) <= set(SCOPES):
+        raise ValueError(f"a key needs a name and one or more scopes of {', '.join(SCOPES)}")
+    secret = PREFIX + secrets.token_urlsafe(32)
+    try:
+        with transaction.atomic():
+            IntegrationKey.objects.create(name=name, digest=_digest(secret), scopes=wanted, region=region)
+    except IntegrityError as error:
+        raise KeyNameTaken(f"there is a key named {name} already") from error
+    return secret
+
+
+def revoke(name: str) -> bool:
+    """End a key; says whether there was one to end. Other processes notice within TRUSTED_FOR seconds."""
+    _seen.clear()
+    return bool(IntegrationKey.objects.filter(name=name, revoked_at=None).update(revoked_at=timezone.now()))
+
+
+def authenticate(header: str | None) -> Key | None:
+    """The key of an Authorization header `Bearer KEY`, or None."""
+    scheme, _, secret = (header or "").partition(" ")
+    return find(secret.strip()) if scheme.lower() == "bearer" else None
+
+
+def find(secret: str) -> Key | None:
+    """The key of a secret, as the compatibility doors carry it in a path or a body; None for a wrong or ended one."""
+    if not secret.startswith(PREFIX):
+        return None
+    digest = _digest(secret)
+    place = (str(connection.settings_dict["NAME"]), digest)
+    until, key = _seen.get(place, (0.0, None))
+    if key is not None and time.monotonic() < until:
+        return key
+    row = IntegrationKey.objects.filter(digest=digest, revoked_at=None).first()
+    if row is None:
+        _seen.pop(place, None)
+        return None
+    key = Key(row.name, frozenset(row.scopes), row.region)
+    if len(_seen) >= MOST_REMEMBERED:
+        _seen.clear()
+    _seen[place] = (time.monotonic() + TRUSTED_FOR, key)
+    return key
+
+
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode(errors="replace")).digest()

@@ -1,0 +1,42 @@
+"""Errors as RFC 9457 problems (`application/problem+json`)."""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+from typing import Any
+
+from django.http import HttpResponse
+from rest_framework import exceptions
+from rest_framework.response import Response
+from rest_framework.views import exception_handler as drf_handler
+
+CONTENT_TYPE = "application/problem+json"
+
+
+def problem(status: int, title: str, detail: str = "", **more: Any) -> HttpResponse:
+    """An answer that says what went wrong; `more` are members of the problem, such as `errors`."""
+    body = {
+        "type": "about:blank",
+        "title": title,
+        "status": status,
+        **({"detail": detail} if detail else {}),
+        **more,
+    }
+    return HttpResponse(json.dumps(body), status=status, content_type=CONTENT_TYPE)
+
+
+def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
+    """What DRF raises, as a problem. Other exceptions are not answered here."""
+    response = drf_handler(exc, context)
+    if response is None:
+        return None
+    status = HTTPStatus(response.status_code)
+    body: dict[str, Any] = {"type": "about:blank", "title": status.phrase, "status": status.value}
+    if isinstance(exc, exceptions.ValidationError):
+        body |= {"detail": "The request does not fit what is expected here.", "errors": response.data}
+    elif isinstance(response.data, dict) and "detail" in response.data:
+        body["detail"] = str(response.data["detail"])
+    response.data = body
+    response.content_type = CONTENT_TYPE
+    return response

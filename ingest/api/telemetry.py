@@ -1,0 +1,173 @@
+"""POST /api/v1/telemetry/{kind} and what can be asked about kinds. Thin: the door decodes, the command stores."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import wraps
+from typing import Any
+
+from django.conf import settings
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.csrf import csrf_exempt
+
+from ingest.api.keys import Key, authenticate
+from ingest.api.problems import problem
+from ingest.doors.bodies import ENCODINGS, decompress
+from ingest.doors.telemetry import FORMATS
+from ingest.telemetry.check import Bounds
+from ingest.telemetry.columns import Rows
+from ingest.telemetry.faults import BadBody, BadRows, TooLarge
+from ingest.telemetry.kinds import KINDS, Field, Kind
+from ingest.telemetry.receiving import Delivery, IdempotencyConflict, Receipt, find_repeated, receive
+
+RETRY_AFTER = "5"
+View = Callable[..., HttpResponse]
+
+
+def _says_when_down(view: View) -> View:
+    """Without its database a door stores nothing and says so; the sender tries again."""
+
+    @wraps(view)
+    def answered(request: HttpRequest, *args: str, **kwargs: str) -> HttpResponse:
+        try:
+            return view(request, *args, **kwargs)
+        except (OperationalError, InterfaceError):
+            answer = problem(503, "Service Unavailable", "The database does not answer; nothing was stored.")
+            answer["Retry-After"] = RETRY_AFTER
+            return answer
+
+    return answered
+
+
+@csrf_exempt
+@_says_when_down
+def kinds(request: HttpRequest) -> HttpResponse:
+    """GET: every kind with its fields."""
+    if request.method != "GET":
+        return _not_allowed("GET")
+    return JsonResponse({"kinds": [_described(kind) for kind in KINDS.values()]})
+
+
+@csrf_exempt
+@_says_when_down
+def telemetry(request: HttpRequest, kind: str) -> HttpResponse:
+    """POST: rows of one kind, stored all or none. GET: what a row of the kind looks like."""
+    if request.method not in ("GET", "POST"):
+        return _not_allowed("GET, POST")
+    declared = KINDS.get(kind)
+    if request.method == "POST" and isinstance(key := _key(request), HttpResponse):
+        return key
+    if declared is None:
+        return problem(404, "Not Found", f"There is no telemetry kind {kind[:80]!r}.", kinds=sorted(KINDS))
+    if request.method == "GET":
+        return JsonResponse(_described(declared))
+    assert isinstance(key, Key)
+    return _post(request, declared, key)
+
+
+def _key(request: HttpRequest) -> Key | HttpResponse:
+    key = authenticate(request.headers.get("Authorization"))
+    if key is None:
+        answer = problem(
+            401, "Unauthorized", "This door needs a good integration key: Authorization: Bearer KEY."
+        )
+        answer["WWW-Authenticate"] = 'Bearer realm="dossier"'
+        return answer
+    if not key.allows("telemetry"):
+        return problem(403, "Forbidden", f"The key {key.name} lacks the scope telemetry.")
+    return key
+
+
+def _post(request: HttpRequest, kind: Kind, key: Key) -> HttpResponse:
+    media_type = (request.content_type or "").lower()
+    encoding = request.headers.get("Content-Encoding", "identity").strip().lower()
+    if media_type not in FORMATS or encoding not in (*ENCODINGS, "x-gzip"):
+        detail = f"Send {', '.join(FORMATS)}; Content-Encoding may be {', '.join(ENCODINGS)}."
+        return problem(415, "Unsupported Media Type", detail)
+    again = request.headers.get("Idempotency-Key")
+    if again is not None and not re.fullmatch(r"[\x20-\x7e]{1,255}", again):
+        return problem(400, "Bad Request", "Idempotency-Key is 1 to 255 printable ASCII characters.")
+    try:
+        sent = _read(request)
+        body = decompress(sent, encoding, settings.TELEMETRY_MAX_DECODED)
+        delivery = Delivery(key.name, hashlib.sha256(body).digest(), len(sent), _trace(request), again)
+        if again is not None and (receipt := find_repeated(kind, delivery)):
+            return _accepted(receipt)
+        rows = _decoded(kind, media_type, body, key)
+        return _accepted(receive(rows, delivery))
+    except TooLarge as error:
+        return problem(413, "Content Too Large", f"Nothing was stored: {error}.")
+    except BadRows as error:
+        errors = [{"row": bad.row, "field": bad.field or None, "reason": bad.reason} for bad in error.rows]
+        return problem(400, "Bad Request", f"Nothing was stored: {error.rows[0]}.", errors=errors)
+    except BadBody as error:
+        return problem(400, "Bad Request", f"Nothing was stored: {error}.")
+    except IdempotencyConflict:
+        detail = "Nothing was stored: this Idempotency-Key was used for another body."
+        return problem(409, "Conflict", detail)
+
+
+def _decoded(kind: Kind, media_type: str, body: bytes, key: Key) -> Rows:
+    bounds = Bounds.around(datetime.now(UTC), settings.TELEMETRY_RETENTION, settings.TELEMETRY_FUTURE)
+    return FORMATS[media_type](kind, body, key.region or "default", bounds)
+
+
+def _read(request: HttpRequest) -> bytes:
+    """The body as sent. Raises TooLarge without reading on, BadBody when the sender went away."""
+    limit: int = settings.TELEMETRY_MAX_BODY
+    # Without a length the body comes in chunks; Django would take that for no body at all.
+    chunked = not request.headers.get("Content-Length") and "wsgi.input" in request.META
+    if int(request.headers.get("Content-Length") or 0) > limit:
+        raise TooLarge(f"the body is larger than {limit} bytes")
+    try:
+        body: bytes = (request.META["wsgi.input"] if chunked else request).read(limit + 1)
+    except OSError as error:
+        raise BadBody("the body ended early") from error
+    if len(body) > limit:
+        raise TooLarge(f"the body is larger than {limit} bytes")
+    return body
+
+
+def _trace(request: HttpRequest) -> str | None:
+    return getattr(request, "trace", None)
+
+
+def _accepted(receipt: Receipt) -> HttpResponse:
+    answer = JsonResponse({"accepted": receipt.accepted, "receipt": receipt.id}, status=202)
+    answer["Dossier-Receipt"] = receipt.id
+    return answer
+
+
+def _not_allowed(methods: str) -> HttpResponse:
+    answer = problem(405, "Method Not Allowed", f"Only {methods} here.")
+    answer["Allow"] = methods
+    return answer
+
+
+def _described(kind: Kind) -> dict[str, Any]:
+    return {
+        "kind": kind.name,
+        "help": kind.help,
+        "state": kind.is_state,
+        "key": kind.key,
+        "formats": list(FORMATS),
+        "fields": [_field(field) for field in kind.all_fields],
+    }
+
+
+def _field(field: Field) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "name": field.name,
+        "type": field.type,
+        "optional": field.optional,
+        "help": field.help,
+    }
+    if field.unit:
+        described["unit"] = field.unit
+    if field.optional and field.default is not None:
+        described["default"] = field.default
+    return described

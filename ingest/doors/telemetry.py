@@ -1,0 +1,20 @@
+"""The telemetry door: a body of rows of one kind, in one of three formats. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ingest.telemetry.check import Bounds
+from ingest.telemetry.columns import Rows
+from ingest.telemetry.decode_arrow import decode_stream
+from ingest.telemetry.decode_json import decode_array, decode_ndjson
+from ingest.telemetry.kinds import Kind
+
+Decode = Callable[[Kind, bytes, str, Bounds], Rows]
+
+FORMATS: dict[str, Decode] = {
+    "application/x-ndjson": decode_ndjson,
+    "application/json": decode_array,
+    "application/vnd.apache.arrow.stream": decode_stream,
+}
+"""Media types, and what makes rows of a body. Each raises BadRows (the first bad rows) or BadBody."""

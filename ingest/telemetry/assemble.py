@@ -1,0 +1,159 @@
+"""From lists of values, one list a field, to checked `Rows`. Shared by the decoders."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from msgspec import UNSET
+from numpy.typing import NDArray
+
+from ingest.telemetry.check import EPOCH, MICROSECOND, Bounds, bad_rows
+from ingest.telemetry.columns import Codes, Column, Index, Names, Rows, SetIndex
+from ingest.telemetry.faults import MOST_NAMED, BadBody, BadRow, BadRows
+from ingest.telemetry.kinds import Field, Kind
+
+INT64 = 2**63
+FAR = 2**32
+"""Seconds since 1970 from which on a float no longer tells microseconds apart."""
+
+Part = Codes | NDArray[np.int64] | NDArray[np.float64] | NDArray[np.bool_]
+
+
+@dataclass
+class Assembly:
+    """Takes rows in parts and makes one `Rows` of them; names and sets are numbered across the parts."""
+
+    kind: Kind
+    region: str
+    indexes: dict[str, Index] = field(default_factory=dict)
+    set_indexes: dict[str, SetIndex] = field(default_factory=dict)
+    parts: list[dict[str, Part]] = field(default_factory=list)
+    numbers: list[NDArray[np.int64]] = field(default_factory=list)
+    bad: list[BadRow] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for each in self.kind.all_fields:
+            if each.type == "components":
+                self.set_indexes[each.name] = SetIndex()
+            elif each.type in ("name", "component", "text", "labels"):
+                self.indexes[each.name] = Index()
+
+    def default(self, each: Field) -> Any:
+        if each.name == "region":
+            return self.region
+        return () if each.type == "components" else each.default
+
+    def add(self, values: Mapping[str, Sequence[Any]], numbers: NDArray[np.int64]) -> None:
+        """Values as decoded from JSON: texts, lists, numbers; UNSET or None where an optional field is absent.
+
+        Raises OverflowError for integers beyond 64 bits.
+        """
+        self.add_columns(
+            {each.name: self.column(each, values[each.name]) for each in self.kind.all_fields}, numbers
+        )
+
+    def add_columns(self, columns: dict[str, Part], numbers: NDArray[np.int64]) -> None:
+        self.parts.append(columns)
+        self.numbers.append(numbers)
+
+    def column(self, each: Field, values: Sequence[Any]) -> Part:
+        if each.optional:
+            values = self._filled(each, values)
+        match each.type:
+            case "time":
+                return times(values)
+            case "count":
+                return np.fromiter(values, np.int64, len(values))
+            case "amount":
+                return np.fromiter(values, np.float64, len(values)) + 0.0  # no negative zero
+            case "flag":
+                return np.fromiter(values, np.bool_, len(values))
+            case "components":
+                return self.set_indexes[each.name].codes(values)
+            case "labels":
+                values = [v if isinstance(v, str) else canonical_labels(v) for v in values]
+        return self.indexes[each.name].codes(values)
+
+    def _filled(self, each: Field, values: Sequence[Any]) -> Sequence[Any]:
+        default = self.default(each)
+        if values.count(UNSET) == len(values):
+            return [default] * len(values)
+        return [default if value is UNSET or value is None else value for value in values]
+
+    def refuse(self, row: int, where: str, reason: str) -> None:
+        self.bad.append(BadRow(row, where, reason))
+
+    @property
+    def full(self) -> bool:
+        """Whether no more bad rows need to be found."""
+        return len(self.bad) >= MOST_NAMED
+
+    def rows(self, bounds: Bounds) -> Rows:
+        """All parts as one, checked. Raises BadRows with the first bad rows, BadBody when there is no row at all."""
+        if not any(map(len, self.numbers)) and not self.bad:
+            raise BadBody("the body holds no rows")
+        rows = self._joined() if self.parts else None
+        found = self.bad
+        if rows is not None:
+            found = found + bad_rows(self.kind, rows.columns, bounds, np.concatenate(self.numbers))
+        if found:
+            raise BadRows(sorted(set(found))[:MOST_NAMED])
+        assert rows is not None
+        return rows
+
+    def _joined(self) -> Rows:
+        columns: dict[str, Column] = {}
+        for each in self.kind.all_fields:
+            parts = [part[each.name] for part in self.parts]
+            joined = parts[0] if len(parts) == 1 else np.concatenate(parts)
+            if each.type == "components":
+                columns[each.name] = self.set_indexes[each.name].column(joined.astype(np.int32, copy=False))
+            elif each.name in self.indexes:
+                columns[each.name] = Names(
+                    joined.astype(np.int32, copy=False), tuple(self.indexes[each.name])
+                )
+            else:
+                columns[each.name] = joined
+        return Rows(self.kind, len(columns["time"]), columns)
+
+
+def canonical_labels(labels: Mapping[str, str]) -> str:
+    return json.dumps(labels, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def times(values: Sequence[Any]) -> NDArray[np.int64]:
+    """Microseconds since 1970 of integer nanoseconds and datetimes with a zone. Raises OverflowError."""
+    first = values[0] if values else 0
+    if isinstance(first, int):
+        try:
+            return from_nanoseconds(np.fromiter(values, np.int64, len(values)))
+        except TypeError:  # there are datetimes among them
+            return _one_by_one(values)
+    try:
+        seconds = np.fromiter(map(datetime.timestamp, values), np.float64, len(values))
+    except TypeError:
+        return _one_by_one(values)
+    if np.abs(seconds).max(initial=0) >= FAR:
+        return _one_by_one(values)
+    return np.rint(seconds * 1e6).astype(np.int64)
+
+
+def from_nanoseconds(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """To the nearest microsecond, half up, as msgspec rounds the digits of an RFC 3339 time."""
+    return values // 1000 + (values % 1000 >= 500)
+
+
+def _one_by_one(values: Sequence[Any]) -> NDArray[np.int64]:
+    def one(value: int | datetime) -> int:
+        if isinstance(value, int):
+            if not -INT64 <= value < INT64:
+                raise OverflowError
+            return (value + 500) // 1000
+        return (value - EPOCH) // MICROSECOND
+
+    return np.fromiter(map(one, values), np.int64, len(values))

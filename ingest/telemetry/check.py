@@ -1,0 +1,173 @@
+"""What types alone do not say: ranges, names, and the checks that a kind declares. One pass over each column."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ingest.telemetry.columns import Column, Names, Sets
+from ingest.telemetry.faults import MOST_NAMED, BadRow
+from ingest.telemetry.kinds import AtMost, Check, Field, Kind
+from ingest.telemetry.kinds.declare import MAX_COMPONENTS, MAX_COUNT, MAX_LABELS, MAX_TEXT
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+_COMPONENT = r"[A-Za-z][A-Za-z0-9_.-]*/[^\x00-\x1f\x7f\ud800-\udfff]+"
+_PRINTABLE = r"[^\x00-\x1f\x7f\ud800-\udfff]+"
+_TEXT = r"[^\x00\ud800-\udfff]*"
+_PATTERNS = {
+    "component": (re.compile(_COMPONENT), "is not of the form kind/name"),
+    "components": (re.compile(_COMPONENT), "is not of the form kind/name"),
+    "name": (re.compile(_PRINTABLE), "is empty or holds control characters"),
+    "text": (re.compile(_TEXT), "holds a NUL character or half a surrogate pair"),
+    "labels": (re.compile(_TEXT), "holds a NUL character or half a surrogate pair"),
+}
+# All names at once, one a line: several times as fast as one by one.
+_ALL_LINES = {
+    type_: re.compile(rf"(?:{pattern.pattern}\n)*")
+    for type_, (pattern, _) in _PATTERNS.items()
+    if type_ != "text"
+}
+
+Fault = tuple[NDArray[np.bool_], str, str]  # which rows, field, reason
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The earliest and the latest `time` that is taken, microseconds since 1970, inclusive."""
+
+    earliest: int = -(2**55)
+    latest: int = 2**57
+
+    @staticmethod
+    def around(now: datetime, retention: timedelta, future: timedelta) -> Bounds:
+        return Bounds(microseconds(now - retention), microseconds(now + future))
+
+
+def microseconds(moment: datetime) -> int:
+    return (moment - EPOCH) // MICROSECOND
+
+
+def moment(at: int) -> datetime:
+    return EPOCH + timedelta(microseconds=at)
+
+
+def bad_rows(
+    kind: Kind, columns: dict[str, Column], bounds: Bounds, numbers: NDArray[np.int64] | None = None
+) -> list[BadRow]:
+    """The first bad rows in order; `numbers` are the rows' numbers, default 1, 2, 3, …"""
+    found: list[BadRow] = []
+    for which, field, reason in _faults(kind, columns, bounds):
+        rows = np.flatnonzero(which)[:MOST_NAMED]
+        named = rows + 1 if numbers is None else numbers[rows]
+        found += [BadRow(int(row), field, reason) for row in named]
+    return sorted(found)[:MOST_NAMED]
+
+
+def _faults(kind: Kind, columns: dict[str, Column], bounds: Bounds) -> Iterator[Fault]:
+    for field in kind.all_fields:
+        column = columns[field.name]
+        if isinstance(column, Names):
+            yield from _text_faults(field, column)
+        elif isinstance(column, Sets):
+            yield from _set_faults(field, column)
+        else:
+            yield from _number_faults(field, column, bounds)
+    for check in kind.checks:
+        yield _broken(check, columns)
+
+
+def _broken(check: Check, columns: dict[str, Column]) -> Fault:
+    if isinstance(check, AtMost):
+        above = np.asarray(columns[check.field]) > np.asarray(columns[check.other])
+        return above, check.field, f"is more than {check.other}"
+    column = columns[check.field]
+    assert isinstance(column, Sets)
+    empty = (column.sizes == 0)[column.codes] & np.asarray(columns[check.flag])
+    return empty, check.field, f"is empty although {check.flag} is true"
+
+
+def _number_faults(field: Field, column: Column, bounds: Bounds) -> Iterator[Fault]:
+    numbers = np.asarray(column)
+    if field.type == "time":
+        yield from _time_faults(field, numbers, bounds)
+    elif field.type == "count":
+        if int(numbers.min(initial=field.low)) < field.low:
+            yield numbers < field.low, field.name, f"is below {field.low}"
+        if int(numbers.max(initial=0)) > MAX_COUNT:
+            yield numbers > MAX_COUNT, field.name, f"is above {MAX_COUNT}"
+    elif field.type == "amount":
+        yield ~np.isfinite(numbers), field.name, "is not a finite number"
+        yield numbers < 0, field.name, "is below 0"
+
+
+def _time_faults(field: Field, times: NDArray[np.int64], bounds: Bounds) -> Iterator[Fault]:
+    if not len(times):
+        return
+    if int(times.max()) > bounds.latest:
+        limit = _shown(bounds.latest)
+        yield times > bounds.latest, field.name, f"lies in the future: later than {limit}"
+    if int(times.min()) < bounds.earliest:
+        reason = f"is older than what is kept: before {_shown(bounds.earliest)}"
+        if int(times.min()) < 10**12:  # seconds or milliseconds, taken for nanoseconds
+            reason += " (integers are nanoseconds since 1970)"
+        yield times < bounds.earliest, field.name, reason
+
+
+def _shown(at: int) -> str:
+    try:
+        return moment(at).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except OverflowError:
+        return "any time"
+
+
+def _text_faults(field: Field, column: Names) -> Iterator[Fault]:
+    bad = _bad_names(field, column.names)
+    for reason, codes in bad.items():
+        yield np.isin(column.codes, codes), field.name, reason
+
+
+def _set_faults(field: Field, column: Sets) -> Iterator[Fault]:
+    sizes = column.sizes
+    if not field.may_be_empty and (sizes == 0).any():
+        yield (sizes == 0)[column.codes], field.name, "is empty"
+    if (sizes > MAX_COMPONENTS).any():
+        yield (sizes > MAX_COMPONENTS)[column.codes], field.name, f"has more than {MAX_COMPONENTS} components"
+    for reason, codes in _bad_names(field, column.names).items():
+        entries = np.isin(column.indices, codes)
+        counts = np.concatenate(([0], np.cumsum(entries)))
+        bad_sets = counts[column.indptr[1:]] > counts[column.indptr[:-1]]
+        yield bad_sets[column.codes], field.name, reason
+
+
+def _bad_names(field: Field, names: tuple[str, ...]) -> dict[str, list[int]]:
+    """Reasons, and the codes of the names that are refused for it."""
+    limit = MAX_LABELS if field.type == "labels" else MAX_TEXT
+    if field.type in _ALL_LINES and _fine(field, names, limit):
+        return {}
+    pattern, complaint = _PATTERNS[field.type]
+    bad: dict[str, list[int]] = {}
+    for code, name in enumerate(names):
+        if len(name) > limit or (field.type == "labels" and len(name.encode(errors="replace")) > limit):
+            bad.setdefault(
+                f"is longer than {limit} {'bytes' if field.type == 'labels' else 'characters'}", []
+            ).append(code)
+        elif not pattern.fullmatch(name):
+            bad.setdefault(f"{name[:80]!r} {complaint}", []).append(code)
+            if len(bad) > MOST_NAMED:
+                break
+    return bad
+
+
+def _fine(field: Field, names: tuple[str, ...], limit: int) -> bool:
+    """Whether all are good, at one go; False also when it takes a closer look to say."""
+    lines = "\n".join((*names, ""))
+    if lines.count("\n") != len(names) or max(map(len, names), default=0) > limit or field.type == "labels":
+        return False
+    return _ALL_LINES[field.type].fullmatch(lines) is not None

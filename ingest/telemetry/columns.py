@@ -1,0 +1,129 @@
+"""Rows of a kind as columns: numbers as arrays, texts and component sets as codes into the distinct ones.
+
+Every decoder makes this form, and storage and the offline reader take it. Pure: numpy only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ingest.telemetry.kinds import Kind
+
+Codes = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Names:
+    """A column of texts: row r holds `names[codes[r]]`. `names` are distinct; some may be used by no row."""
+
+    codes: Codes
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Names:
+        return Names(self.codes[rows], self.names)
+
+    def __iter__(self) -> Iterator[str]:
+        return (self.names[code] for code in self.codes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sets:
+    """A column of component sets: row r holds set `codes[r]`.
+
+    Set s holds `names[indices[indptr[s]:indptr[s + 1]]]`, indices ascending. Sets and names are distinct.
+    """
+
+    codes: Codes
+    indptr: NDArray[np.int64]
+    indices: Codes
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many members each set has, shape (sets,)."""
+        return np.diff(self.indptr)
+
+    def members(self, code: int) -> tuple[str, ...]:
+        return tuple(self.names[i] for i in self.indices[self.indptr[code] : self.indptr[code + 1]])
+
+    def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Sets:
+        return Sets(self.codes[rows], self.indptr, self.indices, self.names)
+
+
+Column = Names | Sets | NDArray[np.int64] | NDArray[np.float64] | NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Checked rows of one kind; `columns` has one of `count` rows for every field, `region` too."""
+
+    kind: Kind
+    count: int
+    columns: dict[str, Column]
+
+    @property
+    def times(self) -> NDArray[np.int64]:
+        """Microseconds since 1970, shape (count,)."""
+        times = self.columns["time"]
+        assert isinstance(times, np.ndarray)
+        return times.view(np.int64)
+
+    def names(self, field: str) -> Names:
+        column = self.columns[field]
+        assert isinstance(column, Names)
+        return column
+
+    def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Rows:
+        taken = {name: _take(column, rows) for name, column in self.columns.items()}
+        return Rows(self.kind, len(taken["time"]), taken)
+
+
+def _take(column: Column, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Column:
+    return column.take(rows) if isinstance(column, Names | Sets) else column[rows]
+
+
+class Index(dict[str, int]):
+    """Gives every new text the next number."""
+
+    def __missing__(self, text: str) -> int:
+        self[text] = number = len(self)
+        return number
+
+    def codes(self, texts: Sequence[str]) -> Codes:
+        return np.fromiter(map(self.__getitem__, texts), np.int32, len(texts))
+
+
+class SetIndex(dict[tuple[str, ...], int]):
+    """Gives every new set of components the next number; a list in another order or with repetitions is the same."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names = Index()
+        self._numbers: dict[tuple[int, ...], int] = {}
+
+    def __missing__(self, listed: tuple[str, ...]) -> int:
+        self[listed] = number = self.number(self.names[name] for name in listed)
+        return number
+
+    def number(self, members: Iterable[int]) -> int:
+        """The number of the set of those members (numbers of `names`)."""
+        return self._numbers.setdefault(tuple(sorted(set(members))), len(self._numbers))
+
+    def codes(self, lists: Sequence[Sequence[str]]) -> Codes:
+        return np.fromiter(map(self.__getitem__, map(tuple, lists)), np.int32, len(lists))
+
+    def column(self, codes: Codes) -> Sets:
+        sizes = np.fromiter(map(len, self._numbers), np.int64, len(self._numbers))
+        indptr = np.concatenate(([0], np.cumsum(sizes)))
+        members = (member for numbers in self._numbers for member in numbers)
+        return Sets(codes, indptr, np.fromiter(members, np.int32, int(indptr[-1])), tuple(self.names))

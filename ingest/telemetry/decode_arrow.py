@@ -1,0 +1,299 @@
+"""Arrow record batches to rows: an IPC stream through the door, a Parquet or Arrow file offline.
+
+A sender's buffers are not to be trusted: the schema is looked at before any batch is read, every batch is validated in
+full before a value is touched, and compressed buffers, which could unfold without limit, are refused in a stream.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ingest.telemetry.assemble import Assembly, Part, canonical_labels, from_nanoseconds, times
+from ingest.telemetry.check import Bounds
+from ingest.telemetry.columns import Codes, Rows
+from ingest.telemetry.faults import BadBody
+from ingest.telemetry.kinds import Field, Kind
+
+PER_MICROSECOND = {"s": 1_000_000, "ms": 1000, "us": 1}
+_Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+def decode_stream(kind: Kind, body: bytes, region: str, bounds: Bounds) -> Rows:
+    """Rows of an Arrow IPC stream. Raises BadRows, BadBody."""
+    assembly = Assembly(kind, region)
+    try:
+        _refuse_compressed(body)
+        with pa.ipc.open_stream(pa.py_buffer(body)) as stream:
+            _add_batches(assembly, stream.schema, stream)
+    except (pa.ArrowException, OSError, EOFError) as error:
+        raise BadBody(f"not a good Arrow IPC stream: {str(error)[:200]}") from error
+    return assembly.rows(bounds)
+
+
+def decode_batches(
+    kind: Kind, schema: pa.Schema, batches: Iterable[pa.RecordBatch], region: str, bounds: Bounds
+) -> Rows:
+    """Rows of the record batches of a file. Raises BadRows, BadBody."""
+    assembly = Assembly(kind, region)
+    _add_batches(assembly, schema, batches)
+    return assembly.rows(bounds)
+
+
+def _add_batches(assembly: Assembly, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    _check_schema(assembly, schema)
+    if assembly.bad:
+        return
+    first = 1
+    for batch in batches:
+        batch.validate(full=True)
+        numbers = np.arange(first, first + batch.num_rows)
+        found = len(assembly.bad)
+        columns = {}
+        for field in assembly.kind.all_fields:
+            place = schema.get_field_index(field.name)
+            array = batch.column(place) if place >= 0 else None
+            columns[field.name] = _column(assembly, field, array, batch.num_rows, first)
+        if len(assembly.bad) == found:
+            assembly.add_columns(columns, numbers)
+        if assembly.full:
+            return
+        first += batch.num_rows
+
+
+def _check_schema(assembly: Assembly, schema: pa.Schema) -> None:
+    kind = assembly.kind
+    for name in schema.names:
+        if not kind.has(name):
+            assembly.refuse(1, name[:100], f"is not a field of {kind.name}")
+    for field in kind.all_fields:
+        count = schema.names.count(field.name)
+        if count > 1:
+            assembly.refuse(1, field.name, "is given twice")
+        elif count == 0 and not field.optional:
+            assembly.refuse(1, field.name, "is missing")
+        elif count and not _fits(field, type_ := schema.field(field.name).type):
+            assembly.refuse(1, field.name, f"is a column of {str(type_)[:60]}, not {_WANTED[field.type]}")
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    if pa.types.is_dictionary(type_):
+        type_ = type_.value_type
+    return bool(
+        pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
+    )
+
+
+def _is_texts(type_: pa.DataType) -> bool:
+    is_list = pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_)
+    return bool(is_list and _is_text(type_.value_type))
+
+
+def _is_labels(type_: pa.DataType) -> bool:
+    if pa.types.is_map(type_):
+        return _is_text(type_.key_type) and _is_text(type_.item_type)
+    return bool(pa.types.is_struct(type_) and all(_is_text(child.type) for child in type_))
+
+
+def _is_time(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(type_) or pa.types.is_integer(type_) or _is_text(type_))
+
+
+_FITS: dict[str, Callable[[pa.DataType], bool]] = {
+    "time": _is_time,
+    "count": pa.types.is_integer,
+    "amount": lambda type_: pa.types.is_integer(type_) or pa.types.is_floating(type_),
+    "flag": pa.types.is_boolean,
+    "components": _is_texts,
+    "labels": _is_labels,
+}
+_WANTED = {
+    "time": "timestamps, integers (nanoseconds since 1970) or RFC 3339 texts",
+    "count": "integers",
+    "amount": "numbers",
+    "flag": "booleans",
+    "components": "lists of texts",
+    "labels": "maps from text to text",
+    "component": "texts",
+    "name": "texts",
+    "text": "texts",
+}
+
+
+def _fits(field: Field, type_: pa.DataType) -> bool:
+    return (field.optional and pa.types.is_null(type_)) or _FITS.get(field.type, _is_text)(type_)
+
+
+def _column(assembly: Assembly, field: Field, array: pa.Array | None, rows: int, first: int) -> Part:
+    """The column; what is wrong with a value is told to the assembly, with the row's number."""
+    if array is None or pa.types.is_null(array.type):
+        return assembly.column(field, [assembly.default(field)] * rows)
+    array = _nulls_outside(array)
+    if array.null_count and not field.optional:
+        for place in np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))[:20]:
+            assembly.refuse(first + int(place), field.name, "is missing")
+        return np.zeros(rows, np.int64)
+    match field.type:
+        case "time":
+            return _times(assembly, field, array, first)
+        case "count":
+            return _integers(assembly, field, _filled(assembly, field, array), first)
+        case "amount":
+            floats = _filled(assembly, field, array).cast(pa.float64(), safe=False)
+            return floats.to_numpy(zero_copy_only=False) + 0.0
+        case "flag":
+            flags: NDArray[np.bool_] = _filled(assembly, field, array).to_numpy(zero_copy_only=False)
+            return flags.astype(np.bool_)
+        case "components":
+            return _sets(assembly, field, array, first)
+        case "labels":
+            return assembly.column(field, [_labels(value) for value in array.to_pylist()])
+    return _texts(array, assembly.indexes[field.name].codes, assembly.default(field))
+
+
+def _nulls_outside(array: pa.Array) -> pa.Array:
+    """The array with its nulls where `null_count` sees them: a dictionary may hold one, too."""
+    if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
+        return array.dictionary.take(array.indices)
+    return array
+
+
+def _filled(assembly: Assembly, field: Field, array: pa.Array) -> pa.Array:
+    return pc.fill_null(array, assembly.default(field)) if array.null_count else array
+
+
+def _integers(assembly: Assembly, field: Field, array: pa.Array, first: int) -> NDArray[np.int64]:
+    numbers = array.to_numpy(zero_copy_only=False)
+    if numbers.dtype == np.uint64:
+        for place in np.flatnonzero(numbers > np.uint64(2**63 - 1))[:20]:
+            assembly.refuse(first + int(place), field.name, "is an integer beyond 64 bits")
+    return numbers.astype(np.int64)
+
+
+def _times(assembly: Assembly, field: Field, array: pa.Array, first: int) -> NDArray[np.int64]:
+    if _is_text(array.type):
+        return _times_of_texts(assembly, field, array, first)
+    if pa.types.is_integer(array.type):
+        return from_nanoseconds(_integers(assembly, field, array, first))
+    ticks: NDArray[np.int64] = array.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    if array.type.unit == "ns":
+        return from_nanoseconds(ticks)
+    factor = PER_MICROSECOND[array.type.unit]
+    beyond = np.abs(ticks.astype(np.float64)) > 2.0**62 / factor
+    for place in np.flatnonzero(beyond)[:20]:
+        assembly.refuse(first + int(place), field.name, "is out of range")
+    return np.where(beyond, 0, ticks) * factor
+
+
+def _times_of_texts(assembly: Assembly, field: Field, array: pa.Array, first: int) -> NDArray[np.int64]:
+    moments = []
+    for number, text in enumerate(array.to_pylist(), first):
+        try:
+            moments.append(msgspec.convert(text, _Moment))
+        except msgspec.ValidationError:
+            assembly.refuse(number, field.name, f"{text[:60]!r} is not an RFC 3339 time with a zone")
+            if assembly.full:
+                break
+    return times(moments)
+
+
+def _texts(array: pa.Array, number: Callable[[Sequence[str]], Codes], default: str) -> Codes:
+    """Codes of the texts; only the distinct ones are ever made into Python strings."""
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    names, indices = array.dictionary.to_pylist(), array.indices
+    if indices.null_count:
+        indices = indices.fill_null(len(names))
+        names.append(default)
+    return number(names)[indices.to_numpy(zero_copy_only=False)]
+
+
+def _sets(assembly: Assembly, field: Field, array: pa.Array, first: int) -> Codes:
+    index = assembly.set_indexes[field.name]
+    members = _nulls_outside(array.flatten())
+    if members.null_count:
+        lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+        owners = np.repeat(np.arange(len(array)), lengths)
+        for place in np.unique(owners[members.is_null().to_numpy(zero_copy_only=False)])[:20]:
+            assembly.refuse(first + int(place), field.name, "holds null, not a component")
+        return np.zeros(len(array), np.int32)
+    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+    codes = _texts(members, index.names.codes, "").tolist()
+    ends = np.cumsum(lengths).tolist()
+    # The same list over and over: look it up by its codes before making a set of it.
+    known: dict[tuple[int, ...], int] = {}
+    numbers = np.empty(len(ends), np.int32)
+    start = 0
+    for row, end in enumerate(ends):
+        listed = tuple(codes[start:end])
+        number = known.get(listed)
+        if number is None:
+            number = known[listed] = index.number(listed)
+        numbers[row] = number
+        start = end
+    return numbers
+
+
+def _labels(value: Any) -> str | None:
+    if value is None:
+        return None
+    pairs = value.items() if isinstance(value, dict) else value
+    return canonical_labels({key: text for key, text in pairs if text is not None})
+
+
+# The metadata of an IPC message is a flatbuffer (format/Message.fbs of Arrow): Message.header is field 2, its type
+# field 1 (2 dictionary batch, 3 record batch); RecordBatch.compression is field 3, DictionaryBatch.data field 1.
+def _refuse_compressed(body: bytes) -> None:
+    """Raises BadBody for a stream whose buffers are compressed one by one. Only looks at the messages' heads."""
+    with pa.BufferReader(body) as source:
+        for message in pa.ipc.MessageReader.open_stream(source):
+            head = message.metadata.to_pybytes()
+            try:
+                compressed = _is_compressed(head)
+            except (struct.error, IndexError) as error:
+                raise BadBody("not a good Arrow IPC stream: broken message") from error
+            if compressed:
+                raise BadBody(
+                    "the stream's buffers are compressed: send it plain, with Content-Encoding: zstd"
+                )
+
+
+def _is_compressed(head: bytes) -> bool:
+    message = _offset(head, 0)
+    type_place = _field(head, message, 1)
+    batch = _child(head, message, 2)
+    if not type_place or batch is None:
+        return False
+    if head[type_place] == 2:
+        batch = _child(head, batch, 1)
+        return batch is not None and _field(head, batch, 3) != 0
+    return head[type_place] == 3 and _field(head, batch, 3) != 0
+
+
+def _offset(head: bytes, place: int) -> int:
+    return place + int(struct.unpack_from("<I", head, place)[0])
+
+
+def _field(head: bytes, table: int, number: int) -> int:
+    """Where a field of a flatbuffer's table stands, 0 if it is absent."""
+    vtable = table - int(struct.unpack_from("<i", head, table)[0])
+    if vtable < 0:
+        raise IndexError(vtable)
+    (size,) = struct.unpack_from("<H", head, vtable)
+    if 4 + 2 * number >= size:
+        return 0
+    (offset,) = struct.unpack_from("<H", head, vtable + 4 + 2 * number)
+    return table + int(offset) if offset else 0
+
+
+def _child(head: bytes, table: int, number: int) -> int | None:
+    place = _field(head, table, number)
+    return _offset(head, place) if place else None

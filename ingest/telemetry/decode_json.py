@@ -1,0 +1,294 @@
+"""NDJSON and JSON arrays to rows.
+
+The fast way decodes megabytes at a time into structs generated from the kind. It stops at the first fault without
+saying where in the row it was and lets repeated keys pass; so whatever it refuses or cannot vouch for is read again
+line by line, the slow way, which knows row, field and reason.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from operator import attrgetter
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+from msgspec import UNSET, UnsetType
+
+from ingest.telemetry.assemble import INT64, Assembly
+from ingest.telemetry.check import Bounds
+from ingest.telemetry.columns import Rows
+from ingest.telemetry.faults import BadBody
+from ingest.telemetry.kinds import Field, Kind
+from ingest.telemetry.kinds.declare import MAX_COMPONENTS
+
+MAX_LINE = 2**20
+"""Bytes in one line of NDJSON."""
+CHUNK = 4 * 2**20
+"""Bytes decoded at a time: the structs of one chunk are gone before the next is read."""
+
+_WHITE_BEFORE_COLON = (b" :", b"\t:", b"\n:", b"\r:")
+_TYPES: dict[str, Any] = {
+    "time": int | Annotated[datetime, msgspec.Meta(tz=True)],
+    "component": str,
+    "name": str,
+    "text": str,
+    "components": Annotated[list[str], msgspec.Meta(max_length=MAX_COMPONENTS)],
+    "count": int,
+    "amount": float,
+    "flag": bool,
+    "labels": dict[str, str],
+}
+
+
+class _Repeats(dict[str, Any]):
+    """An object of JSON in which a key was given twice."""
+
+    repeated: str = ""
+
+
+@functools.cache
+def _struct(kind: Kind) -> type[msgspec.Struct]:
+    def declared(field: Field) -> Any:
+        type_ = _TYPES[field.type]
+        return (field.name, type_ | None | UnsetType, UNSET) if field.optional else (field.name, type_)
+
+    # Required fields first, because that is how structs are.
+    fields = sorted(kind.all_fields, key=lambda field: field.optional)
+    return msgspec.defstruct(kind.name, [declared(f) for f in fields], forbid_unknown_fields=True, gc=False)
+
+
+@functools.cache
+def _lines_decoder(kind: Kind) -> msgspec.json.Decoder[msgspec.Struct]:
+    return msgspec.json.Decoder(_struct(kind))
+
+
+@functools.cache
+def _array_decoder(kind: Kind) -> msgspec.json.Decoder[list[msgspec.Struct]]:
+    return msgspec.json.Decoder(list[_struct(kind)])  # type: ignore[misc]
+
+
+def decode_ndjson(kind: Kind, body: bytes, region: str, bounds: Bounds) -> Rows:
+    """Rows of a body of NDJSON, one object a line; empty lines are passed over. Raises BadRows, BadBody."""
+    assembly = Assembly(kind, region)
+    first = 1
+    for chunk in _chunks(body.removeprefix(b"\xef\xbb\xbf")):
+        lines = chunk.count(b"\n") + (not chunk.endswith(b"\n"))
+        if not _add_fast(assembly, chunk, first, lines):
+            _add_lines(assembly, chunk, first)
+        if assembly.full:
+            break
+        first += lines
+    return assembly.rows(bounds)
+
+
+def decode_array(kind: Kind, body: bytes, region: str, bounds: Bounds) -> Rows:
+    """Rows of a body that is one JSON array of objects. Raises BadRows, BadBody."""
+    assembly = Assembly(kind, region)
+    try:
+        structs = _array_decoder(kind).decode(body)
+        if _no_key_twice(kind, body, structs):
+            assembly.add(_values(kind, structs), np.arange(1, len(structs) + 1))
+            return assembly.rows(bounds)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError):
+        assembly = Assembly(kind, region)
+    rows = _parsed(body)
+    if isinstance(rows, str):
+        raise BadBody(rows)
+    if not isinstance(rows, list):
+        raise BadBody(f"the body is {_called(rows)}, not an array of rows")
+    _add_slowly(assembly, enumerate(rows, 1))
+    return assembly.rows(bounds)
+
+
+def _chunks(body: bytes) -> Iterator[bytes]:
+    """Whole lines, about CHUNK bytes at a time. A longer line comes whole and is refused later."""
+    start = 0
+    while start < len(body):
+        end = start + CHUNK
+        if end < len(body):
+            end = body.rfind(b"\n", start, end) + 1 or body.find(b"\n", end) + 1 or len(body)
+        yield body[start:end]
+        start = end
+
+
+def _add_fast(assembly: Assembly, chunk: bytes, first: int, lines: int) -> bool:
+    if not _lines_are_short(chunk):
+        return False
+    kind = assembly.kind
+    try:
+        structs = _lines_decoder(kind).decode_lines(chunk)
+        # Fewer rows than lines: some are empty. More: some hold two. Either way numbers need counting.
+        if len(structs) != lines or not _no_key_twice(kind, chunk, structs):
+            return False
+        assembly.add(_values(kind, structs), np.arange(first, first + lines))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError):
+        return False
+    return True
+
+
+def _lines_are_short(chunk: bytes) -> bool:
+    """Hops from newline to newline in steps of MAX_LINE."""
+    start = 0
+    while start + MAX_LINE < len(chunk):
+        start = chunk.rfind(b"\n", start, start + MAX_LINE + 1) + 1
+        if not start:
+            return False
+    return True
+
+
+def _values(kind: Kind, structs: Sequence[msgspec.Struct]) -> dict[str, list[Any]]:
+    return {field.name: list(map(attrgetter(field.name), structs)) for field in kind.all_fields}
+
+
+def _no_key_twice(kind: Kind, text: bytes, structs: Sequence[msgspec.Struct]) -> bool:
+    """Whether it is certain that no object gives a key twice.
+
+    Every key ends with `":` when no colon has white space before it, and texts can only add to their number. So when
+    there are as many as the structs have fields, every key was there once.
+    """
+    if any(white in text for white in _WHITE_BEFORE_COLON):
+        return False
+    keys = sum(not field.optional for field in kind.all_fields) * len(structs)
+    for field in kind.all_fields:
+        if field.optional:
+            values = list(map(attrgetter(field.name), structs))
+            keys += len(values) - values.count(UNSET)
+            if field.type == "labels":
+                keys += sum(len(value) for value in values if value)
+    return text.count(b'":') == keys
+
+
+def _add_lines(assembly: Assembly, chunk: bytes, first: int) -> None:
+    def parsed() -> Iterator[tuple[int, Any]]:
+        for number, line in enumerate(chunk.split(b"\n"), first):
+            if len(line) > MAX_LINE:
+                assembly.refuse(number, "", f"the line is longer than {MAX_LINE} bytes")
+            elif line.strip():
+                yield number, _parsed(line)
+            if assembly.full:
+                return
+
+    _add_slowly(assembly, parsed())
+
+
+def _add_slowly(assembly: Assembly, parsed: Iterator[tuple[int, Any]]) -> None:
+    numbers, good = [], []
+    for number, row in parsed:
+        found = len(assembly.bad)
+        values = _checked_row(assembly, number, row)
+        if len(assembly.bad) == found:
+            numbers.append(number)
+            good.append(values)
+        if assembly.full:
+            break
+    if good:
+        columns = {field.name: [row[field.name] for row in good] for field in assembly.kind.all_fields}
+        assembly.add(columns, np.array(numbers, np.int64))
+
+
+def _parsed(text: bytes) -> Any:
+    """The value, or (as a str, which no row is) why there is none."""
+    try:
+        return json.loads(text.decode(), object_pairs_hook=_object, parse_constant=_refuse_constant)
+    except UnicodeDecodeError as error:
+        return f"is not valid UTF-8 (byte {error.start + 1})"
+    except json.JSONDecodeError as error:
+        return f"is not JSON: {error.msg} (character {error.pos + 1})"
+    except RecursionError:
+        return "is nested too deeply"
+    except ValueError as error:  # NaN, or an integer of thousands of digits
+        return f"is not JSON: {error}"
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    row = dict(pairs)
+    if len(row) == len(pairs):
+        return row
+    seen: set[str] = set()
+    repeats = _Repeats(row)
+    repeats.repeated = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+    return repeats
+
+
+def _refuse_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is not a number")
+
+
+def _checked_row(assembly: Assembly, number: int, row: Any) -> dict[str, Any]:
+    kind = assembly.kind
+    if isinstance(row, str):
+        assembly.refuse(number, "", row)
+        return {}
+    if not isinstance(row, dict):
+        assembly.refuse(number, "", f"is {_called(row)}, not an object")
+        return {}
+    if isinstance(row, _Repeats):
+        assembly.refuse(number, row.repeated[:100], "is given twice")
+        return {}
+    for name in row:
+        if not kind.has(name):
+            assembly.refuse(number, name[:100], f"is not a field of {kind.name}")
+    values = {}
+    for field in kind.all_fields:
+        value = row.get(field.name, UNSET)
+        if not (field.optional and (value is UNSET or value is None)):
+            fault, value = _converted(field, value)
+            if fault:
+                assembly.refuse(number, field.name, fault)
+        values[field.name] = value
+    return values
+
+
+def _converted(field: Field, value: Any) -> tuple[str, Any]:
+    """What is wrong with the value (empty: nothing), and the value as the struct would hold it."""
+    if value is UNSET:
+        return "is missing", None
+    if isinstance(value, list) and field.type == "components" and len(value) > MAX_COMPONENTS:
+        return f"has more than {MAX_COMPONENTS} components", None
+    if isinstance(value, _Repeats):
+        return f"gives {value.repeated[:100]!r} twice", None
+    try:
+        converted = msgspec.convert(value, _TYPES[field.type])
+    except msgspec.ValidationError as error:
+        return _in_words(field, value, str(error)), None
+    if isinstance(converted, int) and not -INT64 <= converted < INT64:
+        return "is an integer beyond 64 bits", None
+    return "", converted
+
+
+def _in_words(field: Field, value: Any, message: str) -> str:
+    wanted = {
+        "time": "an RFC 3339 time with a zone, or integer nanoseconds since 1970",
+        "components": "a list of components (kind/name)",
+        "count": "an integer",
+        "amount": "a number",
+        "flag": "true or false",
+        "labels": "an object of texts",
+    }.get(field.type, "a text")
+    if isinstance(value, str) and field.type == "time":
+        return f"{value[:60]!r} is not {wanted}"
+    if "out of range" in message:
+        return "is out of range"
+    return f"is {_called(value)}, not {wanted}"
+
+
+def _called(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true or false"
+    names: dict[type, str] = {
+        int: "an integer",
+        float: "a number with a fraction",
+        str: "a text",
+        list: "a list",
+        dict: "an object",
+    }
+    for type_, name in names.items():
+        if isinstance(value, type_):
+            return name + (" of other things" if type_ is list else "")
+    return "something else"

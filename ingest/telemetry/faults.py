@@ -1,0 +1,38 @@
+"""What can be wrong with a body of telemetry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MOST_NAMED = 20
+"""How many bad rows an answer names."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class BadRow:
+    """Row `row` (from 1; of NDJSON the line) is refused because of `field` (empty: the row as a whole)."""
+
+    row: int
+    field: str
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"row {self.row}, {self.field}: {self.reason}" if self.field else f"row {self.row}: {self.reason}"
+        )
+
+
+class BadRows(ValueError):
+    """The first bad rows of a body, in order."""
+
+    def __init__(self, rows: list[BadRow]) -> None:
+        super().__init__("; ".join(map(str, rows)))
+        self.rows = rows
+
+
+class BadBody(ValueError):
+    """The body cannot be read at all."""
+
+
+class TooLarge(ValueError):
+    """The body is larger than is taken, as sent or after decompression."""

@@ -1,0 +1,116 @@
+"""What a telemetry kind is made of. A kind is one declaration in one file of this package; the door, the table, the
+window reader, the offline reader and the docs follow from it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+FieldType = Literal["time", "component", "name", "text", "components", "count", "amount", "flag", "labels"]
+
+MAX_TEXT = 512
+"""Characters in a name or a text: what an index of Postgres holds in the worst case of UTF-8."""
+MAX_LABELS = 2000
+"""Bytes of the labels of one row, as JSON."""
+MAX_COMPONENTS = 1000
+MAX_COUNT = 2**31 - 1
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a row.
+
+    | type | in a row | in a column |
+    | --- | --- | --- |
+    | `time` | RFC 3339, or integer nanoseconds since 1970 | int64 microseconds since 1970 |
+    | `component` | text `kind/name` | names |
+    | `name` | a non-empty text | names |
+    | `text` | a text, may be empty | names |
+    | `components` | list of `kind/name`, a set: order and repetition mean nothing | sets |
+    | `count` | integer from `low` to 2^31 - 1 | int64 |
+    | `amount` | finite number from 0 | float64 |
+    | `flag` | true or false | bool |
+    | `labels` | object of texts | names, as canonical JSON |
+
+    An optional field that a row does not have (or has as null) takes `default`.
+    """
+
+    name: str
+    type: FieldType
+    help: str
+    unit: str = ""
+    optional: bool = False
+    default: str | int | float | bool | None = None
+    low: int = 0
+    may_be_empty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AtMost:
+    """A check: in every row `field` is not above `other`."""
+
+    field: str
+    other: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotEmptyWhile:
+    """A check: where `flag` is true, the set `field` has members."""
+
+    field: str
+    flag: str
+
+
+Check = AtMost | NotEmptyWhile
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A telemetry kind. `key` makes it a state kind: a row says how `key` is from `time` on, until its next row.
+
+    A state kind may have a flag `active`; a row where it is false ends what was in force. Of two rows of one key at
+    the same time, the one received last counts. Every kind also has `region`.
+    """
+
+    name: str
+    help: str
+    fields: tuple[Field, ...]
+    checks: tuple[Check, ...] = ()
+    key: str | None = None
+
+    def __post_init__(self) -> None:
+        names = [field.name for field in self.fields]
+        if not all(_NAME.fullmatch(name) for name in (self.name, *names)) or len(set(names)) != len(names):
+            raise ValueError(f"kind {self.name}: names are lower case and differ")
+        if not self.fields or self.fields[0].type != "time" or self.fields[0].name != "time":
+            raise ValueError(f"kind {self.name}: the first field is `time`")
+        if self.key is not None and self.field(self.key).type not in ("component", "name"):
+            raise ValueError(f"kind {self.name}: the key is a component or a name")
+
+    @property
+    def is_state(self) -> bool:
+        return self.key is not None
+
+    @property
+    def all_fields(self) -> tuple[Field, ...]:
+        """The fields, with those that every kind has."""
+        return (*self.fields, REGION)
+
+    def field(self, name: str) -> Field:
+        """Raises KeyError for a field that the kind does not have."""
+        for field in self.all_fields:
+            if field.name == name:
+                return field
+        raise KeyError(f"kind {self.name} has no field {name}")
+
+    def has(self, name: str) -> bool:
+        return any(field.name == name for field in self.all_fields)
+
+
+REGION = Field("region", "name", "region that the row belongs to (default: that of the key)", optional=True)
+TIME = Field(
+    "time", "time", "RFC 3339 with a zone, or integer nanoseconds since 1970; kept to the microsecond"
+)
