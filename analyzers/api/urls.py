@@ -1,0 +1,22 @@
+"""Addresses below /api/v1/."""
+
+from django.urls import path
+
+from analyzers.api.views import AnalyzersView, RerunView, RunsView, RunView, SchedulesView
+
+urlpatterns = [
+    path("analyzers", AnalyzersView.as_view(), name="analyzers"),
+    path("runs", RunsView.as_view(), name="runs"),
+    path("runs/<uuid:id>", RunView.as_view(), name="run"),
+    path("runs/<uuid:id>/rerun", RerunView.as_view(), name="rerun"),
+    path(
+        "analysis_schedules",
+        SchedulesView.as_view({"get": "list", "post": "create"}),
+        name="analysis-schedules",
+    ),
+    path(
+        "analysis_schedules/<str:name>",
+        SchedulesView.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}),
+        name="analysis-schedule",
+    ),
+]

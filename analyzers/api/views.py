@@ -1,0 +1,147 @@
+"""Runs, schedules and analyzers over HTTP. Thin: the commands and queries of this floor do the work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import status, viewsets
+from rest_framework.exceptions import NotFound, ValidationError
+from rest_framework.generics import ListAPIView
+from rest_framework.pagination import CursorPagination
+from rest_framework.permissions import SAFE_METHODS, BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from analyzers import registry
+from analyzers.api.serializers import (
+    RunDetailSerializer,
+    RunSerializer,
+    ScheduleSerializer,
+    WantedSerializer,
+    now,
+)
+from analyzers.runs.management.commands.analyzers import described
+from analyzers.runs.models import Run, Schedule
+from analyzers.runs.requests import BadRun, NotRepeatable, request_rerun, request_run
+from analyzers.runs.results import runs
+from ingest.api.authentication import HasScope
+from ingest.api.problems import problem
+
+FILTERS = {
+    "analyzer": "analyzer",
+    "region": "region",
+    "state": "state",
+    "status": "status",
+    "schedule": "schedule_key",
+}
+
+
+def actor(request: Request) -> str:
+    """Who asks, as the log writes it."""
+    kind = "key" if request.auth is not None else "user"
+    return f"{kind}:{request.user.get_username()}"
+
+
+class Newest(CursorPagination):
+    ordering = ("-created_at", "-id")
+    page_size = 50
+    max_page_size = 200
+    page_size_query_param = "limit"
+
+
+class ByName(CursorPagination):
+    ordering = ("name",)
+    page_size = 100
+
+
+class Scoped(APIView):
+    """Reading needs one scope, writing another."""
+
+    writes = "incidents:write"
+
+    def get_permissions(self) -> list[BasePermission]:
+        return [HasScope("incidents:read" if self.request.method in SAFE_METHODS else self.writes)]
+
+
+class AnalyzersView(Scoped):
+    @extend_schema(
+        operation_id="analyzers_list", responses={200: OpenApiResponse(description="All of them.")}
+    )
+    def get(self, request: Request) -> Response:  # noqa: ARG002
+        """The installed analyzers: what they read and which parameters they take."""
+        return Response({"results": [described(one) for one in registry.installed().values()]})
+
+
+class RunsView(Scoped, ListAPIView[Run]):
+    serializer_class = RunSerializer
+    pagination_class = Newest
+
+    def get_queryset(self) -> Any:
+        asked = self.request.query_params
+        known = {*FILTERS, "cursor", "limit", "format"}
+        if unknown := sorted(set(asked) - known):
+            raise ValidationError({name: ["is not a filter of runs"] for name in unknown})
+        return runs().filter(**{column: asked[name] for name, column in FILTERS.items() if name in asked})
+
+    @extend_schema(parameters=[OpenApiParameter(name, str) for name in FILTERS])
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Runs, newest first."""
+        return super().get(request, *args, **kwargs)
+
+    @extend_schema(request=WantedSerializer, responses={202: RunDetailSerializer})
+    def post(self, request: Request) -> Response:
+        """Run an analyzer on a window of your choice. The run is queued; follow `Location`."""
+        asked = WantedSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        try:
+            run = request_run(asked.wanted(), actor(request), now())
+        except BadRun as bad:
+            raise ValidationError({bad.field: [str(bad)]}) from bad
+        return _accepted(run)
+
+
+class RunView(Scoped):
+    @extend_schema(responses={200: RunDetailSerializer})
+    def get(self, request: Request, id: str) -> Response:  # noqa: ARG002
+        """A run with its verdict, hashes and late rows."""
+        return Response(RunDetailSerializer(_run(id)).data)
+
+
+class RerunView(Scoped):
+    @extend_schema(
+        request=None,
+        responses={202: RunDetailSerializer, 409: OpenApiResponse(description="Not repeatable.")},
+    )
+    def post(self, request: Request, id: str) -> Any:
+        """Judge again what the run kept, with its version and parameters; `identical` says the outcome."""
+        try:
+            again = request_rerun(_run(id).pk, actor(request), now())
+        except NotRepeatable as refusal:
+            return problem(status.HTTP_409_CONFLICT, "Conflict", str(refusal))
+        return _accepted(again)
+
+
+class SchedulesView(Scoped, viewsets.ModelViewSet[Schedule]):
+    """When analyzers run by themselves."""
+
+    writes = "admin"
+
+    queryset = Schedule.objects.all()
+    serializer_class = ScheduleSerializer
+    pagination_class = ByName
+    lookup_field = "name"
+    http_method_names = ["get", "post", "patch", "delete", "head", "options"]  # noqa: RUF012
+
+
+def _run(id: str) -> Run:
+    found = runs().filter(pk=id).first()
+    if found is None:
+        raise NotFound(f"There is no run {id}.")
+    return found
+
+
+def _accepted(run: Run) -> Response:
+    where = {"Location": f"/api/v1/runs/{run.pk}"}
+    return Response(RunDetailSerializer(run).data, status=status.HTTP_202_ACCEPTED, headers=where)

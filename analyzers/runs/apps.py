@@ -1,0 +1,10 @@
+from django.apps import AppConfig
+
+
+class RunsConfig(AppConfig):
+    name = "analyzers.runs"
+    label = "runs"
+    verbose_name = "Analyzer runs"
+
+    def ready(self) -> None:
+        from analyzers.runs import arrivals, events  # noqa: F401  (registers event types and the follower)

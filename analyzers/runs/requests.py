@@ -1,0 +1,138 @@
+"""Runs that someone asks for: on a window of their choice, or again on a window that was kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from analyzers import registry
+from analyzers.contract import Analyzer
+from analyzers.params import BadParam, check_params
+from analyzers.registry import UnknownAnalyzer
+from analyzers.runs import feeds
+from analyzers.runs.models import Run, State
+from analyzers.runs.reading import UnknownInput, choices
+
+MOST_HISTORY = 48
+LONGEST = timedelta(days=31)
+
+
+class BadRun(ValueError):
+    """What was asked for cannot be run; `field` is the part of the request that is wrong."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(reason)
+        self.field = field
+
+
+class NotRepeatable(Exception):
+    """The run cannot be done again: it has no verdict, or another version of its analyzer is installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A run by hand. Give `end` with `start` or `length`; `length` alone means up to the newest telemetry."""
+
+    analyzer: str
+    region: str = "default"
+    start: datetime | None = None
+    end: datetime | None = None
+    length: timedelta | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    input: str = ""
+    history: int | None = None
+    report: bool = True
+
+
+def request_run(wanted: Wanted, actor: str, now: datetime) -> Run:
+    """Queue a run. Raises BadRun."""
+    analyzer = checked_analyzer(wanted.analyzer, wanted.input, wanted.params, wanted.history)
+    start, end = _window(wanted, analyzer)
+    run = Run(
+        requested_by=actor,
+        analyzer=analyzer.name,
+        region=wanted.region,
+        params=dict(wanted.params),
+        input=wanted.input,
+        window_start=start,
+        window_end=end,
+        history_wanted=wanted.history,
+        report=wanted.report,
+        created_at=now,
+    )
+    return _queue(run)
+
+
+def request_rerun(run_id: UUID, actor: str, now: datetime) -> Run:
+    """Queue a run on what another one kept. Raises Run.DoesNotExist, NotRepeatable."""
+    first = Run.objects.get(pk=run_id)
+    if first.state != State.DONE:
+        raise NotRepeatable(f"the run is {first.state}: it has no verdict to compare with")
+    installed = registry.installed().get(first.analyzer)
+    if installed is None or installed.version != first.version:
+        there = "not installed" if installed is None else f"installed as {installed.version}"
+        raise NotRepeatable(
+            f"the run was judged by {first.analyzer} {first.version}, which is {there}; "
+            "run the window anew instead"
+        )
+    run = Run(
+        repeats=first if first.repeats is None else first.repeats,
+        requested_by=actor,
+        analyzer=first.analyzer,
+        region=first.region,
+        params=first.params,
+        input=first.input,
+        window_start=first.window_start,
+        window_end=first.window_end,
+        report=False,
+        created_at=now,
+    )
+    return _queue(run)
+
+
+def checked_analyzer(name: str, input: str, params: Mapping[str, Any], history: int | None) -> Analyzer:
+    """The analyzer, if it can take all this. Raises BadRun."""
+    try:
+        analyzer = registry.get(name)
+    except UnknownAnalyzer as error:
+        raise BadRun("analyzer", str(error)) from error
+    try:
+        check_params(analyzer, params)
+    except BadParam as error:
+        raise BadRun("params", str(error)) from error
+    try:
+        choices(analyzer, input)
+    except UnknownInput as error:
+        raise BadRun("input", str(error)) from error
+    if history is not None and not 0 <= history <= MOST_HISTORY:
+        raise BadRun("history", f"must be from 0 to {MOST_HISTORY} windows")
+    return analyzer
+
+
+def _window(wanted: Wanted, analyzer: Analyzer) -> tuple[datetime, datetime]:
+    end = wanted.end
+    if end is None:
+        span = feeds.span(feeds.kinds(analyzer.name, wanted.input), wanted.region)
+        if span is None:
+            raise BadRun("window", f"nothing that {analyzer.name} reads has arrived from {wanted.region}")
+        end = span.latest.replace(microsecond=0) + timedelta(seconds=1)
+    if (wanted.start is None) == (wanted.length is None):
+        raise BadRun("window", "give either its start and end, or its length")
+    start = wanted.start if wanted.start is not None else end - (wanted.length or timedelta(0))
+    if not timedelta(0) < end - start <= LONGEST:
+        raise BadRun("window", f"must end after it starts, and be {LONGEST.days} days long at most")
+    return start, end
+
+
+def _queue(run: Run) -> Run:
+    from analyzers.runs.tasks import send
+
+    with transaction.atomic():
+        run.save(force_insert=True)
+        transaction.on_commit(send)
+    return run

@@ -1,0 +1,63 @@
+"""What finished runs concluded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db.models import QuerySet
+
+from analyzers.registry import UnknownAnalyzer
+from analyzers.runs import feeds
+from analyzers.runs.events import instant
+from analyzers.runs.models import KeptVerdict, Run
+from ingest import queries as ingest
+from ingest.queries import Position
+
+
+def verdict(run: Run) -> dict[str, Any] | None:
+    """The whole verdict of a run, None while it has none."""
+    if not run.verdict_hash:
+        return None
+    kept: dict[str, Any] = json.loads(bytes(KeptVerdict.objects.get(pk=run.verdict_hash).body))
+    kept["measures"]["seconds"] = run.seconds
+    return kept
+
+
+def late_rows(run: Run) -> list[dict[str, Any]]:
+    """What came for the run's window after it was read, by receipt; it is in no verdict of this run."""
+    if not run.input_position or run.repeats is not None:
+        return []
+    try:
+        kinds = feeds.kinds(run.analyzer, run.input)
+    except UnknownAnalyzer:
+        return []
+    after = Position.parse(run.input_position)
+    found = ingest.late_rows(kinds, run.region, run.window_start, run.window_end, after)
+    return [
+        {
+            "kind": one.kind,
+            "receipt": one.receipt,
+            "rows": one.rows,
+            "first": instant(one.first),
+            "last": instant(one.last),
+            "received_at": instant(one.received_at),
+        }
+        for one in found
+    ]
+
+
+def runs() -> QuerySet[Run]:
+    """All runs, newest first."""
+    return Run.objects.select_related("schedule").order_by("-created_at", "-id")
+
+
+def runs_with_window_ending(start: datetime, end: datetime) -> Sequence[Run]:
+    """First runs (no repetitions) whose windows end in `[start, end)`, in that order."""
+    return list(
+        Run.objects.filter(repeats=None, window_end__gte=start, window_end__lt=end).order_by(
+            "window_end", "created_at"
+        )
+    )

@@ -1,0 +1,56 @@
+"""What Celery calls. Each task carries an id at most, and may be called twice, late or never: rows decide."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+from celery import shared_task
+
+from analyzers.runs import execution
+from analyzers.runs.arrivals import catch_up
+from analyzers.runs.models import Schedule
+from analyzers.runs.tick import claim_due, send_waiting
+from ingest.commands import maintain_partitions, seal_log
+
+
+@shared_task(name="runs.tick")
+def tick() -> None:
+    """Queue what is due and tell workers what waits. Beat calls it every few seconds."""
+    catch_up()
+    claim_due(Schedule.objects.filter(enabled=True), _now())
+    send()
+
+
+@shared_task(name="runs.execute")
+def execute(run_id: str) -> None:
+    """Do one run, then queue the next window of its schedule at once: catching up must not wait for ticks."""
+    run = execution.execute(UUID(run_id), _now)
+    if run is not None and run.schedule is not None and run.schedule.enabled:
+        claim_due([run.schedule], _now())
+        send()
+
+
+@shared_task(name="runs.maintain")
+def maintain() -> None:
+    """Make telemetry partitions ahead, drop those past retention."""
+    maintain_partitions(_now())
+
+
+@shared_task(name="runs.seal")
+def seal() -> None:
+    """Seal the log's newest events."""
+    seal_log()
+
+
+def send() -> int:
+    """Tell workers of waiting runs. Fails fast: a broker that is away is tried again by the next tick."""
+    return send_waiting(_send_one, _now())
+
+
+def _send_one(run: UUID) -> None:
+    execute.apply_async((str(run),), retry=False)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

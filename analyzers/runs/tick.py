@@ -1,0 +1,64 @@
+"""The tick: which windows are due, and which runs wait for a worker. Any number may run at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from uuid import UUID
+
+import structlog
+from kombu.exceptions import OperationalError as BrokerAway
+
+from analyzers.registry import RegistryError, UnknownAnalyzer
+from analyzers.runs import claims, feeds
+from analyzers.runs.models import Schedule
+from analyzers.runs.timing import clock, due
+
+Send = Callable[[UUID], None]
+log = structlog.get_logger("runs")
+
+
+def claim_due(schedules: Iterable[Schedule], now: datetime) -> int:
+    """Queue the next due window of each schedule and region that has none under way; how many."""
+    return sum(_claim_for(schedule, now) for schedule in schedules)
+
+
+def _claim_for(schedule: Schedule, now: datetime) -> int:
+    try:
+        kinds = feeds.kinds(schedule.analyzer, schedule.input)
+    except (UnknownAnalyzer, RegistryError) as problem:
+        log.error("schedule without its analyzer", schedule=schedule.name, reason=str(problem))
+        return 0
+    regions = [schedule.region] if schedule.region else feeds.regions(kinds, now)
+    return sum(
+        _claim_next(schedule, region, feeds.span(kinds, region), now)
+        for region in regions
+        if not claims.is_busy(schedule, region)
+    )
+
+
+def _claim_next(schedule: Schedule, region: str, span: feeds.Span | None, now: datetime) -> bool:
+    if span is None:
+        return False
+    last = claims.last_end(schedule, region)
+    at = clock(span.latest, span.arrived_at, now, schedule.idle)
+    windows = due(schedule.cadence, span.first, last, at)
+    if windows.left_out:
+        log.warning(
+            "windows left out", schedule=schedule.name, region=region, count=windows.left_out, since=str(last)
+        )
+    return bool(windows.ends) and claims.claim_window(schedule, region, windows.ends[0], now)
+
+
+def send_waiting(send: Send, now: datetime) -> int:
+    """Tell workers of the runs that wait; how many. A broker that is away is tried again next time."""
+    told = []
+    for run in claims.waiting(now):
+        try:
+            send(run)
+        except BrokerAway as error:
+            log.warning("broker away", reason=str(error), waiting=str(run))
+            break
+        told.append(run)
+    claims.sent(told, now)
+    return len(told)

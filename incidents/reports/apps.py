@@ -1,0 +1,10 @@
+from django.apps import AppConfig
+
+
+class ReportsConfig(AppConfig):
+    name = "incidents.reports"
+    label = "reports"
+    verbose_name = "Reports"
+
+    def ready(self) -> None:
+        from incidents.reports import events  # noqa: F401  (registers the event type)

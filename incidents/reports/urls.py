@@ -1,0 +1,10 @@
+"""Addresses below /api/v1/."""
+
+from django.urls import path
+
+from incidents.reports.views import ReportsView, ReportView
+
+urlpatterns = [
+    path("reports", ReportsView.as_view(), name="reports"),
+    path("reports/<str:id>", ReportView.as_view(), name="report"),
+]

@@ -1,0 +1,163 @@
+"""Claims of windows and runs: once, one at a time, in order, whoever tries."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection
+from kombu.exceptions import OperationalError
+
+from analyzers.runs import claims
+from analyzers.runs.models import Feed, Run, Schedule, State
+from analyzers.runs.tick import claim_due, send_waiting
+
+NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+pytestmark = pytest.mark.usefixtures("log_database")
+
+
+def feed(until: datetime, region: str = "default", kind: str = "path_outcome") -> None:
+    """Three hours of telemetry up to `until`."""
+    Feed.objects.update_or_create(
+        region=region,
+        kind=kind,
+        defaults={
+            "first": until - 3 * HOUR,
+            "latest": until,
+            "first_arrived_at": NOON,
+            "arrived_at": NOON,
+            "heard_at": NOON,
+        },
+    )
+
+
+def hourly(**changes: object) -> Schedule:
+    Schedule.objects.all().delete()
+    values = {"name": "hourly", "analyzer": "deepview", "length": HOUR, "every": 5 * MINUTE, **changes}
+    return Schedule.objects.create(**values)
+
+
+def at_once(work: Callable[[], object], times: int = 8) -> None:
+    """Do the same in so many threads, each with a connection of its own, begun together."""
+    gate = threading.Barrier(times)
+
+    def one() -> None:
+        try:
+            connection.ensure_connection()
+            gate.wait()
+            work()
+        finally:
+            connection.close()
+
+    name = connection.settings_dict["NAME"]
+
+    def with_database() -> None:
+        connection.settings_dict["NAME"] = name
+        one()
+
+    threads = [threading.Thread(target=with_database) for _ in range(times)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def test_eight_ticks_at_once_claim_one_window() -> None:
+    schedule = hourly()
+    feed(NOON)
+    at_once(lambda: claim_due([schedule], NOON))
+    assert Run.objects.count() == 1
+
+
+def test_the_next_window_waits_until_the_one_before_is_done() -> None:
+    schedule = hourly()
+    feed(NOON)
+    assert claim_due([schedule], NOON) == 1
+    assert claim_due([schedule], NOON) == 0
+    Run.objects.update(state=State.DONE)
+    assert claim_due([schedule], NOON) == 1
+    first, second = Run.objects.order_by("window_end")
+    assert second.window_end - first.window_end == 5 * MINUTE
+
+
+def test_every_region_has_windows_of_its_own() -> None:
+    schedule = hourly()
+    feed(NOON, "east")
+    feed(NOON, "west")
+    assert claim_due([schedule], NOON) == 2
+    assert set(Run.objects.values_list("schedule_key", flat=True)) == {"hourly@east", "hourly@west"}
+
+
+def test_a_schedule_of_one_region_leaves_the_others_alone() -> None:
+    schedule = hourly(region="west")
+    feed(NOON, "east")
+    feed(NOON, "west")
+    claim_due([schedule], NOON)
+    assert [run.region for run in Run.objects.all()] == ["west"]
+
+
+def test_a_schedule_whose_analyzer_is_gone_does_not_stop_the_others() -> None:
+    gone = hourly(name="gone", analyzer="uninstalled")
+    there = Schedule.objects.create(name="there", analyzer="deepview", length=HOUR, every=MINUTE)
+    feed(NOON)
+    assert claim_due([gone, there], NOON) == 1
+
+
+def test_an_old_inventory_alone_is_not_a_reason_to_run_its_past() -> None:
+    schedule = hourly()
+    feed(NOON - timedelta(days=300), kind="placement")
+    assert claim_due([schedule], NOON) == 0
+
+
+def test_eight_workers_at_once_take_a_run_up_once() -> None:
+    schedule = hourly()
+    feed(NOON)
+    claim_due([schedule], NOON)
+    (run,) = Run.objects.all()
+    taken: list[Run | None] = []
+    at_once(lambda: taken.append(claims.take_up(run.pk, NOON)))
+    assert sum(one is not None for one in taken) == 1
+
+
+def test_a_run_whose_worker_is_lost_is_taken_up_again_and_the_late_worker_may_not_finish() -> None:
+    schedule = hourly()
+    feed(NOON)
+    claim_due([schedule], NOON)
+    (run,) = Run.objects.all()
+    lost = claims.take_up(run.pk, NOON)
+    assert lost is not None
+    assert claims.take_up(run.pk, NOON + claims.lease()) is None
+    second = claims.take_up(run.pk, NOON + claims.lease() + MINUTE)
+    assert second is not None
+    assert second.attempts == 2
+    assert not claims.finish(lost, State.DONE, NOON)
+    assert claims.finish(second, State.DONE, NOON)
+
+
+def test_a_run_is_sent_once_and_again_only_when_nobody_took_it_up() -> None:
+    schedule = hourly()
+    feed(NOON)
+    claim_due([schedule], NOON)
+    told: list[uuid.UUID] = []
+    for minutes in (0, 0, 1):
+        send_waiting(told.append, NOON + minutes * MINUTE)
+    assert len(told) == 2
+    claims.take_up(told[0], NOON + MINUTE)
+    assert send_waiting(told.append, NOON + 2 * MINUTE) == 0
+
+
+def test_a_broker_that_is_away_loses_nothing() -> None:
+    schedule = hourly()
+    feed(NOON)
+    claim_due([schedule], NOON)
+
+    def away(_: uuid.UUID) -> None:
+        raise OperationalError("no broker")
+
+    told: list[uuid.UUID] = []
+    assert send_waiting(away, NOON) == 0
+    assert send_waiting(told.append, NOON) == 1
