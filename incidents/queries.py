@@ -273,10 +273,20 @@ def _past(
                 return -1 if (x > y) == descends else 1
         return 0
 
-    views = [view for view in _all_at(as_of) if all(f.matches(_fields(view)) for f in filters)]
-    keyed = [([_fields(view)[name] for name, _ in columns], view) for view in views]
-    keyed.sort(key=cmp_to_key(lambda a, b: compare(a[0], b[0])))
-    return list(islice((view for key, view in keyed if edge is None or compare(key, edge) > 0), limit))
+    found = [(view, _fields(view)) for view in _all_at(as_of)]
+    keyed = [
+        _Keyed([fields[name] for name, _ in columns], view)
+        for view, fields in found
+        if all(filter_.matches(fields) for filter_ in filters)
+    ]
+    keyed.sort(key=cmp_to_key(lambda a, b: compare(a.key, b.key)))
+    return list(islice((k.view for k in keyed if edge is None or compare(k.key, edge) > 0), limit))
+
+
+@dataclass(frozen=True, slots=True)
+class _Keyed:
+    key: list[Any]
+    view: View
 
 
 def _fields(view: View) -> Mapping[str, Any]:

@@ -102,6 +102,7 @@ _SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "incident.unacknowledged": lambda name, _: f"{name} took the acknowledgement back",
     "incident.assigned": _assigned,
     "incident.handed_over": _handed_over,
+    "incident.commented": lambda name, b: f"{name}: {b['text']}",
     "incident.severity_set": _severity_set,
     "incident.title_set": lambda name, b: f"{name} changed the title to “{b['title']}”",
     "incident.linked": lambda name, b: f"{name} linked {b['text'] or b['href']}",

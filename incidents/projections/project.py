@@ -41,7 +41,7 @@ def project(before: Incident | None, events: Sequence[Event]) -> Incident:
 def _timeline(incident: str, events: Sequence[Event]) -> None:
     row = None
     if events[0].version > 1:
-        row = TimelineEntry.objects.filter(incident=incident).order_by("-version").first()
+        row = TimelineEntry.objects.filter(incident__pk=incident).order_by("-version").first()
     last = None if row is None else entry_of(row)
     changed: dict[int, Entry] = {}
     for event in events:

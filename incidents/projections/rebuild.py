@@ -45,7 +45,7 @@ def rebuild(progress: Callable[[int], None] = lambda _: None) -> Rebuilt:
     opened = _opened_incidents()
     differed = _drop_strangers(opened)
     for done, incident_id in enumerate(opened, start=1):
-        if _rebuild_incident(incident_id):
+        if rebuild_incident(incident_id):
             differed.append(incident_id)
         progress(done)
     if _rebuild_windows():
@@ -72,7 +72,7 @@ def _drop_strangers(opened: list[str]) -> list[str]:
 
 
 @transaction.atomic
-def _rebuild_incident(incident_id: str) -> bool:
+def rebuild_incident(incident_id: str) -> bool:
     """Whether the read models of one incident differed from what its events give."""
     IncidentRow.objects.select_for_update().filter(pk=incident_id).first()
     events = read_stream(stream_of(incident_id))
@@ -124,7 +124,7 @@ def _set_next_number() -> None:
     """After a restore of the log alone the sequence must not give a number again."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT setval('incident_number', highest)"
-            " FROM (SELECT max(number) AS highest FROM incident) AS given"
-            " WHERE highest > (SELECT last_value FROM incident_number)"
+            "SELECT setval('incident_number', given.highest)"
+            " FROM (SELECT max(number) AS highest FROM incident) AS given, incident_number AS seq"
+            " WHERE (given.highest, true) > (seq.last_value, seq.is_called)"
         )

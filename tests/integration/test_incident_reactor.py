@@ -1,0 +1,227 @@
+"""Findings in the log become tickets. Each test appends what runs record and lets the follower run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import connections, transaction
+
+from incidents import commands, queries
+from incidents.commands import Report
+from incidents.domain.times import rfc3339
+from incidents.projections.models import ScheduleWindowRow
+from incidents.projections.rebuild import rebuild
+from incidents.reactors import follower
+from ingest.commands import append, run_follower_once
+from ingest.queries import Context, Head, NewEvent, read_stream
+
+ALICE = Context("user:alice")
+START = datetime.now(UTC).replace(microsecond=0) - timedelta(days=1)
+S7, T12 = "storage_cluster/s7", "tor/t12"
+pytestmark = pytest.mark.usefixtures("log_database")
+
+
+def suspect(component: str = S7, *others: str, score: float = 0.93, sure: bool = False) -> dict[str, Any]:
+    return {
+        "component": component,
+        "ambiguous_with": list(others),
+        "score": score,
+        "sure": sure,
+        "estimate": {"failure_rate": 0.021, "low": 0.018, "high": 0.024},
+        "summary": "It fails.",
+        "first_failure": None,
+        "last_failure": None,
+    }
+
+
+def run(
+    minutes: int, *suspects: dict[str, Any], schedule: str | None = "every-5m", status: str | None = None
+) -> str:
+    """Records a run over the hour that ends so many minutes after the start; returns its id."""
+    run_id, end = str(uuid4()), START + timedelta(minutes=minutes)
+    common = {
+        "run": run_id,
+        "schedule": schedule,
+        "analyzer": "deepview",
+        "version": "1.0.0",
+        "params": {"method": "binomial"},
+        "region": "default",
+        "window": {"start": rfc3339(end - timedelta(hours=1)), "end": rfc3339(end)},
+    }
+    recorded = {**common, "status": status or ("named" if suspects else "quiet"), "suspects": list(suspects)}
+    events = [NewEvent("analysis.recorded", recorded, end)]
+    events += [
+        NewEvent("finding.reported", {**common, "suspect": s, "evidence": EVIDENCE}, end) for s in suspects
+    ]
+    append(f"run/{run_id}", events, Head.NEW, Context("system:runs"))
+    run_follower_once(follower())
+    return run_id
+
+
+EVIDENCE: Sequence[dict[str, Any]] = (
+    {"kind": "table", "title": "Blamed", "columns": ["component"], "rows": [["storage_cluster/s7"]]},
+)
+
+
+def numbers() -> list[int]:
+    return [view.incident.number for view in queries.list_incidents(order="oldest").items]
+
+
+def test_a_sure_finding_opens_a_routed_ticket_with_its_evidence() -> None:
+    run_id = run(0, suspect(sure=True))
+    incident = queries.get("1").incident
+    assert (incident.component, incident.team, incident.confidence) == (S7, "storage", 0.93)
+    piece = queries.evidence("1")[0]
+    assert piece.finding is not None
+    assert (piece.analyzer, piece.finding["run"], piece.params) == (
+        "deepview",
+        run_id,
+        {"method": "binomial"},
+    )
+
+
+def test_the_ticket_says_which_event_led_to_it() -> None:
+    run_id = run(0, suspect(sure=True))
+    opened = queries.incident_events("1")[0]
+    assert (opened.actor, opened.cause, opened.trace) == ("system:incidents", f"run/{run_id}@2", run_id)
+
+
+def test_a_weak_finding_opens_in_its_second_window() -> None:
+    run(0, suspect())
+    assert numbers() == []
+    run(5, suspect())
+    assert numbers() == [1]
+
+
+def test_a_quiet_window_between_two_weak_ones_does_not_hide_them() -> None:
+    run(0, suspect())
+    run(5)
+    run(10, suspect())
+    assert numbers() == [1]
+
+
+def test_an_inconclusive_window_is_not_counted() -> None:
+    for minutes, *suspects in ((0, suspect()), (5,), (10,)):
+        run(minutes, *suspects, status=None if suspects else "inconclusive")
+    run(15, suspect())
+    assert numbers() == [1]
+
+
+def test_weak_findings_of_different_schedules_do_not_add_up() -> None:
+    run(0, suspect(), schedule="a")
+    run(5, suspect(), schedule="b")
+    assert numbers() == []
+
+
+def test_a_weak_finding_of_a_single_run_opens_nothing() -> None:
+    run(0, suspect(), schedule=None)
+    run(0, suspect(), schedule=None)
+    assert numbers() == []
+
+
+def test_two_causes_in_one_run_are_two_tickets() -> None:
+    run(0, suspect(S7, sure=True), suspect(T12, sure=True))
+    assert [queries.get(n).incident.team for n in ("1", "2")] == ["storage", "network"]
+
+
+def test_ambiguous_groups_that_meet_are_one_ticket() -> None:
+    run(0, suspect(S7, T12, sure=True))
+    run(5, suspect(T12, S7, sure=True))
+    assert numbers() == [1]
+
+
+def test_a_finding_joins_the_ticket_that_a_person_opened_on_the_component() -> None:
+    commands.open_incident(Report("Disks are slow", component=S7), ALICE)
+    run(0, suspect())
+    assert (numbers(), queries.get("1").incident.findings) == ([1], 1)
+
+
+def test_an_hour_of_findings_is_two_lines_and_two_sets_of_evidence() -> None:
+    for minutes in range(0, 60, 5):
+        run(minutes, suspect(sure=True))
+    assert [e.count for e in queries.timeline("1") if e.type == "incident.finding_joined"] == [11]
+    assert len(queries.evidence("1", everything=True)) == 1
+    run(60, suspect(sure=True))
+    assert len(queries.evidence("1")) == 2
+
+
+def test_the_same_finding_delivered_twice_takes_effect_once() -> None:
+    run_id = run(0, suspect(sure=True))
+    with transaction.atomic():
+        follower().handle(read_stream(f"run/{run_id}"))
+    assert queries.get("1").incident.findings == 1
+
+
+def test_no_longer_blamed_is_noted_once_and_closes_nothing() -> None:
+    run(0, suspect(sure=True))
+    run(5)
+    run(10)
+    assert [e.type for e in queries.timeline("1")].count("incident.no_longer_blamed") == 1
+    assert queries.get("1").incident.state == "open"
+
+
+def test_another_schedule_that_sees_nothing_notes_nothing() -> None:
+    run(0, suspect(sure=True))
+    run(5, schedule="daily")
+    assert queries.get("1").incident.blamed_by == ("every-5m",)
+
+
+def test_failures_before_the_resolution_open_nothing() -> None:
+    run(0, suspect(sure=True))
+    commands.resolve(queries.get("1").incident.id, S7, "", ALICE)
+    run_id = run(5, suspect(sure=True))
+    assert numbers() == [1]
+    assert [(p.outcome, p.number) for p in queries.placed_findings(run_id)] == [("recorded", 1)]
+
+
+def test_a_failure_after_the_resolution_opens_a_new_ticket() -> None:
+    run(0, suspect(sure=True))
+    commands.resolve(queries.get("1").incident.id, S7, "", ALICE)
+    resolved_at = queries.get("1").incident.resolved_at
+    assert resolved_at is not None
+    run(int((resolved_at - START).total_seconds() // 60) + 10, suspect(sure=True))
+    assert numbers() == [1, 2]
+
+
+def test_a_rebuild_gives_the_same_windows_and_tickets() -> None:
+    for minutes in (0, 5, 10, 15, 20, 25, 30, 35):
+        run(minutes, suspect(sure=minutes == 5))
+    assert ScheduleWindowRow.objects.count() == 6
+    assert rebuild().differed == ()
+
+
+def test_a_rebuild_mends_the_windows() -> None:
+    run(0, suspect())
+    ScheduleWindowRow.objects.update(causes=[])
+    assert rebuild().differed == ("schedule windows",)
+    run(5, suspect())
+    assert numbers() == [1]
+
+
+def test_a_person_who_writes_while_findings_come_in_loses_nothing() -> None:
+    run(0, suspect(sure=True))
+    id_, stop = queries.get("1").incident.id, threading.Event()
+
+    def comment() -> None:
+        try:
+            while not stop.is_set():
+                commands.comment(id_, "looking", ALICE)
+        finally:
+            connections.close_all()
+
+    writer = threading.Thread(target=comment)
+    writer.start()
+    for minutes in range(5, 55, 5):
+        run(minutes, suspect(sure=True))
+    stop.set()
+    writer.join()
+    while run_follower_once(follower()):
+        pass
+    events = read_stream(f"incident/{id_}")
+    assert [e.position for e in events] == sorted(e.position for e in events)
+    assert queries.get("1").incident.findings == 11

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from incidents.domain import commands as c
+from incidents.domain.blame import (
+    JoinOpen,
+    OpenNew,
+    RecordOnResolved,
+    ScheduleWindow,
+    Wait,
+    cause_after,
+    percent,
+    place,
+    severity_of,
+    verdict_of,
+)
+from incidents.domain.incident import Incident
+from tests.unit.incident_cases import NOON, after, blamed, finding, opened
+
+S7, S8, T12, T13 = "storage_cluster/s7", "storage_cluster/s8", "tor/t12", "tor/t13"
+
+
+def window(minutes: int, *causes: str) -> ScheduleWindow:
+    end = NOON + timedelta(minutes=minutes)
+    return ScheduleWindow(end - timedelta(hours=1), end, tuple(frozenset([cause]) for cause in causes))
+
+
+def resolved(at: datetime, cause: str = S7) -> Incident:
+    return after(c.Resolve(cause), state=after(blamed(finding())), now=at)
+
+
+@pytest.mark.parametrize(
+    ("ticket", "new"),
+    [
+        ((S7, ()), (S7, ())),
+        ((S7, (T12,)), (T12, ())),
+        ((T12, ()), (S7, (T12,))),
+        ((S7, (T12,)), (S8, (T12,))),
+    ],
+)
+def test_a_finding_joins_the_open_ticket_whose_cause_it_shares(
+    ticket: tuple[str, tuple[str, ...]], new: tuple[str, tuple[str, ...]]
+) -> None:
+    incident = after(blamed(finding(*ticket)))
+    assert place(finding(*new), [incident], []) == JoinOpen(incident)
+
+
+def test_a_finding_on_the_component_of_a_reported_ticket_joins_it() -> None:
+    incident = after(opened(component=S7))
+    assert place(finding(), [incident], []) == JoinOpen(incident)
+
+
+def test_a_finding_of_another_region_does_not_join() -> None:
+    incident = after(blamed(finding(region="east")))
+    assert isinstance(place(finding(region="west", sure=True), [incident], []), OpenNew)
+
+
+def test_the_ticket_of_the_same_component_is_preferred() -> None:
+    meets, same = after(blamed(finding(S8, [T12]), 1)), after(blamed(finding(S7), 2))
+    assert place(finding(S7, [T12]), [meets, same], []) == JoinOpen(same)
+
+
+def test_failures_before_the_resolution_are_recorded_on_the_resolved_ticket() -> None:
+    incident = resolved(NOON)
+    late = finding(end=NOON + timedelta(hours=1), last_failure=NOON, sure=True)
+    assert place(late, [incident], []) == RecordOnResolved(incident)
+
+
+def test_failures_after_the_resolution_open_a_ticket() -> None:
+    new = finding(end=NOON + timedelta(hours=1), last_failure=NOON + timedelta(seconds=1), sure=True)
+    assert isinstance(place(new, [resolved(NOON)], []), OpenNew)
+
+
+def test_the_confirmed_cause_counts_as_the_cause() -> None:
+    incident = resolved(NOON, cause=T12)
+    assert place(finding(T12, last_failure=NOON), [incident], []) == RecordOnResolved(incident)
+
+
+def test_a_sure_finding_opens_at_once() -> None:
+    assert isinstance(place(finding(sure=True), [], []), OpenNew)
+
+
+def test_a_weak_finding_waits_for_a_second_window() -> None:
+    assert isinstance(place(finding(), [], [window(-10), window(-5), window(0, S7)]), Wait)
+
+
+@pytest.mark.parametrize("earlier", [(-5,), (-10,)])
+def test_a_weak_finding_opens_after_two_of_three_windows(earlier: tuple[int, ...]) -> None:
+    windows = [window(m, *([S7] if m in earlier or m == 0 else [])) for m in (-10, -5, 0)]
+    assert place(finding(), [], windows) == OpenNew("opened because 2 of the last 3 windows blame it")
+
+
+def test_a_fourth_window_back_is_not_counted() -> None:
+    windows = [window(-15, S7), window(-10), window(-5), window(0, S7)]
+    assert isinstance(place(finding(), [], windows), Wait)
+
+
+def test_windows_across_a_pause_are_not_consecutive() -> None:
+    windows = [window(-125, S7), window(-5), window(0, S7)]
+    assert isinstance(place(finding(), [], windows), Wait)
+
+
+def test_a_window_that_blames_one_of_the_ambiguous_group_counts() -> None:
+    assert isinstance(place(finding(S7, [T12]), [], [window(-5, T12), window(0, S7)]), OpenNew)
+
+
+def test_a_weak_finding_of_a_single_run_waits() -> None:
+    assert isinstance(place(finding(schedule=None), [], []), Wait)
+
+
+def test_a_finding_that_names_one_of_the_group_narrows_the_cause() -> None:
+    incident = after(blamed(finding(S7, [T12])))
+    assert cause_after(incident, finding(T12)) == (T12, ())
+
+
+def test_a_component_stays_while_the_finding_allows_it() -> None:
+    incident = after(blamed(finding(S7, [T12])))
+    assert cause_after(incident, finding(T12, [S7])) == (S7, (T12,))
+
+
+def test_a_group_that_merely_meets_changes_nothing() -> None:
+    incident = after(blamed(finding(S7, [T12])), c.JoinFinding(finding(T13, [T12], score=0.5)))
+    assert (incident.component, incident.ambiguous_with, incident.confidence) == (S7, (T12,), 0.93)
+
+
+@pytest.mark.parametrize(
+    ("rate", "score", "sure", "severity"),
+    [
+        (0.20, 0.9, False, "critical"),
+        (0.19, 0.9, False, "error"),
+        (0.019, 0.9, False, "warning"),
+        (None, 0.9, True, "error"),
+        (None, 0.9, False, "warning"),
+        (0.20, 0.4, False, "error"),
+        (0.02, 0.4, False, "warning"),
+    ],
+)
+def test_the_severity_follows_from_estimate_and_score(
+    rate: float | None, score: float, sure: bool, severity: str
+) -> None:
+    assert severity_of(finding(failure_rate=rate, score=score, sure=sure)) == severity
+
+
+def test_the_verdict_is_one_plain_sentence() -> None:
+    assert verdict_of(finding(ambiguous_with=[T12])) == (
+        "storage_cluster/s7 fails 2.1 % of what depends on it, 93 % likely at fault;"
+        " the data cannot tell it apart from tor/t12."
+    )
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0, "0 %"),
+        (0.0004, "under 0.1 %"),
+        (0.021, "2.1 %"),
+        (0.93, "93 %"),
+        (0.9999, "over 99 %"),
+        (1, "100 %"),
+    ],
+)
+def test_a_share_is_never_rounded_to_certainty(share: float, text: str) -> None:
+    assert percent(share) == text

@@ -1,0 +1,56 @@
+"""What was once recorded is read for ever: the goldens fold, and read as sentences."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from incidents.domain.incident import EVENT_TYPES, fold
+from incidents.domain.sentences import sentence, who
+from tests.unit.incident_cases import NOON, Recorded
+
+GOLDENS = Path(__file__).parent.parent / "golden" / "events"
+
+
+def golden(type_: str) -> Recorded:
+    body: dict[str, Any] = json.loads((GOLDENS / f"{type_}.v1.json").read_text())
+    return Recorded(type_, body, "user:alice", NOON)
+
+
+@pytest.mark.parametrize("type_", EVENT_TYPES)
+def test_every_recorded_event_folds_for_ever(type_: str) -> None:
+    state = fold([golden("incident.opened"), *([golden(type_)] if type_ != "incident.opened" else [])])
+    assert state is not None
+    assert state.number == 1
+
+
+@pytest.mark.parametrize("type_", EVENT_TYPES)
+def test_every_event_reads_as_a_sentence(type_: str) -> None:
+    assert len(sentence(golden(type_))) > 5
+
+
+def test_the_opening_of_a_blamed_component_explains_itself() -> None:
+    assert sentence(golden("incident.opened")) == (
+        "deepview blamed storage_cluster/s7; the analyzer is sure;"
+        " routed to Storage because rule 6 matched `storage_cluster/*`"
+    )
+
+
+def test_a_hand_over_names_both_teams_and_the_reason() -> None:
+    said = sentence(golden("incident.handed_over"))
+    assert said == "alice handed it over from storage to network: the ToR drops packets"
+
+
+def test_an_event_before_the_opening_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"first event is incident\.opened"):
+        fold([golden("incident.acknowledged")])
+
+
+@pytest.mark.parametrize(
+    ("actor", "name"), [("user:alice", "alice"), ("key:ci", "key ci"), ("system:incidents", "Dossier")]
+)
+def test_an_actor_is_named_as_people_would(actor: str, name: str) -> None:
+    assert who(actor) == name
