@@ -49,7 +49,7 @@ class Change:
 
 
 def watched_types() -> Collection[str]:
-    return [name for name in registered_event_types() if name.partition(".")[0] in _ABOUT]
+    return [kind.name for kind in registered_event_types() if kind.name.partition(".")[0] in _ABOUT]
 
 
 def changes_in(events: Iterable[Event]) -> list[Change]:

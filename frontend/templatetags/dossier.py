@@ -7,13 +7,24 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django import template
+from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from frontend import evidence
+from frontend.charts import bundle_name
 
 register = template.Library()
+SECTIONS = (
+    ("inbox", "Inbox"),
+    ("runs", "Runs"),
+    ("analyzers", "Analyzers"),
+    ("schedules", "Schedules"),
+    ("reports", "Reports"),
+    ("teams", "Teams"),
+    ("docs", "Docs"),
+)
 Moment = datetime | str | None
 
 
@@ -45,6 +56,17 @@ def _time(moment: Moment, kind: str, suffix: str) -> SafeString | str:
         kind,
         text if text == "now" else text + suffix,
     )
+
+
+@register.simple_tag
+def sections() -> tuple[tuple[str, str], ...]:
+    """The parts of the console: the name of the address and the words in the bar."""
+    return SECTIONS
+
+
+@register.simple_tag
+def charts_address() -> str:
+    return reverse("charts", args=[bundle_name()])
 
 
 @register.filter
@@ -209,4 +231,27 @@ def column_is_number(rows: list[list[Any]], place: int) -> bool:
 
 @register.filter
 def minutes(count: float | None) -> str:
-    return duration(None if count is None else count * 60)
+    """Of a number of minutes: `12 min`, `1 h 30 min`."""
+    if count is not None and count < 1:
+        return "< 1 min"
+    return duration(None if count is None else round(count) * 60)
+
+
+@register.filter
+def span_to(start: Moment, end: Moment) -> str:
+    """`21 Nov 02:30 to 03:30`, in UTC; both dates where they differ."""
+    first, last = as_time(start), as_time(end)
+    if first is None or last is None:
+        return "–"
+    same = first.astimezone(UTC).date() == last.astimezone(UTC).date()
+    return f"{clock(first)} to {last.astimezone(UTC):%H:%M}" if same else f"{clock(first)} to {clock(last)}"
+
+
+@register.filter
+def ticks(text: str) -> SafeString:
+    """Text with what stands between backticks as code."""
+    pieces = text.split("`")
+    if len(pieces) % 2 == 0:
+        return escape(text)
+    marked = ((("<code>{}</code>" if place % 2 else "{}"), (piece,)) for place, piece in enumerate(pieces))
+    return format_html_join("", "{}", ((format_html(form, *args),) for form, args in marked))

@@ -12,21 +12,11 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import patch_cache_control
 
-from frontend.charts import bundle_name
 from incidents.commands import Invalid
 from incidents.queries import NoSuchIncident
 from ingest.queries import Context, watermark
 
 P = ParamSpec("P")
-SECTIONS = (
-    ("inbox", "Inbox"),
-    ("runs", "Runs"),
-    ("analyzers", "Analyzers"),
-    ("schedules", "Schedules"),
-    ("reports", "Reports"),
-    ("teams", "Teams"),
-    ("docs", "Docs"),
-)
 
 
 def page(
@@ -58,7 +48,7 @@ def show(
     status: int = 200,
 ) -> HttpResponse:
     """Render a page. `watch` is what it follows live: `incidents`, `runs`, or the id of one incident."""
-    frame: dict[str, Any] = {"sections": SECTIONS, "section": section, "watch": watch, "charts_bundle": bundle_name()}
+    frame: dict[str, Any] = {"section": section, "watch": watch}
     if watch:
         frame["position"] = getattr(request, "log_position", "")
     response = render(request, template, {**frame, **(context or {})}, status=status)

@@ -124,7 +124,7 @@ def schedules(request: HttpRequest) -> HttpResponse:
         if not problem:
             messages.success(request, f"Saved {request.POST.get('name')}")
             return HttpResponseRedirect(reverse("schedules"))
-    found = list(Schedule.objects.all())
+    found = list(Schedule.objects.order_by("analyzer", "length", "name"))
     context = {"schedules": found, "problem": problem, "typed": request.POST}
     return show(
         request,

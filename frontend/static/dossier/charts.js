@@ -32,8 +32,23 @@ function config(c) {
   };
 }
 
+// Times are UTC everywhere in the console, so in charts too.
+const CLOCK = { year: "%Y", quarter: "%b %Y", month: "%b %Y", week: "%-d %b", date: "%-d %b", hours: "%H:%M", minutes: "%H:%M", seconds: "%H:%M:%S", milliseconds: "%H:%M:%S.%L" };
+function inUtc(value) {
+  if (Array.isArray(value)) value.forEach(inUtc);
+  else if (value && typeof value === "object") {
+    for (const [channel, one] of Object.entries(value.encoding || {})) {
+      if (one?.type !== "temporal" || one.timeUnit || one.scale === null) continue;
+      if (["x", "y", "x2", "y2"].includes(channel)) one.scale = { type: "utc", ...one.scale };
+      if (["x", "y"].includes(channel) && one.axis !== null) one.axis = { format: CLOCK, ...one.axis };
+    }
+    for (const [name, inner] of Object.entries(value)) if (name !== "data" && name !== "datasets") inUtc(inner);
+  }
+}
+
 async function draw(element) {
   const spec = JSON.parse(element.querySelector("script[type='application/json']").textContent);
+  inUtc(spec);
   const place = element.querySelector(".chart");
   const embed = await load();
   const single = !["hconcat", "vconcat", "concat", "facet", "repeat"].some((word) => word in spec);

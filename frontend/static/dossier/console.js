@@ -36,9 +36,6 @@ onPart((part, before) => {
   if (before && fresh.length) document.querySelector("#announce").textContent = `${fresh.length} new: ${fresh[0].querySelector("a.title").textContent}`;
 });
 onPart(tick);
-onPart((part) => {
-  if (part.dataset.part === "toasts") part.querySelectorAll(".toast:not(.error)").forEach((toast) => setTimeout(() => toast.remove(), 12_000));
-});
 
 document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.matches("form textarea")) event.target.form.requestSubmit();

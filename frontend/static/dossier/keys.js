@@ -15,9 +15,14 @@ function move(step) {
   all[next].scrollIntoView({ block: "nearest" });
 }
 
-function acknowledge() {
-  const form = current()?.querySelector("form[data-key=e]") || document.querySelector(".actions form[data-key=e]");
-  if (form) send(form, form.querySelector("button"));
+/** In the inbox the focus goes on to the row below, so that `e e e` works through a list. */
+async function acknowledge() {
+  const row = current();
+  const form = (row || document.querySelector(".actions"))?.querySelector("form[data-key=e]");
+  if (!form) return;
+  const below = row && (rows()[rows().indexOf(row) + 1] || rows()[rows().indexOf(row) - 1])?.dataset.id;
+  await send(form, form.querySelector("button"));
+  if (below) document.querySelector(`tr[data-id="${CSS.escape(below)}"] a.title`)?.focus({ preventScroll: true, focusVisible: true });
 }
 
 function resolve() {

@@ -7,7 +7,6 @@ const GATHER = 150; // ms in which several changes become one refresh
 const body = document.body;
 const sign = document.querySelector(".live");
 let source = null;
-let last = body.dataset.position || "";
 let timer = null;
 let poll = null;
 
@@ -53,19 +52,18 @@ async function connect() {
   } catch { stopped(); return; }
   const address = new URL(answer.url);
   address.searchParams.set("token", answer.token);
-  if (last) address.searchParams.set("after", last);
+  address.searchParams.set("after", body.dataset.position);
   source = new EventSource(address);
   source.addEventListener("open", () => {
     clearInterval(poll);
     poll = null;
     state("live", "Live");
-    update(); // whatever changed while nobody was listening
   });
   source.addEventListener("change", (event) => {
-    last = event.lastEventId || last;
     if (concerns(event)) soon();
+    else if (event.lastEventId) body.dataset.position = event.lastEventId;
   });
-  source.addEventListener("reset", (event) => { last = event.lastEventId || last; soon(); });
+  source.addEventListener("reset", soon);
   source.addEventListener("bye", () => { connect(); }); // the server asks for a new token
   source.addEventListener("error", stopped);
 }

@@ -30,8 +30,13 @@ function keepFocus(part) {
 export function showPage(page, { force = false } = {}) {
   waiting = null;
   document.title = page.title;
+  document.body.dataset.position = page.body.dataset.position || document.body.dataset.position;
   for (const part of parts(document)) {
     const newer = page.querySelector(`[data-part="${part.dataset.part}"]`);
+    if (newer && part.dataset.part === "toasts") {
+      newer.querySelectorAll(".toast").forEach((toast) => part.append(document.importNode(toast, true)));
+      continue;
+    }
     if (!newer || markup(newer) === (shown.get(part) ?? markup(part))) continue;
     if (!force && busy(part)) { waiting = page; continue; }
     const refocus = keepFocus(part);
@@ -41,6 +46,10 @@ export function showPage(page, { force = false } = {}) {
     swapped.forEach((callback) => callback(fresh, part));
     refocus();
   }
+  document.querySelectorAll(".toast:not(.error, [data-timed])").forEach((toast) => {
+    toast.dataset.timed = "";
+    setTimeout(() => toast.remove(), 12_000);
+  });
 }
 
 export async function readPage(request, options) {
