@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db import IntegrityError, connection, transaction
@@ -19,18 +19,9 @@ from ingest.log import canonical, metrics, registry, wake
 from ingest.log.types import Context, Event, Head, NewEvent, Position, UnrecordableEvent, WrongExpectedVersion
 
 _APPEND = """
-INSERT INTO log_event
-    (epoch, stream, version, type, schema, body, actor, cause, trace, occurred_at, recorded_at, hash)
-SELECT (SELECT log_enter_epoch()), %s, %s + new.place, new.type, new.schema, new.body, %s, %s, %s,
-    new.occurred_at, %s, new.hash
-FROM unnest(%s::text[], %s::integer[], %s::text[], %s::timestamptz[], %s::bytea[])
-    WITH ORDINALITY AS new (type, schema, body, occurred_at, hash, place)
+SELECT epoch_, txid_::text, seqs FROM log_append(
+    %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s::timestamptz[], %s::bytea[])
 """
-# The predecessor must be there, with the hash that the new events are chained to.
-_AFTER = "WHERE EXISTS (SELECT 1 FROM log_event WHERE stream = %s AND version = %s AND hash = %s)\n"
-_PLACED = "ORDER BY new.place RETURNING epoch, txid::text, seq"
-_APPEND_FIRST = _APPEND + _PLACED
-_APPEND_AFTER = _APPEND + _AFTER + _PLACED
 
 # The text of txid is never called txid: ORDER BY would sort by the text, and "9999" stands after "10000".
 COLUMNS = """stream, version, type, schema, body, actor, cause, trace, occurred_at, recorded_at, hash,
@@ -77,19 +68,25 @@ def append(stream: str, events: Sequence[NewEvent], expected: Head, context: Con
         times.append(occurred)
         hashes.append(previous)
     columns = (types, schemas, bodies, times, [f"\\x{digest.hex()}" for digest in hashes])
-    values = (stream, expected.version, context.actor, context.cause, context.trace, recorded_text, *columns)
-    places = _insert(stream, expected, values)
-    if len(places) != len(events):
-        raise WrongExpectedVersion(stream, expected.version)
+    values = (
+        stream,
+        expected.version,
+        expected.hash,
+        context.actor,
+        context.cause,
+        context.trace,
+        recorded_text,
+        *columns,
+    )
+    positions = _insert(stream, expected, values)
     transaction.on_commit(lambda: _committed(types), robust=True)
     return [
         Event(
-            stream, version, types[i], schemas[i], json.loads(bodies[i]),
-            context.actor, context.cause, context.trace, event.occurred_at, recorded_at,
-            Position(epoch, int(txid), seq), hashes[i],
+            stream, version, type_, schema, json.loads(body), context.actor, context.cause, context.trace,
+            event.occurred_at, recorded_at, position, digest,
         )
-        for i, (version, event, (epoch, txid, seq)) in enumerate(
-            zip(range(expected.version + 1, expected.version + 1 + len(events)), events, places, strict=True)
+        for version, (event, type_, schema, body, digest, position) in enumerate(
+            zip(events, types, schemas, bodies, hashes, positions, strict=True), expected.version + 1
         )
     ]  # fmt: skip
 
@@ -103,19 +100,18 @@ def _check_names(stream: str, context: Context) -> None:
         raise UnrecordableEvent("cause and trace are a text or None, never empty")
 
 
-def _insert(stream: str, expected: Head, values: tuple[Any, ...]) -> list[tuple[int, str, int]]:
+def _insert(stream: str, expected: Head, values: tuple[Any, ...]) -> list[Position]:
     with connection.cursor() as cursor:
         try:
-            if expected.version == 0:
-                cursor.execute(_APPEND_FIRST, values)
-            else:
-                cursor.execute(_APPEND_AFTER, (*values, stream, expected.version, expected.hash))
+            cursor.execute(_APPEND, values)
         except IntegrityError as error:
             if getattr(error.__cause__, "pgcode", None) == "23505":  # unique_violation
                 raise WrongExpectedVersion(stream, expected.version) from error
             raise
-        places: list[tuple[int, str, int]] = cursor.fetchall()
-    return places
+        epoch, txid, seqs = cursor.fetchone()
+    if seqs is None:
+        raise WrongExpectedVersion(stream, expected.version)
+    return [Position(epoch, int(txid), seq) for seq in seqs]
 
 
 def _committed(types: Iterable[str]) -> None:
@@ -203,15 +199,15 @@ def watermark_age() -> float:
 
 
 def position_at(moment: datetime) -> Position:
-    """The position of the last event recorded up to `moment`; `Position.START` when there is none."""
-    since = [moment - span for span in (timedelta(minutes=1), timedelta(hours=1), timedelta(days=1))]
+    """The position of the last event recorded up to `moment`; `Position.START` when there is none.
+
+    Looks backwards from the end of the log: the time it takes grows with the events recorded since.
+    """
     with connection.cursor() as cursor:
-        for begin in (*since, datetime.min.replace(tzinfo=UTC)):
-            cursor.execute(
-                "SELECT epoch, txid::text AS txid_text, seq FROM log_event WHERE recorded_at <= %s"
-                " AND recorded_at >= %s ORDER BY epoch DESC, log_event.txid DESC, seq DESC LIMIT 1",
-                (moment, begin),
-            )
-            if row := cursor.fetchone():
-                return Position(row[0], int(row[1]), row[2])
-    return Position.START
+        cursor.execute(
+            "SELECT epoch, txid::text AS txid_text, seq FROM log_event WHERE recorded_at <= %s"
+            " ORDER BY epoch DESC, log_event.txid DESC, seq DESC LIMIT 1",
+            (moment,),
+        )
+        row = cursor.fetchone()
+    return Position(row[0], int(row[1]), row[2]) if row else Position.START

@@ -17,7 +17,7 @@ import psycopg2
 import pytest
 from django.db import connection, transaction
 
-from ingest.log import follow, registry, store, wake
+from ingest.log import follow, metrics, registry, store, wake
 from ingest.log.follow import Follower, run_once
 from ingest.log.registry import EventType
 from ingest.log.types import Context, Event, NewEvent, Position
@@ -294,7 +294,7 @@ def _no_notify_in_transaction(execute: Any, sql: str, params: Any, many: bool, c
 
 
 def test_appending_counts_committed_events_only() -> None:
-    counter = follow.metrics.APPENDED.labels("test.said")
+    counter = metrics.APPENDED.labels("test.said")
     before = counter._value.get()
     say("a", "b")
     with transaction.atomic():

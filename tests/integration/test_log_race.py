@@ -80,7 +80,8 @@ def burn_up_to(txid: int) -> None:
 
 def next_boundary() -> int:
     """The next power of ten that transaction ids will reach."""
-    return 10 ** len(str(store.watermark().txid + 300))
+    boundary: int = 10 ** len(str(store.watermark().txid + 300))
+    return boundary
 
 
 def check(race: Race, delivered: list[Event]) -> None:

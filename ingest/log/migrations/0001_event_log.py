@@ -1,4 +1,5 @@
-"""The event log, its epochs and its followers' places. There is no way back on purpose: events are never dropped."""
+"""The event log, its epochs and its followers' places. There is no way back on purpose: events are never
+dropped."""
 
 from django.db import migrations
 
@@ -28,7 +29,6 @@ CREATE TABLE log_event (
     CONSTRAINT log_event_version PRIMARY KEY (stream, version)
 );
 CREATE UNIQUE INDEX log_event_position ON log_event (epoch, txid, seq);
-CREATE INDEX log_event_recorded ON log_event USING brin (recorded_at) WITH (pages_per_range = 16, autosummarize);
 
 CREATE TABLE log_follower (
     name text PRIMARY KEY,
@@ -42,33 +42,82 @@ CREATE TABLE log_follower (
 );
 """
 
-# Transaction ids are only comparable inside one cluster. An epoch is a stay of the log in one cluster, known by its
-# system identifier. Readers ask for the epoch that holds now, writers also write it down. Both look each time, at a
-# cost of microseconds, so that a restore needs no command that someone could forget.
+# Transaction ids are only comparable inside one cluster. An epoch is a stay of the log in one cluster,
+# known by its system identifier. Readers ask for the epoch that holds now, writers also write it down. Both
+# look each time, so that a restore needs no command that someone could forget. A server process never
+# changes its cluster: it reads the identifier (from a file) once and keeps it in a setting of its session.
 EPOCHS = """
-CREATE FUNCTION log_live_epoch() RETURNS integer LANGUAGE sql STABLE AS $$
-    SELECT CASE WHEN newest.system_identifier = here.system_identifier THEN newest.epoch
-                ELSE coalesce(newest.epoch, 0) + 1 END
-    FROM pg_control_system() AS here
-    LEFT JOIN (SELECT epoch, system_identifier FROM log_epoch ORDER BY epoch DESC LIMIT 1) AS newest ON true
+CREATE FUNCTION log_cluster() RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    known text := current_setting('dossier.cluster', true);
+BEGIN
+    IF known IS NULL OR known = '' THEN
+        known := set_config('dossier.cluster', (SELECT system_identifier::text FROM pg_control_system()),
+        false);
+    END IF;
+    RETURN known::bigint;
+END
+$$;
+
+CREATE FUNCTION log_live_epoch() RETURNS integer LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    newest integer;
+    cluster bigint;
+BEGIN
+    SELECT epoch, system_identifier INTO newest, cluster FROM log_epoch ORDER BY epoch DESC LIMIT 1;
+    RETURN CASE WHEN cluster = log_cluster() THEN newest ELSE coalesce(newest, 0) + 1 END;
+END
 $$;
 
 CREATE FUNCTION log_enter_epoch() RETURNS integer LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    newest record;
-    here bigint := (SELECT system_identifier FROM pg_control_system());
+    newest integer;
+    cluster bigint;
 BEGIN
-    SELECT epoch, system_identifier INTO newest FROM log_epoch ORDER BY epoch DESC LIMIT 1;
-    IF newest.system_identifier = here THEN
-        RETURN newest.epoch;
+    SELECT epoch, system_identifier INTO newest, cluster FROM log_epoch ORDER BY epoch DESC LIMIT 1;
+    IF cluster = log_cluster() THEN
+        RETURN newest;
     END IF;
     -- Two first writers meet here: the second waits for the first and finds the row.
-    INSERT INTO log_epoch (epoch, system_identifier) VALUES (coalesce(newest.epoch, 0) + 1, here)
+    INSERT INTO log_epoch (epoch, system_identifier) VALUES (coalesce(newest, 0) + 1, log_cluster())
     ON CONFLICT (epoch) DO NOTHING;
-    RETURN coalesce(newest.epoch, 0) + 1;
+    RETURN coalesce(newest, 0) + 1;
 END
 $$;
 ALTER TABLE log_event ALTER COLUMN epoch SET DEFAULT log_enter_epoch();
+"""
+
+# A function, because the server keeps its plans: planning this statement anew costs more than running it.
+# `seqs` is null when the stream's predecessor is not there, or not with the hash that the new events are
+# chained to.
+APPEND = """
+CREATE FUNCTION log_append(
+    stream_ text, after_version integer, after_hash bytea, actor_ text, cause_ text, trace_ text,
+    recorded_at_ timestamptz, types text[], schemas integer[], bodies text[], times timestamptz[], hashes
+    bytea[], OUT epoch_ integer, OUT txid_ xid8, OUT seqs bigint[]
+) LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF after_version > 0 AND NOT EXISTS (
+        SELECT 1 FROM log_event WHERE stream = stream_ AND version = after_version AND hash = after_hash
+    ) THEN
+        RETURN;
+    END IF;
+    epoch_ := log_enter_epoch();
+    txid_ := pg_current_xact_id();
+    WITH added AS (
+        INSERT INTO log_event
+            (epoch, txid, stream, version, type, schema, body, actor, cause, trace, occurred_at, recorded_at, hash)
+        SELECT epoch_, txid_, stream_, after_version + place, new_type, new_schema, new_body, actor_,
+        cause_, trace_,
+            new_time, recorded_at_, new_hash
+        FROM unnest(types, schemas, bodies, times, hashes)
+            WITH ORDINALITY AS new (new_type, new_schema, new_body, new_time, new_hash, place)
+        ORDER BY place
+        RETURNING seq
+    )
+    SELECT array_agg(seq ORDER BY seq) INTO seqs FROM added;
+END
+$$;
 """
 
 # ENABLE ALWAYS: session_replication_role = replica does not switch it off either.
@@ -91,4 +140,9 @@ ALTER TABLE log_epoch ENABLE ALWAYS TRIGGER log_epoch_append_only;
 class Migration(migrations.Migration):
     initial = True
     dependencies: list[tuple[str, str]] = []
-    operations = [migrations.RunSQL(TABLES), migrations.RunSQL(EPOCHS), migrations.RunSQL(APPEND_ONLY)]
+    operations = [
+        migrations.RunSQL(TABLES),
+        migrations.RunSQL(EPOCHS),
+        migrations.RunSQL(APPEND),
+        migrations.RunSQL(APPEND_ONLY),
+    ]
