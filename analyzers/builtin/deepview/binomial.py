@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import erfc
 
 from analyzers.builtin.deepview.baseline import ENOUGH_HISTORY, Baseline, from_history, from_window
@@ -21,6 +22,8 @@ Ints = NDArray[np.int64]
 
 REPLACEABLE = 3.0
 """Nats within which another component explains the failures as well: a likelihood ratio of 20."""
+
+_COLD = 10  # times the evidence that makes one window enough, as long as history is too short to know normal
 
 _INTERVAL = 1.92  # half the 95 % point of chi-square with one degree of freedom
 
@@ -120,7 +123,8 @@ def _charges(
                 p_values[at],
                 q_values[at],
                 probability(surplus),
-                surplus >= float(params["sure_margin"]) and baseline.windows >= ENOUGH_HISTORY,
+                surplus
+                >= float(params["sure_margin"]) * (1 if baseline.windows >= ENOUGH_HISTORY else _COLD),
                 _estimate(judges, blamed, at),
                 ambiguous,
                 float(lost[component]),
@@ -196,11 +200,7 @@ def _crossing(judges: Judges, blamed: Blamed, at: int, outer: float, theta: floa
         outer *= 2
     if drop(outer) <= 0:
         return outer
-    inner = theta
-    for _ in range(30):
-        middle = (inner + outer) / 2
-        inner, outer = (inner, middle) if drop(middle) > 0 else (middle, outer)
-    return (inner + outer) / 2
+    return float(brentq(drop, theta, outer, xtol=1e-4 * max(theta, 1e-6), rtol=1e-6))
 
 
 def _runners(judges: Judges, blamed: Blamed, rules: Rules, most: int = 8) -> tuple[Runner, ...]:

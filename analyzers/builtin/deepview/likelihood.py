@@ -121,83 +121,88 @@ class Model:
         """The best theta >= 0 of the chosen components together, shape (chosen,), and its log-likelihood."""
         if not chosen:
             return np.zeros(0), self.loglik([], np.zeros(0))
+        pattern, weight = self._patterns(chosen)
         first = np.full(len(chosen), 1e-3) if start is None else np.clip(start, 1e-6, CEILING)
-        return self._newton(self._incidence(chosen), self.carried[chosen], first, self.base)
+        return _newton(pattern, weight, self.carried[chosen], first, np.full(len(weight), self.base))
 
     def fit_base(self, chosen: list[int]) -> tuple[float, Floats, float]:
-        """The best background and theta together: the background is a component that every unit depends
-        on.
-        """
-        everywhere = np.ones((len(self.weight), 1))
-        incidence = np.hstack([self._incidence(chosen), everywhere])
+        """The best background and theta together: the background is a component that every unit depends on."""
+        pattern, weight = self._patterns(chosen)
+        pattern = np.hstack([pattern, np.ones((len(weight), 1))])
         carried = np.append(self.carried[chosen], self.total)
         first = np.append(np.full(len(chosen), 1e-3), self.weight.sum() / max(self.total, 1.0))
-        theta, value = self._newton(incidence, carried, first, _TINY)
+        theta, value = _newton(pattern, weight, carried, first, np.full(len(weight), _TINY))
         return float(theta[-1]), theta[:-1], value
 
     def profile(self, component: int, theta: float, others: list[int], start: Floats) -> float:
         """The log-likelihood with one component's theta held and the others' refitted from `start`."""
-        held = np.zeros(len(self.weight))
-        held[self.member_rows(component)] = theta
+        pattern, weight = self._patterns([component, *others])
+        base = self.base + theta * pattern[:, 0]
         linear = float(self.carried[component]) * theta
         if not others:
-            return float(self.weight @ log_expm1(self.base + held)) - linear
+            return float(weight @ log_expm1(base)) - linear
         first = np.clip(start, 1e-6, CEILING)
-        return (
-            self._newton(self._incidence(others), self.carried[others], first, self.base + held)[1] - linear
-        )
+        return _newton(pattern[:, 1:], weight, self.carried[others], first, base)[1] - linear
 
-    def _incidence(self, chosen: list[int]) -> Floats:
-        incidence = np.zeros((len(self.weight), len(chosen)))
-        for at, component in enumerate(chosen):
-            incidence[self.member_rows(component), at] = 1.0
-        return incidence
+    def _patterns(self, chosen: list[int]) -> tuple[Floats, Floats]:
+        """Which of the chosen a row can hold, shape (patterns, chosen), and the weight of the rows that do.
 
-    def _newton(
-        self, incidence: Floats, carried: Floats, theta: Floats, base: float | Floats
-    ) -> tuple[Floats, float]:
-        """Projected Newton with backtracking.
-
-        Nested columns make the Hessian singular; a small ridge keeps the step finite and the optimum where it
-        is.
+        Rows that hold the same of the chosen have the same eta: together they are one.
         """
-        carried = np.maximum(carried, self.weight @ incidence)
-        value = self._value(incidence, carried, theta, base)
-        for _ in range(100):
-            alive = -np.expm1(-(base + incidence @ theta))
-            slope = incidence.T @ (self.weight / alive) - carried
-            free = ((theta > 0) | (slope > 0)) & ((theta < CEILING) | (slope < 0))
-            if not free.any():
-                break
-            part = incidence[:, free]
-            bend = part.T @ (part * (self.weight * (1 - alive) / alive**2)[:, None])
-            bend[np.diag_indices_from(bend)] += 1e-9 * (1.0 + np.diag(bend))
-            step = np.zeros(len(theta))
-            step[free] = np.linalg.solve(bend, slope[free])
-            theta, gained = self._advance(incidence, carried, theta, step, value, base)
-            value += gained
-            if gained <= 1e-10 * (1.0 + abs(value)):
-                break
-        return theta, value
+        code = np.zeros(len(self.weight), dtype=np.int64)
+        for at, component in enumerate(chosen):
+            code[self.member_rows(component)] |= 1 << at
+        codes, group = np.unique(code, return_inverse=True)
+        pattern = (codes[:, None] >> np.arange(len(chosen))) & 1
+        return pattern.astype(np.float64), np.bincount(group, self.weight).astype(np.float64)
 
-    def _value(self, incidence: Floats, carried: Floats, theta: Floats, base: float | Floats) -> float:
-        return float(self.weight @ log_expm1(base + incidence @ theta)) - float(carried @ theta)
 
-    def _advance(
-        self,
-        incidence: Floats,
-        carried: Floats,
-        theta: Floats,
-        step: Floats,
-        value: float,
-        base: float | Floats,
-    ) -> tuple[Floats, float]:
-        """The best of halved steps that improves the log-likelihood, and by how much (0: none does)."""
-        length = 1.0
-        for _ in range(40):
-            new = np.clip(theta + length * step, 0.0, CEILING)
-            gained = self._value(incidence, carried, new, base) - value
-            if gained > 0:
-                return new, gained
-            length /= 2
-        return theta, 0.0
+def _newton(
+    pattern: Floats, weight: Floats, carried: Floats, theta: Floats, base: Floats
+) -> tuple[Floats, float]:
+    """Maximise the log-likelihood over theta >= 0 by projected Newton steps with backtracking.
+
+    Nested columns make the Hessian singular; a small ridge keeps the step finite and the optimum where it is.
+    """
+    carried = np.maximum(carried, weight @ pattern)
+    value = _value(pattern, weight, carried, theta, base)
+    for _ in range(100):
+        alive = -np.expm1(-(base + pattern @ theta))
+        slope = pattern.T @ (weight / alive) - carried
+        free = ((theta > 0) | (slope > 0)) & ((theta < CEILING) | (slope < 0))
+        if not free.any():
+            break
+        part = pattern[:, free]
+        bend = part.T @ (part * (weight * (1 - alive) / alive**2)[:, None])
+        bend[np.diag_indices_from(bend)] += 1e-9 * (1.0 + np.diag(bend))
+        step = np.zeros(len(theta))
+        step[free] = np.linalg.solve(bend, slope[free])
+        theta, gained = _advance(pattern, weight, carried, theta, step, value, base)
+        value += gained
+        if gained <= 1e-10 * (1.0 + abs(value)):
+            break
+    return theta, value
+
+
+def _value(pattern: Floats, weight: Floats, carried: Floats, theta: Floats, base: Floats) -> float:
+    return float(weight @ log_expm1(base + pattern @ theta)) - float(carried @ theta)
+
+
+def _advance(
+    pattern: Floats,
+    weight: Floats,
+    carried: Floats,
+    theta: Floats,
+    step: Floats,
+    value: float,
+    base: Floats,
+) -> tuple[Floats, float]:
+    """The first of halved steps that improves the log-likelihood, and by how much (0: none does)."""
+    length = 1.0
+    for _ in range(40):
+        new = np.clip(theta + length * step, 0.0, CEILING)
+        gained = _value(pattern, weight, carried, new, base) - value
+        if gained > 0:
+            return new, gained
+        length /= 2
+    return theta, 0.0

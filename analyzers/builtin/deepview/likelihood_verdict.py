@@ -79,7 +79,8 @@ def _tables(outcome: Outcome, noun: str) -> tuple[Evidence, ...]:
         rows = tuple(
             (
                 one.name, int(one.carried), int(one.lost), one.hosts, one.estimate.failure_rate,
-                one.estimate.low, one.estimate.high, round(one.evidence, 1), one.p_value, one.q_value, ", ".join(one.ambiguous),
+                one.estimate.low, one.estimate.high, round(one.evidence, 1), one.p_value, one.q_value,
+                ", ".join(one.ambiguous),
             )
             for one in outcome.charges
         )  # fmt: skip
@@ -104,13 +105,13 @@ def _account(outcome: Outcome, noun: str) -> str:
         if base.excluded:
             source += f", without {listed(base.excluded)}, which failed in them"
     else:
-        source = "this window itself, for want of history (so no finding counts as sure)"
+        source = "this window itself, for want of history"
     witnesses = "hosts" if seen.testimony is not None else noun
     return (
         f"Baseline: {percent(base.units)} of {noun} fail in a healthy window (upper bound), from {source}. "
-        f"{count(float(seen.failures.sum()))} of {count(seen.total)} {noun} failed here. A component is blamed "
-        f"when it explains what the others cannot, judged on {noun} and again on {witnesses} so that one dead "
-        f"host counts once; {outcome.threshold:.1f} nats of evidence are needed. Method: non-negative binomial "
-        "likelihood over paths, forward selection, joint refit and pruning, after Deepview (Zhang et al., NSDI "
-        "2018)."
+        f"{count(float(seen.failures.sum()))} of {count(seen.total)} {noun} failed here. A component is "
+        f"blamed when it explains what the others cannot, judged on {noun} and again on {witnesses} so that "
+        f"one dead host counts once; {outcome.threshold:.1f} nats of evidence are needed. Method: "
+        "non-negative binomial likelihood over paths, forward selection, joint refit and pruning, after "
+        "Deepview (Zhang et al., NSDI 2018)."
     )

@@ -61,8 +61,8 @@ def _suspects(window: Window, tested: Tested, names: tuple[str, ...]) -> tuple[S
         span = when.get(seen.names[j])
         rate = percent(severity(tested.theta[j]))
         sentence = (
-            f"{seen.names[j]} fails {rate} of what depends on it, more than the mean component: {count(lost[j])} "
-            f"of {count(seen.carried[j])} {noun} failed."
+            f"{seen.names[j]} fails {rate} of what depends on it, more than the mean component: "
+            f"{count(lost[j])} of {count(seen.carried[j])} {noun} failed."
         )
         suspects.append(
             Suspect(

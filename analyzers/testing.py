@@ -1,0 +1,216 @@
+"""For authors of analyzers: properties that every analyzer must have, and synthetic windows to try them on.
+
+    from analyzers.testing import check_analyzer, crossing_cases
+
+    def test_it_is_a_good_analyzer() -> None:
+        check_analyzer(ANALYZER, crossing_cases("outcomes"))
+
+`check_analyzer` raises AssertionError naming the property, the seed and what was seen. Stable: plugins import it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from analyzers.contract import Analyzer, Paths, Sums, Window
+from analyzers.params import check_params
+from analyzers.registry import faults_of
+from analyzers.shell import judge, verdict_json
+from analyzers.simulators.tables import paths_of, sums_of
+
+__all__ = ["Case", "MakeCase", "check_analyzer", "crossing_cases", "paths_of", "sums_of"]
+
+START = datetime(2026, 1, 5, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A window and what was planted in it, worst first; nothing for a quiet window."""
+
+    window: Window
+    culprits: tuple[str, ...] = ()
+
+
+MakeCase = Callable[[int, bool], Case]
+"""Makes a case from a seed: with a fault or quiet."""
+
+
+def check_analyzer(
+    analyzer: Analyzer,
+    make_case: MakeCase,
+    params: Mapping[str, object] | None = None,
+    seeds: Iterable[int] = range(3),
+) -> None:
+    """Check every property on a faulty and a quiet window of each seed."""
+    faults = list(faults_of(analyzer))
+    assert not faults, f"{analyzer.name} is malformed: {'; '.join(faults)}"
+    for seed in seeds:
+        where = f"{analyzer.name}, seed {seed}"
+        faulty, quiet = make_case(seed, True), make_case(seed, False)
+        _check_names_the_culprit(analyzer, faulty, params, where)
+        _check_is_quiet(analyzer, quiet, params, where)
+        for case in (faulty, quiet):
+            _check_is_deterministic(analyzer, case.window, params, where)
+            _check_leaves_its_input(analyzer, case.window, params, where)
+            _check_row_order(analyzer, case.window, params, where, seed)
+            _check_renaming(analyzer, case.window, params, where)
+
+
+Given = Mapping[str, object] | None
+
+
+def _check_names_the_culprit(analyzer: Analyzer, case: Case, params: Given, where: str) -> None:
+    verdict = judge(analyzer, case.window, params)
+    assert verdict["suspects"], f"{where}: the planted {case.culprits} is not named: {verdict['status']}"
+    first = verdict["suspects"][0]
+    entry = {first["component"], *first["ambiguous_with"]}
+    assert entry & set(case.culprits), f"{where}: {first['component']} is named first, not {case.culprits}"
+    shown = json.dumps(verdict["evidence"])
+    for suspect in verdict["suspects"]:
+        assert suspect["component"] in shown, f"{where}: no evidence mentions {suspect['component']}"
+
+
+def _check_is_quiet(analyzer: Analyzer, case: Case, params: Given, where: str) -> None:
+    verdict = judge(analyzer, case.window, params)
+    accused = [suspect["component"] for suspect in verdict["suspects"]]
+    assert not accused, f"{where}: a quiet window accuses {accused}"
+
+
+def _check_is_deterministic(analyzer: Analyzer, window: Window, params: Given, where: str) -> None:
+    first, second = (verdict_json(judge(analyzer, window, params)) for _ in range(2))
+    assert first == second, f"{where}: the same window gave two verdicts"
+
+
+def _check_leaves_its_input(analyzer: Analyzer, window: Window, params: Given, where: str) -> None:
+    before = _digest(window)
+    analyzer.analyze(window, check_params(analyzer, params or {}))
+    assert _digest(window) == before, f"{where}: it wrote to the window it was given"
+
+
+def _check_row_order(analyzer: Analyzer, window: Window, params: Given, where: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    shuffled = _each_sums(window, lambda sums: _taken(sums, rng.permutation(sums.rows)))
+    there, back = judge(analyzer, window, params), judge(analyzer, shuffled, params)
+    assert _gist(there) == _gist(back), f"{where}: the order of rows changes the verdict"
+
+
+def _check_renaming(analyzer: Analyzer, window: Window, params: Given, where: str) -> None:
+    renamed = _each_sums(window, _renamed)
+    there, back = judge(analyzer, window, params), judge(analyzer, renamed, params)
+    assert _gist(there, alias) == _gist(back), f"{where}: renaming components does more than rename the answer"
+
+
+def alias(component: str) -> str:
+    """Another name of the same kind, in another alphabetical order."""
+    kind, slash, name = component.partition("/")
+    return f"{kind}{slash}{hashlib.sha256(name.encode()).hexdigest()[:12]}" if slash else component
+
+
+def _gist(verdict: Mapping[str, Any], rename: Callable[[str], str] = str) -> Any:
+    """What must not depend on rows and names: each entry's components, and its score to six digits.
+
+    Which of components that cannot be told apart leads the entry may depend on the names.
+    """
+    entries = []
+    for suspect in verdict["suspects"]:
+        names = sorted(rename(name) for name in (suspect["component"], *suspect["ambiguous_with"]))
+        score = suspect["score"]
+        entries.append((names, None if score is None else round(score, 6)))
+    return verdict["status"], sorted(entries)
+
+
+def _each_sums(window: Window, change: Callable[[Sums], Sums]) -> Window:
+    sums = {name: change(one) for name, one in window.sums.items()}
+    return replace(window, sums=sums, history=tuple(_each_sums(past, change) for past in window.history))
+
+
+def _taken(sums: Sums, order: Any) -> Sums:
+    keys: dict[str, Any] = {}
+    for name, key in sums.keys.items():
+        if isinstance(key, Paths):
+            sets = [key[row] for row in order.tolist()]
+            keys[name] = _same_names(paths_of(sets), key)
+        elif isinstance(key, np.ndarray):
+            keys[name] = key[order]
+        else:
+            keys[name] = tuple(key[row] for row in order.tolist())
+    return replace(sums, keys=keys, values={name: value[order] for name, value in sums.values.items()})
+
+
+def _same_names(made: Paths, original: Paths) -> Paths:
+    """`made` in the numbering of `original`, which may hold names that no row uses."""
+    number = {name: i for i, name in enumerate(original.names)}
+    renumber = np.array([number[name] for name in made.names], dtype=np.int32)
+    indices = renumber[made.indices] if len(made.names) else made.indices
+    return Paths(original.names, made.indptr, indices)
+
+
+def _renamed(sums: Sums) -> Sums:
+    """The same sums with every component under its alias, rows in the order that the new names give."""
+    keys: dict[str, Any] = {}
+    for name, key in sums.keys.items():
+        if isinstance(key, Paths):
+            keys[name] = paths_of([[alias(member) for member in key[row]] for row in range(len(key))])
+        elif isinstance(key, np.ndarray):
+            keys[name] = key
+        else:
+            keys[name] = tuple(alias(value) for value in key)
+    renamed = replace(sums, keys=keys)
+    columns = [key if not isinstance(key, np.ndarray) else key.tolist() for key in keys.values()]
+    order = sorted(range(sums.rows), key=lambda row: tuple(column[row] for column in columns))
+    return _taken(renamed, np.array(order, dtype=np.int64))
+
+
+def _digest(window: Window) -> str:
+    """A hash over every array and name of a window."""
+    seen = hashlib.sha256(repr((window.start, window.end, window.region, window.input)).encode())
+    for name in sorted(window.sums):
+        sums = window.sums[name]
+        for key, column in (*sorted(sums.keys.items()), *sorted(sums.values.items())):
+            seen.update(f"{name}.{key}".encode())
+            parts = (column.indptr, column.indices) if isinstance(column, Paths) else (column,)
+            for part in parts:
+                seen.update(part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode())
+            if isinstance(column, Paths):
+                seen.update(repr(column.names).encode())
+    return seen.hexdigest() + "".join(_digest(past) for past in window.history)
+
+
+def crossing_cases(reduction: str, rate: float = 0.2, size: int = 6, history: int = 6) -> MakeCase:
+    """Cases in which `left/1..size` and `right/1..size` cross, for an input of one reduction over `path_outcome`.
+
+    Its `attempts` and `failures` are sums by component set. The fault is one component that fails a share `rate`
+    of what passes through it; one attempt in two thousand fails anyway.
+    """
+
+    def make(seed: int, faulty: bool) -> Case:
+        rng = np.random.default_rng(seed)
+        sets = [(f"left/{i + 1}", f"right/{j + 1}") for i in range(size) for j in range(size)]
+        culprit = sets[int(rng.integers(0, len(sets)))][int(rng.integers(0, 2))]
+        past = tuple(_crossing(rng, reduction, sets, {}, -back) for back in range(history, 0, -1))
+        now = _crossing(rng, reduction, sets, {culprit: rate} if faulty else {}, 0)
+        return Case(replace(now, history=past), (culprit,) if faulty else ())
+
+    return make
+
+
+def _crossing(
+    rng: np.random.Generator,
+    reduction: str,
+    sets: list[tuple[str, str]],
+    faults: Mapping[str, float],
+    hour: int,
+) -> Window:
+    attempts = rng.poisson(100, len(sets)) + 1
+    survive = [np.prod([1 - faults.get(name, 0.0) for name in one]) * (1 - 0.0005) for one in sets]
+    failures = rng.binomial(attempts, 1 - np.array(survive, dtype=float))
+    sums = {reduction: sums_of(sets, {"attempts": attempts, "failures": failures})}
+    start = START + timedelta(hours=hour)
+    return Window(start, start + timedelta(hours=1), "synthetic", "path_outcome", sums)
