@@ -176,7 +176,6 @@ LANGUAGE_CODE = "en"
 USE_I18N = False
 
 STATIC_URL = "/static/"
-STATIC_ROOT = HOME.root / "static"
 WHITENOISE_USE_FINDERS = True  # no collectstatic step between a checkout and a running console
 WHITENOISE_AUTOREFRESH = DEBUG
 
@@ -224,6 +223,8 @@ CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+# Whoever sends gives up at once when the broker is away (a tick sends again); without this it would wait 6 s.
+CELERY_BROKER_TRANSPORT_OPTIONS = {"max_retries": 1, "interval_start": 0, "interval_step": 0}
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TIMEZONE = "UTC"
