@@ -25,4 +25,4 @@ def ping() -> None:
 
 
 def queue_length() -> int:
-    return int(client().llen(QUEUE))  # type: ignore[arg-type]
+    return int(client().llen(QUEUE))

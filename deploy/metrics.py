@@ -2,29 +2,39 @@
 
 Under the supervisor the counters of all processes meet in files (PROMETHEUS_MULTIPROC_DIR), so that it does
 not matter which web process answers. What the database or the broker knows is asked at the time of the
-scrape; when one of them is away, its figures are missing and `dossier_up` says so.
+scrape; when one of them is away, its figures are missing and `dossier_database_up` or `dossier_broker_up`
+says so.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 
 from django.db import DatabaseError, InterfaceError
-from django.http import HttpRequest, HttpResponseBase
+from django.db.models import Count
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 from redis.exceptions import RedisError
 
+from analyzers.queries import Run
 from deploy import broker
 from deploy.version import VERSION
-from ingest.queries import follower_places, read_all, watermark_age
+from incidents.queries import counts
+from ingest.queries import TELEMETRY_KINDS, follower_places, read_all, watermark_age
 
 REQUESTS = Counter("dossier_requests", "Requests answered", ["view", "method", "status"])
 SECONDS = Histogram("dossier_request_seconds", "Time from request to response", ["view", "method"])
+
+BODIES = Counter("dossier_telemetry_bodies", "Telemetry requests by kind and answer", ["kind", "status"])
+ROWS = Counter(
+    "dossier_telemetry_rows", "Telemetry rows acknowledged, repeated deliveries included", ["kind"]
+)
 
 Read = Callable[[], Iterator[Metric]]
 
@@ -35,6 +45,15 @@ def observe(request: HttpRequest, response: HttpResponseBase, seconds: float) ->
     method = request.method or "?"
     REQUESTS.labels(view, method, str(response.status_code)).inc()
     SECONDS.labels(view, method).observe(seconds)
+    if request.resolver_match and request.resolver_match.url_name == "telemetry" and method == "POST":
+        _observe_telemetry(request.resolver_match.kwargs["kind"], response)
+
+
+def _observe_telemetry(kind: str, response: HttpResponseBase) -> None:
+    known = kind if kind in TELEMETRY_KINDS else "unknown"
+    BODIES.labels(known, str(response.status_code)).inc()
+    if response.status_code == 202 and isinstance(response, HttpResponse):
+        ROWS.labels(known).inc(json.loads(response.content)["accepted"])
 
 
 class Everything(Collector):
@@ -80,6 +99,14 @@ def from_database() -> Iterator[Metric]:
     for name, lag in follower_lags().items():
         lags.add_metric([name], lag)
     yield lags
+    runs = GaugeMetricFamily("dossier_runs", "Runs by state", labels=["state"])
+    for state, count in Run.objects.values_list("state").annotate(Count("pk")).order_by():
+        runs.add_metric([state], count)
+    yield runs
+    incidents = GaugeMetricFamily("dossier_incidents", "Incidents by state", labels=["state"])
+    for incident_state, count in counts().items():
+        incidents.add_metric([incident_state], count)
+    yield incidents
 
 
 def from_broker() -> Iterator[Metric]:
@@ -87,8 +114,7 @@ def from_broker() -> Iterator[Metric]:
 
 
 def follower_lags() -> dict[str, float]:
-    """Seconds since the oldest event that each follower has not passed yet was recorded, 0 when there is
-    none."""
+    """Seconds since the oldest event that each follower has not passed yet was recorded; 0 when there is none."""
     now = datetime.now(UTC)
     waiting = {place.name: read_all(place.position, limit=1) for place in follower_places()}
     return {

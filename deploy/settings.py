@@ -214,6 +214,7 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PERMISSIONS": [],
+    "ENUM_NAME_OVERRIDES": {"IncidentState": "incidents.domain.values.STATES"},
 }
 
 # Celery -------------------------------------------------------------------------------------------

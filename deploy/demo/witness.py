@@ -35,7 +35,8 @@ class Witness:
     def _announcement(self, ticket: dict[str, Any]) -> str:
         story = next((s for s in self.stories if ticket["component"] in s.components), None)
         truth = f"right: {story.title}" if story else "the simulated truth has no such failure"
-        sure = f", {ticket['confidence']:.0%} sure" if ticket["confidence"] is not None else ""
+        # Nobody is ever quite sure, and rounding should not say so.
+        sure = f", {min(ticket['confidence'], 0.99):.0%} sure" if ticket["confidence"] is not None else ""
         return f"  Ticket #{ticket['number']}: {ticket['component']}{sure} ({truth})\n    {ticket['url']}"
 
     def _sum_up(self) -> None:

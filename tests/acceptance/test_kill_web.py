@@ -100,7 +100,7 @@ def test_a_killed_web_process_loses_nothing_that_was_acknowledged(web: Web) -> N
 
 def make_key() -> str:
     out = StringIO()
-    call_command("create_key", "alice", scope=["telemetry"], stdout=out)
+    call_command("create_key", "alice", "--scope", "telemetry", stdout=out)
     return out.getvalue().strip()
 
 

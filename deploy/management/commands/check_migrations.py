@@ -17,6 +17,8 @@ from django.db.migrations.state import ProjectState
 class Command(BaseCommand):
     help = "Fail when a model has changed without a migration, or when two migrations are both the last one."
 
+    requires_system_checks: list[str] = []  # noqa: RUF012  # Django declares it so
+
     def handle(self, *args: Any, **options: Any) -> None:
         loader = MigrationLoader(None, ignore_no_migrations=True)
         if conflicts := loader.detect_conflicts():

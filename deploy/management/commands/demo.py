@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import sys
 import threading
 import time
 from argparse import ArgumentParser
@@ -46,7 +47,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, reset: bool, speed: float, **options: Any) -> None:
-        screen = Screen(self.stdout._out if hasattr(self.stdout, "_out") else self.stdout)
+        screen = Screen(sys.stdout)
         try:
             if reset:
                 forget(settings.HOME)
@@ -89,7 +90,8 @@ def begin(path: Path, speed: float) -> Notes:
     user.set_password(password)
     user.save()
     told = StringIO()
-    call_command("create_key", "demo", scope=["telemetry", "incidents:read"], stdout=told)
+    name = f"demo-{secrets.token_hex(3)}"
+    call_command("create_key", name, "--scope", "telemetry", "--scope", "incidents:read", stdout=told)
     connections.close_all()
     ahead = timedelta(minutes=(MINUTES - HEALTHY) / speed)
     start = (datetime.now(UTC) + ahead - timedelta(minutes=MINUTES)).replace(second=0, microsecond=0)
