@@ -16,7 +16,8 @@ from ingest.api.models import IntegrationKey
 SCOPES = ("telemetry", "alerts", "incidents:read", "incidents:write", "admin")
 PREFIX = "dsr_"
 TRUSTED_FOR = 5.0
-"""Seconds for which a process takes a key without looking again; a revoked key works elsewhere for at most so long."""
+"""Seconds for which a process takes a key without looking again; a revoked key works elsewhere for at most so
+long."""
 MOST_REMEMBERED = 10_000
 
 
@@ -40,7 +41,8 @@ _seen: dict[tuple[str, bytes], tuple[float, Key]] = {}  # by database and digest
 
 
 def create(name: str, scopes: Iterable[str], region: str = "") -> str:
-    """Make a key and return it; it cannot be had again. Raises ValueError for an unknown scope, KeyNameTaken."""
+    """Make a key and return it; it cannot be had again. Raises ValueError for an unknown scope,
+    KeyNameTaken."""
     wanted = sorted(set(scopes))
     if not name or not wanted or not set(wanted) <= set(SCOPES):
         raise ValueError(f"a key needs a name and one or more scopes of {', '.join(SCOPES)}")
@@ -66,7 +68,8 @@ def authenticate(header: str | None) -> Key | None:
 
 
 def find(secret: str) -> Key | None:
-    """The key of a secret, as the compatibility doors carry it in a path or a body; None for a wrong or ended one."""
+    """The key of a secret, as the compatibility doors carry it in a path or a body; None for a wrong or ended
+    one."""
     if not secret.startswith(PREFIX):
         return None
     digest = _digest(secret)

@@ -1,4 +1,5 @@
-"""POST /api/v1/telemetry/{kind} and what can be asked about kinds. Thin: the door decodes, the command stores."""
+"""POST /api/v1/telemetry/{kind} and what can be asked about kinds. Thin: the door decodes, the command
+stores."""
 
 from __future__ import annotations
 

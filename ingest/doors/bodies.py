@@ -12,7 +12,8 @@ ENCODINGS = ("identity", "gzip", "zstd")
 WINDOW = 2**26
 """Largest zstd window, bytes: what a frame may have us set aside before its first byte comes out."""
 STEP = 1024
-"""Bytes of zstd taken at a time. A block of four bytes can unfold to 128 KiB, so this bounds the overshoot to 32 MiB."""
+"""Bytes of zstd taken at a time. A block of four bytes can unfold to 128 KiB, so this bounds the overshoot to
+32 MiB."""
 
 
 def decompress(body: bytes, encoding: str, limit: int) -> bytes:

@@ -49,7 +49,8 @@ class Assembly:
         return () if each.type == "components" else each.default
 
     def add(self, values: Mapping[str, Sequence[Any]], numbers: NDArray[np.int64]) -> None:
-        """Values as decoded from JSON: texts, lists, numbers; UNSET or None where an optional field is absent.
+        """Values as decoded from JSON: texts, lists, numbers; UNSET or None where an optional field is
+        absent.
 
         Raises OverflowError for integers beyond 64 bits.
         """
@@ -94,7 +95,8 @@ class Assembly:
         return len(self.bad) >= MOST_NAMED
 
     def rows(self, bounds: Bounds) -> Rows:
-        """All parts as one, checked. Raises BadRows with the first bad rows, BadBody when there is no row at all."""
+        """All parts as one, checked. Raises BadRows with the first bad rows, BadBody when there is no row at
+        all."""
         if not any(map(len, self.numbers)) and not self.bad:
             raise BadBody("the body holds no rows")
         rows = self._joined() if self.parts else None
@@ -110,7 +112,7 @@ class Assembly:
         columns: dict[str, Column] = {}
         for each in self.kind.all_fields:
             parts = [part[each.name] for part in self.parts]
-            joined = parts[0] if len(parts) == 1 else np.concatenate(parts)
+            joined: Any = parts[0] if len(parts) == 1 else np.concatenate(parts)
             if each.type == "components":
                 columns[each.name] = self.set_indexes[each.name].column(joined.astype(np.int32, copy=False))
             elif each.name in self.indexes:

@@ -1,4 +1,5 @@
-"""What types alone do not say: ranges, names, and the checks that a kind declares. One pass over each column."""
+"""What types alone do not say: ranges, names, and the checks that a kind declares. One pass over each
+column."""
 
 from __future__ import annotations
 

@@ -104,7 +104,8 @@ class Index(dict[str, int]):
 
 
 class SetIndex(dict[tuple[str, ...], int]):
-    """Gives every new set of components the next number; a list in another order or with repetitions is the same."""
+    """Gives every new set of components the next number; a list in another order or with repetitions is the
+    same."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """Columns to Postgres' binary COPY format and back, a block of memory at a time.
 
-Format: https://www.postgresql.org/docs/current/sql-copy.html#SQL-COPY-FILE-FORMATS. Every column has a fixed width and
-no nulls, so that a table is one structured array.
+Format: https://www.postgresql.org/docs/current/sql-copy.html#SQL-COPY-FILE-FORMATS. Every column has a fixed
+width and no nulls, so that a table is one structured array.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def encode(columns: Sequence[tuple[str, str]], values: Columns) -> bytes:
     rows["fields"] = len(columns)
     for name, type_ in columns:
         rows[f"{name} width"] = layout[name].itemsize
-        rows[name] = values[name] - TO_2000 if type_ == "timestamptz" else values[name]  # type: ignore[operator]
+        rows[name] = values[name] - TO_2000 if type_ == "timestamptz" else values[name]
     return b"".join((SIGNATURE, rows.data, TRAILER))
 
 
@@ -51,7 +51,8 @@ def copy_in(table: str, columns: Sequence[tuple[str, str]], values: Columns) -> 
 def copy_out(
     query: str, parameters: Sequence[object], columns: Sequence[tuple[str, str]]
 ) -> dict[str, NDArray[np.generic]]:
-    """The result of a query whose columns have these names and types and no nulls; arrays in native byte order."""
+    """The result of a query whose columns have these names and types and no nulls; arrays in native byte
+    order."""
     block = io.BytesIO()
     with connection.cursor() as cursor, connection.wrap_database_errors:
         written = cursor.mogrify(query, parameters).decode()
@@ -66,4 +67,4 @@ def copy_out(
 
 def _native(column: NDArray[np.generic], type_: str) -> NDArray[np.generic]:
     native = column.astype(column.dtype.newbyteorder("="))
-    return native + np.int64(TO_2000) if type_ == "timestamptz" else native  # type: ignore[operator,no-any-return]
+    return native + np.int64(TO_2000) if type_ == "timestamptz" else native

@@ -1,7 +1,8 @@
 """Arrow record batches to rows: an IPC stream through the door, a Parquet or Arrow file offline.
 
-A sender's buffers are not to be trusted: the schema is looked at before any batch is read, every batch is validated in
-full before a value is touched, and compressed buffers, which could unfold without limit, are refused in a stream.
+A sender's buffers are not to be trusted: the schema is looked at before any batch is read, every batch is
+validated in full before a value is touched, and compressed buffers, which could unfold without limit, are
+refused in a stream.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def decode_stream(kind: Kind, body: bytes, region: str, bounds: Bounds) -> Rows:
         _refuse_compressed(body)
         with pa.ipc.open_stream(pa.py_buffer(body)) as stream:
             _add_batches(assembly, stream.schema, stream)
-    except (pa.ArrowException, OSError, EOFError) as error:
+    except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
         raise BadBody(f"not a good Arrow IPC stream: {str(error)[:200]}") from error
     return assembly.rows(bounds)
 
@@ -148,7 +149,8 @@ def _column(assembly: Assembly, field: Field, array: pa.Array | None, rows: int,
             return _integers(assembly, field, _filled(assembly, field, array), first)
         case "amount":
             floats = _filled(assembly, field, array).cast(pa.float64(), safe=False)
-            return floats.to_numpy(zero_copy_only=False) + 0.0
+            amounts: NDArray[np.float64] = floats.to_numpy(zero_copy_only=False)
+            return amounts + 0.0  # no negative zero
         case "flag":
             flags: NDArray[np.bool_] = _filled(assembly, field, array).to_numpy(zero_copy_only=False)
             return flags.astype(np.bool_)
@@ -171,7 +173,7 @@ def _filled(assembly: Assembly, field: Field, array: pa.Array) -> pa.Array:
 
 
 def _integers(assembly: Assembly, field: Field, array: pa.Array, first: int) -> NDArray[np.int64]:
-    numbers = array.to_numpy(zero_copy_only=False)
+    numbers: NDArray[np.int64] | NDArray[np.uint64] = array.to_numpy(zero_copy_only=False)
     if numbers.dtype == np.uint64:
         for place in np.flatnonzero(numbers > np.uint64(2**63 - 1))[:20]:
             assembly.refuse(first + int(place), field.name, "is an integer beyond 64 bits")
@@ -213,7 +215,8 @@ def _texts(array: pa.Array, number: Callable[[Sequence[str]], Codes], default: s
     if indices.null_count:
         indices = indices.fill_null(len(names))
         names.append(default)
-    return number(names)[indices.to_numpy(zero_copy_only=False)]
+    places: NDArray[np.int64] = indices.to_numpy(zero_copy_only=False)
+    return number(names)[places]
 
 
 def _sets(assembly: Assembly, field: Field, array: pa.Array, first: int) -> Codes:
@@ -249,10 +252,12 @@ def _labels(value: Any) -> str | None:
     return canonical_labels({key: text for key, text in pairs if text is not None})
 
 
-# The metadata of an IPC message is a flatbuffer (format/Message.fbs of Arrow): Message.header is field 2, its type
-# field 1 (2 dictionary batch, 3 record batch); RecordBatch.compression is field 3, DictionaryBatch.data field 1.
+# The metadata of an IPC message is a flatbuffer (format/Message.fbs of Arrow): Message.header is field 2, its
+# type field 1 (2 dictionary batch, 3 record batch); RecordBatch.compression is field 3, DictionaryBatch.data
+# field 1.
 def _refuse_compressed(body: bytes) -> None:
-    """Raises BadBody for a stream whose buffers are compressed one by one. Only looks at the messages' heads."""
+    """Raises BadBody for a stream whose buffers are compressed one by one. Only looks at the messages'
+    heads."""
     with pa.BufferReader(body) as source:
         for message in pa.ipc.MessageReader.open_stream(source):
             head = message.metadata.to_pybytes()

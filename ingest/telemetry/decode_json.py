@@ -1,8 +1,8 @@
 """NDJSON and JSON arrays to rows.
 
-The fast way decodes megabytes at a time into structs generated from the kind. It stops at the first fault without
-saying where in the row it was and lets repeated keys pass; so whatever it refuses or cannot vouch for is read again
-line by line, the slow way, which knows row, field and reason.
+The fast way decodes megabytes at a time into structs generated from the kind. It stops at the first fault
+without saying where in the row it was and lets repeated keys pass; so whatever it refuses or cannot vouch for
+is read again line by line, the slow way, which knows row, field and reason.
 """
 
 from __future__ import annotations
@@ -147,8 +147,8 @@ def _values(kind: Kind, structs: Sequence[msgspec.Struct]) -> dict[str, list[Any
 def _no_key_twice(kind: Kind, text: bytes, structs: Sequence[msgspec.Struct]) -> bool:
     """Whether it is certain that no object gives a key twice.
 
-    Every key ends with `":` when no colon has white space before it, and texts can only add to their number. So when
-    there are as many as the structs have fields, every key was there once.
+    Every key ends with `":` when no colon has white space before it, and texts can only add to their number.
+    So when there are as many as the structs have fields, every key was there once.
     """
     if any(white in text for white in _WHITE_BEFORE_COLON):
         return False
@@ -227,11 +227,11 @@ def _checked_row(assembly: Assembly, number: int, row: Any) -> dict[str, Any]:
         assembly.refuse(number, "", f"is {_called(row)}, not an object")
         return {}
     if isinstance(row, _Repeats):
-        assembly.refuse(number, row.repeated[:100], "is given twice")
+        assembly.refuse(number, _printable(row.repeated), "is given twice")
         return {}
     for name in row:
         if not kind.has(name):
-            assembly.refuse(number, name[:100], f"is not a field of {kind.name}")
+            assembly.refuse(number, _printable(name), f"is not a field of {kind.name}")
     values = {}
     for field in kind.all_fields:
         value = row.get(field.name, UNSET)
@@ -241,6 +241,10 @@ def _checked_row(assembly: Assembly, number: int, row: Any) -> dict[str, Any]:
                 assembly.refuse(number, field.name, fault)
         values[field.name] = value
     return values
+
+
+def _printable(name: str) -> str:
+    return name[:100].encode(errors="replace").decode()
 
 
 def _converted(field: Field, value: Any) -> tuple[str, Any]:
@@ -255,6 +259,8 @@ def _converted(field: Field, value: Any) -> tuple[str, Any]:
         converted = msgspec.convert(value, _TYPES[field.type])
     except msgspec.ValidationError as error:
         return _in_words(field, value, str(error)), None
+    except UnicodeEncodeError:
+        return "holds half a surrogate pair", None
     if isinstance(converted, int) and not -INT64 <= converted < INT64:
         return "is an integer beyond 64 bits", None
     return "", converted

@@ -1,13 +1,15 @@
-"""Texts and component sets as numbers. Numbers are given once and never change, so every process may remember them.
+"""Texts and component sets as numbers. Numbers are given once and never change, so every process may remember
+them.
 
-New ones are inserted in sorted order, each statement a transaction of its own, before the transaction that stores the
-rows: two bodies with the same new names wait for each other briefly and never in a circle. Names that a refused body
-brought stay; they harm nobody.
+New ones are inserted in sorted order, each statement a transaction of its own, before the transaction that
+stores the rows: two bodies with the same new names wait for each other briefly and never in a circle. Names
+that a refused body brought stay; they harm nobody.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
@@ -83,7 +85,7 @@ def set_column(column: Sets) -> Numbers:
     """The numbers of a column of component sets, shape (rows,)."""
     ids = name_ids(column.names)[column.indices]
     bounds = column.indptr.tolist()
-    keys = [np.sort(ids[a:b]).tobytes() for a, b in zip(bounds, bounds[1:], strict=False)]
+    keys = [np.sort(ids[a:b]).tobytes() for a, b in itertools.pairwise(bounds)]
     memory = _memory(_sets)
     if unknown := [key for key in keys if key not in memory]:
         _learn_sets(memory, unknown)

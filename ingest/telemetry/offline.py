@@ -87,7 +87,8 @@ READERS: dict[str, Callable[[Kind, Path], Rows]] = {
 
 
 def reduce(input: Input, tables: Mapping[str, Rows], start: datetime, end: datetime) -> dict[str, Sums]:
-    """The sums of the window [start, end) by reduction. `tables` holds rows by kind; regions are not told apart.
+    """The sums of the window [start, end) by reduction. `tables` holds rows by kind; regions are not told
+    apart.
 
     Raises ValueError for a reduction that does not fit its kinds, KeyError for a kind without a table.
     """
@@ -118,7 +119,8 @@ def _between(rows: Rows, start: int, end: int) -> Rows:
 
 
 def _in_force(rows: Rows, at: int) -> Rows:
-    """The rows of a state kind that are in force: the last of each key up to `at`, unless it says that it ends."""
+    """The rows of a state kind that are in force: the last of each key up to `at`, unless it says that it
+    ends."""
     assert rows.kind.key is not None
     past = rows.take(rows.times <= at)
     keys = past.names(rows.kind.key).codes

@@ -1,7 +1,8 @@
-"""Time partitions: made ahead, made on demand for late rows, dropped by retention. Writers are never made to wait.
+"""Time partitions: made ahead, made on demand for late rows, dropped by retention. Writers are never made to
+wait.
 
-A partition's name says what it holds (`telemetry_unit_failure_p1767225600_3600`: start and length in seconds), so
-that the length may be changed at any time: new partitions fill the gaps between the old ones.
+A partition's name says what it holds (`telemetry_unit_failure_p1767225600_3600`: start and length in
+seconds), so that the length may be changed at any time: new partitions fill the gaps between the old ones.
 """
 
 from __future__ import annotations
@@ -113,8 +114,8 @@ def _span(name: str) -> Span:
 def maintain(now: datetime) -> dict[str, int]:
     """Make partitions ahead, drop what retention no longer keeps, sweep up after uploads that died.
 
-    Says how many partitions were made and dropped and how many rows deleted. What another transaction holds for
-    longer than PATIENCE is left to the next call. Must not be called inside a transaction.
+    Says how many partitions were made and dropped and how many rows deleted. What another transaction holds
+    for longer than PATIENCE is left to the next call. Must not be called inside a transaction.
     """
     keep_from = now - settings.TELEMETRY_RETENTION
     done = {"made": 0, "dropped": 0, "deleted": 0}
@@ -132,7 +133,7 @@ def maintain(now: datetime) -> dict[str, int]:
     return done
 
 
-class _patience:  # noqa: N801  (reads as a verb)
+class _patience:
     """Give up on locks after PATIENCE: what could not be had now is tried at the next call."""
 
     def __enter__(self) -> None:
@@ -165,13 +166,15 @@ def _finish_detaching(kind: Kind) -> None:
     """Drop what an earlier call began to detach or had detached when it was stopped."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass AND inhdetachpending",
+            "SELECT inhrelid::regclass::text FROM pg_inherits"
+            " WHERE inhparent = %s::regclass AND inhdetachpending",
             (table(kind),),
         )
         for (name,) in cursor.fetchall():
             cursor.execute(f"ALTER TABLE {table(kind)} DETACH PARTITION {name} FINALIZE")
         cursor.execute(
-            "SELECT oid::regclass::text FROM pg_class WHERE relkind = 'r' AND NOT relispartition AND relname ~ %s",
+            "SELECT oid::regclass::text FROM pg_class"
+            " WHERE relkind = 'r' AND NOT relispartition AND relname ~ %s",
             (f"^{table(kind)}_p[0-9]+_[0-9]+$",),
         )
         for (name,) in cursor.fetchall():
@@ -179,7 +182,8 @@ def _finish_detaching(kind: Kind) -> None:
 
 
 def _delete_superseded(kind: Kind, keep_from: datetime) -> int:
-    """Delete rows of a state kind that had been replaced before `keep_from`, and ends that have nothing to end."""
+    """Delete rows of a state kind that had been replaced before `keep_from`, and ends that have nothing to
+    end."""
     name, key = table(kind), kind.key
     replaced = f"""
         EXISTS (SELECT 1 FROM {name} AS newer WHERE newer.region = old.region AND newer."{key}" = old."{key}"

@@ -1,8 +1,8 @@
 """A reduction read against the kinds: which field belongs to which, and what has to be grouped. Pure.
 
-Both readers work in two steps. They first group by everything that the sums depend on (keys, slice, component set,
-values to be told apart); that is the `Partials`, with one row per unit and path at most, whatever the number of
-rows of telemetry. Then `sums.finish` takes witnesses out of the sets, groups again and counts.
+Both readers work in two steps. They first group by everything that the sums depend on (keys, slice, component
+set, values to be told apart); that is the `Partials`, with one row per unit and path at most, whatever the
+number of rows of telemetry. Then `sums.finish` takes witnesses out of the sets, groups again and counts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ NAMED = ("name", "component", "text", "labels")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`owners` says for every field used whether it is of the rows (`row`) or of the joined state (`state`)."""
+    """`owners` says for every field used whether it is of the rows (`row`) or of the joined state
+    (`state`)."""
 
     reduction: Reduction
     kind: Kind

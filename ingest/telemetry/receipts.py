@@ -23,7 +23,8 @@ class StoredRows:
 
 @dataclass(frozen=True, slots=True)
 class TelemetryReceipt:
-    """An accepted body: its kind, size as sent, SHA-256 after decompression, who sent it and when it was recorded."""
+    """An accepted body: its kind, size as sent, SHA-256 after decompression, who sent it and when it was
+    recorded."""
 
     id: str
     kind: str

@@ -1,8 +1,8 @@
 """Store the rows of one body and say so in the log. Bodies are decoded and names numbered before this begins.
 
-One transaction holds the rows, their receipt and the event `telemetry.received`. A transaction that writes holds back
-every reader of the log, so a large body is copied in several beforehand: until its receipt is there, its number stands
-in `telemetry_unfinished` and readers pass over its rows.
+One transaction holds the rows, their receipt and the event `telemetry.received`. A transaction that writes
+holds back every reader of the log, so a large body is copied in several beforehand: until its receipt is
+there, its number stands in `telemetry_unfinished` and readers pass over its rows.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _numbered(rows: Rows) -> dict[str, NDArray[np.generic]]:
 
 def _store(rows: Rows, values: dict[str, NDArray[np.generic]], delivery: Delivery) -> Receipt:
     receipt = Receipt(str(uuid.uuid4()), rows.count)
-    pieces, numbers = _pieces(rows, values)
+    pieces, numbers = _pieces(rows)
     values = {**values, "receipt": numbers}
     early = rows.count > AT_ONCE and not connection.in_atomic_block
     if early:
@@ -148,7 +148,7 @@ def _part(values: Columns, start: int, end: int) -> Columns:
     return {name: column[start:end] for name, column in values.items()}
 
 
-def _pieces(rows: Rows, values: Columns) -> tuple[list[_Piece], NDArray[np.int64]]:
+def _pieces(rows: Rows) -> tuple[list[_Piece], NDArray[np.int64]]:
     """The body by region, and every row's receipt number."""
     names, codes, times = rows.names("region").names, rows.names("region").codes, rows.times
     present = [0] if len(names) == 1 else np.unique(codes).tolist()
@@ -174,7 +174,8 @@ def _begin(rows: Rows, pieces: Sequence[_Piece]) -> None:
     with connection.cursor() as cursor:
         for piece in pieces:
             cursor.execute(
-                "INSERT INTO telemetry_unfinished (number, kind, first, last, begun_at) VALUES (%s, %s, %s, %s, %s)",
+                "INSERT INTO telemetry_unfinished (number, kind, first, last, begun_at)"
+                " VALUES (%s, %s, %s, %s, %s)",
                 (piece.number, rows.kind.name, moment(piece.first), moment(piece.last), now),
             )
 
@@ -185,7 +186,8 @@ def _claim(kind: Kind, receipt: Receipt, delivery: Delivery) -> Receipt | None:
         return None
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO telemetry_idempotency (key_name, idempotency_key, sha256, receipt, accepted, created_at)"
+            "INSERT INTO telemetry_idempotency"
+            " (key_name, idempotency_key, sha256, receipt, accepted, created_at)"
             " VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
             (
                 delivery.key, delivery.idempotency_key, _identity(kind, delivery),
@@ -211,12 +213,14 @@ def _record(
 
 
 _INSERT_RECEIPT = """
-INSERT INTO telemetry_receipt (number, receipt, kind, region, rows, first, last, received_at, epoch, txid, seq)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s::xid8, %s)
+INSERT INTO telemetry_receipt (number, receipt, kind, region, rows, first, last, received_at, epoch, txid,
+seq) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s::xid8, %s)
 """
 
 
-def _receipt_row(rows: Rows, piece: _Piece, receipt: Receipt, event: Event) -> tuple[object, ...]:
+def _receipt_row(
+    rows: Rows, piece: _Piece, receipt: Receipt, event: Event
+) -> tuple[str | int | datetime, ...]:
     place = event.position
     return (
         piece.number, receipt.id, rows.kind.name, piece.region_id, piece.rows, moment(piece.first),

@@ -1,4 +1,5 @@
-"""The tables of the kinds, as their declarations say. Migrations hold this SQL written out; a test holds both equal."""
+"""The tables of the kinds, as their declarations say. Migrations hold this SQL written out; a test holds both
+equal."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ SQL_TYPES = {
     "amount": "double precision",
     "flag": "boolean",
 }
-"""Texts are numbers into `telemetry_name`, component sets numbers into `telemetry_set`: a row has a fixed width."""
+"""Texts are numbers into `telemetry_name`, component sets numbers into `telemetry_set`: a row has a fixed
+width."""
 
 
 def table(kind: Kind) -> str:

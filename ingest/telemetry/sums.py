@@ -18,9 +18,11 @@ Values = NDArray[np.int64] | NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Partials:
-    """Rows of telemetry grouped by keys, slice, component set and distinct values; one entry a group throughout.
+    """Rows of telemetry grouped by keys, slice, component set and distinct values; one entry a group
+    throughout.
 
-    `distinct` identifies values by any numbers, `flags` say whether a field was above 0 in some row of the group.
+    `distinct` identifies values by any numbers, `flags` say whether a field was above 0 in some row of the
+    group.
     """
 
     counts: Ints
@@ -64,9 +66,8 @@ def add_up(groups: Groups, values: Values) -> Values:
     """Sums by group. Floats are added in ascending order, so that the same values give the same bits."""
     if values.dtype == np.float64:
         order = np.lexsort((values, groups.of))
-        summed: NDArray[np.float64] = np.bincount(groups.of[order], values[order], groups.count)
-        return summed
-    totals = np.zeros(groups.count, np.int64)
+        return np.bincount(groups.of[order], values[order], groups.count).astype(np.float64)
+    totals: Ints = np.zeros(groups.count, np.int64)
     np.add.at(totals, groups.of, values)
     return totals
 
@@ -119,7 +120,8 @@ def _ranked(column: Names) -> tuple[NDArray[np.int64], tuple[str, ...]]:
 class _Rest:
     """Component sets without their witnesses: `codes` into `sets`, which ascend as tuples of names do.
 
-    A set is the ranks of its sorted names, four big-endian bytes each, because such bytes compare as those tuples.
+    A set is the ranks of its sorted names, four big-endian bytes each, because such bytes compare as those
+    tuples.
     """
 
     codes: NDArray[np.int64]

@@ -1,8 +1,8 @@
 """Windows out of the database: reductions in SQL. Nothing here writes.
 
-Postgres groups by interned numbers and sends fixed-width rows; names come after, for what is left. Rows of uploads
-that are not finished are passed over, and with `upto` those of receipts that the log holds after that position, so
-that a window read again at the position of its run is the same whatever arrived since.
+Postgres groups by interned numbers and sends fixed-width rows; names come after, for what is left. Rows of
+uploads that are not finished are passed over, and with `upto` those of receipts that the log holds after that
+position, so that a window read again at the position of its run is the same whatever arrived since.
 """
 
 from __future__ import annotations
@@ -54,12 +54,15 @@ class LateRows:
     received_at: datetime
 
 
+Parameter = str | int | datetime
+
+
 @dataclass(slots=True)
 class _Sql:
     """A statement in the making: text and parameters in step."""
 
     text: str
-    parameters: list[object]
+    parameters: list[Parameter]
 
     def __add__(self, other: _Sql) -> _Sql:
         return _Sql(f"{self.text} {other.text}", [*self.parameters, *other.parameters])
@@ -68,8 +71,8 @@ class _Sql:
 def read_window(
     input: Input, region: str, start: datetime, end: datetime, upto: Position | None = None
 ) -> dict[str, Sums]:
-    """The sums of the window [start, end) of a region, by reduction. Raises ValueError for a reduction that does not
-    fit its kinds."""
+    """The sums of the window [start, end) of a region, by reduction. Raises ValueError for a reduction that
+    does not fit its kinds."""
     plans = [plan(reduction) for reduction in input.reductions]
     with one_snapshot():
         region_id = _region_id(region)
@@ -149,7 +152,8 @@ def _query(
     end: datetime,
     upto: Position | None,
 ) -> _Sql:
-    selected, parameters = [], []
+    selected: list[str] = []
+    parameters: list[Parameter] = []
     for expression in (expression for _, expression in columns.values()):
         if "{start}" in expression:
             parameters.append(start)
@@ -244,7 +248,8 @@ def data_clock(region: str, kinds: Collection[str]) -> DataClock:
         for kind in kinds:
             cursor.execute(
                 "SELECT last, received_at FROM telemetry_receipt WHERE kind = %s"
-                " AND region = (SELECT id FROM telemetry_name WHERE name = %s) ORDER BY last DESC, received_at LIMIT 1",
+                " AND region = (SELECT id FROM telemetry_name WHERE name = %s)"
+                " ORDER BY last DESC, received_at LIMIT 1",
                 (kind, region),
             )
             row = cursor.fetchone()
@@ -272,7 +277,8 @@ def regions() -> list[str]:
 def late_rows(
     kinds: Collection[str], region: str, start: datetime, end: datetime, after: Position
 ) -> list[LateRows]:
-    """What came for a window after a position, by receipt: rows of the window, or states that began by its start."""
+    """What came for a window after a position, by receipt: rows of the window, or states that began by its
+    start."""
     with one_snapshot():
         region_id = _region_id(region)
         return [late for kind in sorted(kinds) for late in _late(KINDS[kind], region_id, start, end, after)]
@@ -280,7 +286,7 @@ def late_rows(
 
 def _late(kind: Kind, region: int, start: datetime, end: datetime, after: Position) -> Iterator[LateRows]:
     inside = 't."time" <= %s' if kind.is_state else 't."time" >= %s AND t."time" < %s'
-    bounds: list[object] = [start] if kind.is_state else [start, end]
+    bounds: list[Parameter] = [start] if kind.is_state else [start, end]
     query = f"""
         SELECT late.receipt::text, count(*), min(t."time"), max(t."time"), late.received_at
         FROM telemetry_receipt AS late JOIN {table(kind)} AS t ON t.receipt = late.number

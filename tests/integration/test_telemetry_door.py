@@ -21,6 +21,8 @@ from ingest.api import keys
 from ingest.log.store import read_stream
 from ingest.queries import data_clock, regions, telemetry_receipt
 
+pytestmark = pytest.mark.usefixtures("log_database")
+
 NOW = datetime.now(UTC).replace(microsecond=0)
 NDJSON = "application/x-ndjson"
 Post = Callable[..., Any]
@@ -41,7 +43,7 @@ def count(table: str) -> int:
 
 
 @pytest.fixture
-def post(log_database: str) -> Post:
+def post() -> Post:
     """Posts a body to a kind's door with a good key."""
     secret = keys.create("feeder", ["telemetry"])
 
@@ -88,7 +90,7 @@ def test_the_data_clock_stands_at_the_newest_row(post: Post) -> None:
     assert clock.arrived_at is not None
 
 
-def test_a_region_without_rows_has_no_clock(log_database: str) -> None:
+def test_a_region_without_rows_has_no_clock() -> None:
     assert data_clock("nowhere", ["unit_failure"]).latest is None
 
 
@@ -145,13 +147,13 @@ def test_refused_rows_are_named_and_nothing_is_stored(post: Post) -> None:
     assert count("telemetry_unit_failure") == count("log_event") == 0
 
 
-def test_without_a_key_nothing_is_taken(log_database: str) -> None:
+def test_without_a_key_nothing_is_taken() -> None:
     answer = Client().post("/api/v1/telemetry/unit_failure", ndjson(failure()), content_type=NDJSON)
     assert answer.status_code == 401
     assert answer["WWW-Authenticate"].startswith("Bearer")
 
 
-def test_a_key_without_the_scope_is_refused(log_database: str) -> None:
+def test_a_key_without_the_scope_is_refused() -> None:
     secret = keys.create("alerts only", ["alerts"])
     client = Client(headers={"Authorization": f"Bearer {secret}"})
     assert (
@@ -160,7 +162,7 @@ def test_a_key_without_the_scope_is_refused(log_database: str) -> None:
     )
 
 
-def test_rows_without_a_region_go_to_that_of_the_key(log_database: str) -> None:
+def test_rows_without_a_region_go_to_that_of_the_key() -> None:
     secret = keys.create("north feeder", ["telemetry"], region="north")
     client = Client(headers={"Authorization": f"Bearer {secret}"})
     client.post("/api/v1/telemetry/unit_failure", ndjson(failure()), content_type=NDJSON)
@@ -238,7 +240,7 @@ def test_a_zip_bomb_is_refused_before_it_unfolds(post: Post, settings: Settings)
     assert post("unit_failure", bomb, Content_Encoding="gzip").status_code == 413
 
 
-def test_the_kinds_document_themselves(log_database: str) -> None:
+def test_the_kinds_document_themselves() -> None:
     kinds = {kind["kind"]: kind for kind in Client().get("/api/v1/telemetry").json()["kinds"]}
     assert set(kinds) >= {"path_outcome", "placement", "topology", "unit_failure"}
     fields = [field["name"] for field in kinds["unit_failure"]["fields"]]
@@ -249,7 +251,7 @@ def test_without_its_database_the_door_asks_to_try_again(post: Post, monkeypatch
     post("unit_failure", ndjson(failure()))  # the key is remembered
     connections.close_all()
     monkeypatch.setitem(connection.settings_dict, "HOST", "/nowhere")
-    monkeypatch.setattr(keys, "find", lambda secret: keys.Key("feeder", frozenset({"telemetry"})))
+    monkeypatch.setattr(keys, "find", lambda _: keys.Key("feeder", frozenset({"telemetry"})))
     answer = post("unit_failure", ndjson(failure()))
     assert answer.status_code == 503
     assert answer["Retry-After"]

@@ -1,5 +1,5 @@
-"""What a telemetry kind is made of. A kind is one declaration in one file of this package; the door, the table, the
-window reader, the offline reader and the docs follow from it."""
+"""What a telemetry kind is made of. A kind is one declaration in one file of this package; the door, the
+table, the window reader, the offline reader and the docs follow from it."""
 
 from __future__ import annotations
 
@@ -69,10 +69,11 @@ Check = AtMost | NotEmptyWhile
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A telemetry kind. `key` makes it a state kind: a row says how `key` is from `time` on, until its next row.
+    """A telemetry kind. `key` makes it a state kind: a row says how `key` is from `time` on, until its next
+    row.
 
-    A state kind may have a flag `active`; a row where it is false ends what was in force. Of two rows of one key at
-    the same time, the one received last counts. Every kind also has `region`.
+    A state kind may have a flag `active`; a row where it is false ends what was in force. Of two rows of one
+    key at the same time, the one received last counts. Every kind also has `region`.
     """
 
     name: str

@@ -1,4 +1,5 @@
-"""manage.py create_key NAME --scope SCOPE [--scope …] [--region REGION]: print a new integration key, once."""
+"""manage.py create_key NAME --scope SCOPE [--scope …] [--region REGION]: print a new integration key,
+once."""
 
 from __future__ import annotations
 

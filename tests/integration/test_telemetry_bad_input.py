@@ -1,0 +1,189 @@
+"""A thousand bad bodies: each is refused with a reason, none is stored, none breaks the door."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import random
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from django.db import connection
+from django.test import Client
+
+from ingest.api import keys
+
+pytestmark = pytest.mark.usefixtures("log_database")
+
+NOW = datetime.now(UTC)
+TIME = NOW.isoformat()
+NDJSON, ARRAY, ARROW = "application/x-ndjson", "application/json", "application/vnd.apache.arrow.stream"
+GOOD: dict[str, dict[str, Any]] = {
+    "path_outcome": {"time": TIME, "components": ["tor/1", "store/1"], "attempts": 5, "failures": 1},
+    "placement": {"time": TIME, "unit": "vm/1", "components": ["host/1"]},
+    "unit_failure": {"time": TIME, "unit": "vm/1", "symptom": "disk"},
+    "topology": {"time": TIME, "component": "tor/1", "parents": ["dc/1"], "labels": {"row": "1"}},
+}
+WRONG: tuple[Any, ...] = (
+    None, True, -1, 1.5, 10**30, "", "x", "\x00", "a/\x00", "\ud800", [], [[]], [None], ["x"], {}, {"a": 1},
+    {"a": {}}, (NOW + timedelta(hours=1)).isoformat(), (NOW - timedelta(days=99)).isoformat(), "x" * 5000, [1]
+    * 2000,
+)  # fmt: skip
+Bad = tuple[str, bytes, str, dict[str, str]]  # kind, body, media type, headers
+
+
+def fits(field: str, value: Any) -> bool:
+    """Whether the value is after all a good one for the field."""
+    if value is None:
+        return field in ("symptom", "parents", "labels")
+    match field:
+        case "unit":
+            return isinstance(value, str) and 0 < len(value) < 512 and value.isprintable()
+        case "symptom":
+            return (
+                isinstance(value, str) and len(value) <= 512 and "\x00" not in value and "\ud800" not in value
+            )
+        case "parents":
+            return bool(value == [])
+        case "labels":
+            return bool(value == {})
+    return False
+
+
+def wrong_values(chance: random.Random) -> Bad | None:
+    kind = chance.choice(list(GOOD))
+    row = dict(GOOD[kind])
+    field, value = chance.choice(list(row)), chance.choice(WRONG)
+    if fits(field, value):
+        return None
+    row[field] = value
+    rows = [GOOD[kind]] * chance.randrange(3) + [row]
+    if chance.random() < 0.5:
+        return kind, json.dumps(rows).encode(), ARRAY, {}
+    return kind, "\n".join(map(json.dumps, rows)).encode(), NDJSON, {}
+
+
+def wrong_fields(chance: random.Random) -> Bad:
+    kind = chance.choice(list(GOOD))
+    row = dict(GOOD[kind])
+    if chance.random() < 0.5:
+        row["colour"] = "red"
+        return kind, json.dumps(row).encode(), NDJSON, {}
+    del row["time"]
+    return kind, json.dumps([row]).encode(), ARRAY, {}
+
+
+def repeated_keys(chance: random.Random) -> Bad:
+    kind = chance.choice(list(GOOD))
+    text = json.dumps(GOOD[kind])
+    return kind, f'{text[:-1]}, "time": "{TIME}"}}'.encode(), NDJSON, {}
+
+
+def broken_text(chance: random.Random) -> Bad:
+    kind = chance.choice(list(GOOD))
+    body = bytearray(json.dumps(GOOD[kind]).encode())
+    if chance.random() < 0.5:
+        return kind, bytes(body[: chance.randrange(1, len(body))]), NDJSON, {}
+    body[chance.randrange(len(body))] = chance.choice((0xFF, 0xC0, 0x00))
+    return kind, bytes(body), chance.choice((NDJSON, ARRAY)), {}
+
+
+def broken_gzip(chance: random.Random) -> Bad:
+    body = gzip.compress(json.dumps(GOOD["unit_failure"]).encode())
+    return "unit_failure", body[: chance.randrange(1, len(body))], NDJSON, {"Content-Encoding": "gzip"}
+
+
+def broken_zstd(chance: random.Random) -> Bad:
+    return "unit_failure", chance.randbytes(50), NDJSON, {"Content-Encoding": "zstd"}
+
+
+def broken_arrow(chance: random.Random) -> Bad:
+    table = pa.table({"time": pa.array([NOW]), "unit": pa.array(["vm/1"]).dictionary_encode()})
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    body = sink.getvalue()
+    return "unit_failure", body[: chance.randrange(1, len(body) - 300)], ARROW, {}
+
+
+def large(chance: random.Random) -> Bad:
+    line = chance.choice(
+        (
+            json.dumps(GOOD["unit_failure"] | {"symptom": "x" * 10_000_000}),
+            " " * 10_000_000 + json.dumps(GOOD["unit_failure"]),
+        )
+    )
+    return "unit_failure", line.encode(), NDJSON, {}
+
+
+def many_components(chance: random.Random) -> Bad:
+    row = GOOD["path_outcome"] | {"components": [f"tor/{i}" for i in range(1_000_000)]}
+    return (
+        "path_outcome",
+        json.dumps(row if chance.random() < 0.5 else [row]).encode(),
+        chance.choice((NDJSON, ARRAY)),
+        {},
+    )
+
+
+def bomb(chance: random.Random) -> Bad:
+    size = 300 * 2**20
+    return (
+        "unit_failure",
+        gzip.compress(b"\n" * size),
+        chance.choice((NDJSON, ARRAY)),
+        {"Content-Encoding": "gzip"},
+    )
+
+
+OFTEN: list[Callable[[random.Random], Bad | None]] = [
+    wrong_values, wrong_values, wrong_fields, repeated_keys, broken_text, broken_gzip, broken_zstd,
+    broken_arrow,
+]  # fmt: skip
+SELDOM: list[Callable[[random.Random], Bad | None]] = [large, large, many_components, many_components, bomb]
+
+
+def bad_bodies(count: int) -> Iterator[Bad]:
+    chance = random.Random(7)
+    for make in SELDOM:
+        if (bad := make(chance)) is not None:
+            yield bad
+    made = len(SELDOM)
+    while made < count:
+        if (bad := chance.choice(OFTEN)(chance)) is not None:
+            made += 1
+            yield bad
+
+
+def counts() -> list[int]:
+    tables = [f"telemetry_{kind}" for kind in GOOD]
+    tables += [
+        "telemetry_receipt",
+        "telemetry_unfinished",
+        "telemetry_idempotency",
+        "telemetry_name",
+        "log_event",
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(" UNION ALL ".join(f"SELECT count(*) FROM {table}" for table in tables))
+        return [number for (number,) in cursor.fetchall()]
+
+
+def test_a_thousand_bad_bodies_are_refused_and_nothing_of_them_is_stored() -> None:
+    secret = keys.create("feeder", ["telemetry"])
+    client = Client(headers={"Authorization": f"Bearer {secret}"})
+    before = counts()
+    for number, (kind, body, media_type, headers) in enumerate(bad_bodies(1000)):
+        answer = client.post(f"/api/v1/telemetry/{kind}", body, content_type=media_type, headers=headers)
+        what = f"body {number} for {kind}: {body[:300]!r} {answer.content[:300]!r}"
+        assert answer.status_code in (400, 413), what
+        problem = answer.json()
+        assert problem["detail"], what
+        for error in problem.get("errors", ()):
+            assert error["row"] >= 1, what
+            assert error["reason"], what
+    assert counts() == before

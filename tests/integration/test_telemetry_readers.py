@@ -1,0 +1,246 @@
+"""Both readers of windows, in SQL and in numpy, give the same bytes for the same rows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ingest.queries import Position, late_rows, read_window, watermark
+from ingest.telemetry.assemble import Assembly
+from ingest.telemetry.check import Bounds
+from ingest.telemetry.columns import Rows
+from ingest.telemetry.frozen import dumps, loads
+from ingest.telemetry.kinds import KINDS
+from ingest.telemetry.offline import reduce
+from ingest.telemetry.receiving import Delivery, receive
+from ingest.telemetry.reductions import (
+    AsOf,
+    Count,
+    CountDistinct,
+    CountWitnesses,
+    Input,
+    Paths,
+    Reduction,
+    Sum,
+)
+
+pytestmark = pytest.mark.usefixtures("log_database")
+
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+END = START + timedelta(hours=1)
+PLACED = AsOf("placement", "unit")
+EVERYTHING = Input(
+    "everything",
+    (
+        Reduction(
+            "units",
+            "placement",
+            ("components",),
+            {"units": CountDistinct("unit"), "hosts": CountWitnesses(), "rows": Count()},
+            witness_kinds=("host",),
+        ),
+        Reduction(
+            "failures",
+            "unit_failure",
+            ("components",),
+            {"units": CountDistinct("unit"), "hosts": CountWitnesses(), "symptoms": CountDistinct("symptom")},
+            as_of=PLACED,
+            witness_kinds=("host",),
+            slice=timedelta(minutes=7),
+        ),
+        Reduction("symptoms", "unit_failure", ("symptom", "components"), {"n": Count()}, as_of=PLACED),
+        Reduction(
+            "witnesses", "unit_failure", ("unit",), {"tors": CountWitnesses()}, PLACED, ("tor", "host")
+        ),
+        Reduction(
+            "paths",
+            "path_outcome",
+            ("components",),
+            {
+                "attempts": Sum("attempts"),
+                "failures": Sum("failures"),
+                "weight": Sum("weight"),
+                "rows": Count(),
+                "failed": CountDistinct("time", where="failures"),
+                "hosts": CountWitnesses(where="failures"),
+            },
+            witness_kinds=("host",),
+        ),
+        Reduction(
+            "whole sets",
+            "path_outcome",
+            ("components",),
+            {"weight": Sum("weight")},
+            slice=timedelta(seconds=1),
+        ),
+        Reduction("failed", "path_outcome", (), {"n": Count(), "w": Sum("weight")}, where="failures"),
+        Reduction(
+            "by slice", "path_outcome", (), {"paths": CountDistinct("components")}, slice=timedelta(minutes=1)
+        ),
+        Reduction("topology", "topology", ("parents", "labels"), {"n": Count()}),
+    ),
+)
+
+names = st.sampled_from(
+    ["host/1", "host/2", "host/10", "tor/a", "tor/ä", "tor/b", "store/x", "store/z", "hosting/1"]
+)
+members = st.lists(names, min_size=1, max_size=4)
+units = st.sampled_from([f"vm/{i}" for i in range(8)])
+# Around the window's ends, on and beside the borders of slices, and with few values, so that times meet.
+times = st.sampled_from(
+    [START + timedelta(microseconds=shift) for shift in (-3_600_000_000, -1, 0, 1, 419_999_999, 420_000_000)]
+    + [END + timedelta(microseconds=shift) for shift in (-60_000_001, -1, 0, 5)]
+)
+weights = st.floats(0, 1e9, allow_nan=False) | st.sampled_from([0.1, 0.2, 0.3, 1e-9, 1e16])
+ROWS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
+    "path_outcome": st.fixed_dictionaries(
+        {
+            "time": times,
+            "components": members,
+            "attempts": st.just(9),
+            "failures": st.integers(0, 2),
+            "weight": weights,
+        }
+    ),
+    "placement": st.fixed_dictionaries(
+        {
+            "time": times,
+            "unit": units,
+            "components": members,
+            "active": st.sampled_from([True, True, True, False]),
+        }
+    ),
+    "unit_failure": st.fixed_dictionaries(
+        {"time": times, "unit": units, "symptom": st.sampled_from(["", "disk", "nic"])}
+    ),
+    "topology": st.fixed_dictionaries(
+        {
+            "time": times,
+            "component": names,
+            "parents": members | st.just([]),
+            "labels": st.sampled_from([{}, {"a": "b"}]),
+        }
+    ),
+}
+worlds = st.fixed_dictionaries({kind: st.lists(row, max_size=25) for kind, row in ROWS.items()})
+World = Mapping[str, list[dict[str, Any]]]
+
+
+def table(kind: str, rows: list[dict[str, Any]], region: str) -> Rows:
+    assembly = Assembly(KINDS[kind], region)
+    columns = {field.name: [row.get(field.name) for row in rows] for field in KINDS[kind].all_fields}
+    assembly.add(columns, np.arange(1, len(rows) + 1))
+    return assembly._joined() if not rows else assembly.rows(Bounds())
+
+
+def store(kind: str, rows: list[dict[str, Any]], region: str) -> None:
+    if rows:
+        receive(table(kind, rows, region), Delivery("test", bytes(32), 1))
+
+
+regions_used = itertools.count()
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(world=worlds, cut=st.integers(0, 25))
+def test_both_readers_find_the_same(world: World, cut: int) -> None:
+    region = f"region {next(regions_used)}"
+    for kind, rows in world.items():
+        store(kind, rows[:cut], region)
+        store(kind, rows[cut:], region)
+    tables = {kind: table(kind, rows, region) for kind, rows in world.items()}
+    found = read_window(EVERYTHING, region, START, END)
+    assert dumps(found) == dumps(reduce(EVERYTHING, tables, START, END))
+    assert dumps(loads(dumps(found))) == dumps(found)
+
+
+def _state(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The slow and obvious way to say what is in force."""
+    newest: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        held = newest.get(row["unit"])
+        if row["time"] <= START and (held is None or row["time"] >= held["time"]):
+            newest[row["unit"]] = row
+    return {unit: row for unit, row in newest.items() if row["active"]}
+
+
+@settings(max_examples=80, deadline=None)
+@given(world=worlds)
+def test_the_numpy_reader_agrees_with_the_obvious_one(world: World) -> None:
+    tables = {kind: table(kind, rows, "default") for kind, rows in world.items()}
+    sums = reduce(EVERYTHING, tables, START, END)["failures"]
+    placed = _state(world["placement"])
+    groups: dict[tuple[tuple[str, ...], int], list[dict[str, Any]]] = {}
+    unmatched = 0
+    for row in world["unit_failure"]:
+        if not START <= row["time"] < END:
+            continue
+        if row["unit"] not in placed:
+            unmatched += 1
+            continue
+        path = {name for name in placed[row["unit"]]["components"] if not name.startswith("host/")}
+        groups.setdefault((tuple(sorted(path)), (row["time"] - START) // timedelta(minutes=7)), []).append(
+            row
+        )
+    paths = sums.keys["components"]
+    assert isinstance(paths, Paths)
+    slices: Any = sums.keys["slice"]
+    assert [(paths[i], int(slices[i])) for i in range(sums.rows)] == sorted(groups)
+    assert sums.unmatched == unmatched
+    for place, key in enumerate(sorted(groups)):
+        rows = groups[key]
+        hosts = {n for row in rows for n in placed[row["unit"]]["components"] if n.startswith("host/")}
+        assert sums.values["units"][place] == len({row["unit"] for row in rows})
+        assert sums.values["symptoms"][place] == len({row["symptom"] for row in rows})
+        assert sums.values["hosts"][place] == len(hosts)
+
+
+FAILURES = Input("failures", (Reduction("n", "unit_failure", (), {"n": Count()}),))
+
+
+def fail(region: str, minute: int) -> None:
+    store("unit_failure", [{"time": START + timedelta(minutes=minute), "unit": "vm/1"}], region)
+
+
+def test_a_window_read_at_a_position_leaves_out_what_came_later() -> None:
+    fail("r", 1)
+    then = watermark()
+    fail("r", 2)
+    assert read_window(FAILURES, "r", START, END, then)["n"].values["n"].tolist() == [1]
+    assert read_window(FAILURES, "r", START, END, watermark())["n"].values["n"].tolist() == [2]
+    assert read_window(FAILURES, "r", START, END, Position.START)["n"].rows == 0
+
+
+def test_late_rows_of_a_window_are_listed_by_receipt() -> None:
+    fail("r", 1)
+    then = watermark()
+    fail("r", 2)
+    fail("r", 200)  # after the window
+    fail("elsewhere", 2)
+    (late,) = late_rows(["unit_failure"], "r", START, END, then)
+    assert (late.rows, late.first) == (1, START + timedelta(minutes=2))
+
+
+def test_states_that_came_late_are_listed_when_they_began_before_the_window() -> None:
+    then = watermark()
+    for hours in (-1, 1):
+        row = {
+            "time": START + timedelta(hours=hours),
+            "unit": "vm/1",
+            "components": ["host/1"],
+            "active": True,
+        }
+        store("placement", [row], "r")
+    assert [late.rows for late in late_rows(["placement"], "r", START, END, then)] == [1]
+
+
+def test_an_unknown_region_has_empty_sums() -> None:
+    sums = read_window(EVERYTHING, "nowhere", START, END)
+    assert all(one.rows == 0 for one in sums.values())

@@ -1,0 +1,378 @@
+"""The three formats become the same rows, and what is wrong with a body is said by row, field and reason."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ingest.telemetry import decode_json
+from ingest.telemetry.check import Bounds, microseconds
+from ingest.telemetry.columns import Names, Rows, Sets
+from ingest.telemetry.decode_arrow import decode_stream
+from ingest.telemetry.decode_json import MAX_LINE, decode_array, decode_ndjson
+from ingest.telemetry.faults import BadBody, BadRow, BadRows
+from ingest.telemetry.kinds import KINDS
+from ingest.telemetry.kinds.declare import MAX_COMPONENTS
+
+NOW = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
+BOUNDS = Bounds.around(NOW, timedelta(days=30), timedelta(minutes=5))
+TIME = NOW.isoformat()
+GOOD: dict[str, Any] = {"time": TIME, "components": ["tor/1", "storage/2"], "attempts": 5, "failures": 1}
+
+
+def lines(*rows: Any) -> bytes:
+    return "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows).encode()
+
+
+def ndjson(body: bytes, kind: str = "path_outcome") -> Rows:
+    return decode_ndjson(KINDS[kind], body, "default", BOUNDS)
+
+
+def array(body: bytes, kind: str = "path_outcome") -> Rows:
+    return decode_array(KINDS[kind], body, "default", BOUNDS)
+
+
+def arrow(table: pa.Table, kind: str = "path_outcome") -> Rows:
+    return decode_stream(KINDS[kind], stream(table), "default", BOUNDS)
+
+
+def stream(table: pa.Table, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def listed(rows: Rows) -> list[dict[str, Any]]:
+    def values(column: Any) -> list[Any]:
+        if isinstance(column, Sets):
+            return [tuple(sorted(column.members(code))) for code in column.codes]
+        return list(column) if isinstance(column, Names) else column.tolist()
+
+    columns = {name: values(column) for name, column in rows.columns.items()}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def faults(read: Callable[[], Rows]) -> list[BadRow]:
+    with pytest.raises(BadRows) as caught:
+        read()
+    return caught.value.rows
+
+
+def first_fault(row: Any, kind: str = "path_outcome") -> tuple[int, str]:
+    """Row and field of the first fault, which NDJSON and JSON arrays must agree on."""
+    by_line = faults(lambda: ndjson(lines(row), kind))
+    text = row if isinstance(row, str) else json.dumps(row)
+    assert faults(lambda: array(f"[{text}]".encode(), kind)) == by_line
+    return by_line[0].row, by_line[0].field
+
+
+def test_a_row_is_read_with_its_defaults() -> None:
+    (row,) = listed(ndjson(lines(GOOD)))
+    assert row == {
+        "time": microseconds(NOW),
+        "components": ("storage/2", "tor/1"),
+        "attempts": 5,
+        "failures": 1,
+        "weight": 1.0,
+        "region": "default",
+    }
+
+
+def test_times_may_be_integers_of_nanoseconds() -> None:
+    nanoseconds = microseconds(NOW) * 1000
+    rows = ndjson(lines(GOOD | {"time": nanoseconds}, GOOD, GOOD | {"time": nanoseconds + 500}))
+    assert rows.times.tolist() == [microseconds(NOW), microseconds(NOW), microseconds(NOW) + 1]
+
+
+def test_components_are_a_set() -> None:
+    rows = ndjson(lines(GOOD | {"components": ["b/2", "a/1"]}, GOOD | {"components": ["a/1", "b/2", "a/1"]}))
+    column = rows.columns["components"]
+    assert isinstance(column, Sets)
+    assert column.codes.tolist() == [0, 0]
+
+
+def test_null_is_absence_where_a_field_is_optional() -> None:
+    assert listed(ndjson(lines(GOOD | {"weight": None, "region": None})))[0]["weight"] == 1.0
+
+
+def test_empty_lines_are_passed_over_and_counted() -> None:
+    body = b"\n" + lines(GOOD) + b"  \r\n" + lines(GOOD | {"failures": 9})
+    assert faults(lambda: ndjson(body)) == [BadRow(4, "failures", "is more than attempts")]
+
+
+def test_white_space_in_rows_is_no_fault() -> None:
+    assert ndjson(json.dumps(GOOD, separators=(" , ", " : ")).encode()).count == 1
+
+
+def test_rows_are_numbered_across_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decode_json, "CHUNK", 500)
+    body = lines(*[GOOD] * 30, GOOD | {"attempts": -1}, *[GOOD] * 30, GOOD | {"attempts": "x"})
+    assert [fault.row for fault in faults(lambda: ndjson(body))] == [31, 31, 62]
+
+
+def test_names_are_shared_across_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decode_json, "CHUNK", 500)
+    rows = ndjson(lines(*[{"time": TIME, "unit": f"vm/{i % 7}"} for i in range(100)]), "unit_failure")
+    assert list(rows.names("unit")) == [f"vm/{i % 7}" for i in range(100)]
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"attempts": "5"}, "attempts"),
+        ({"attempts": True}, "attempts"),
+        ({"attempts": 5.5}, "attempts"),
+        ({"attempts": 0}, "attempts"),
+        ({"attempts": None}, "attempts"),
+        ({"attempts": 2**31}, "attempts"),
+        ({"attempts": 2**80}, "attempts"),
+        ({"failures": -1}, "failures"),
+        ({"failures": 6}, "failures"),
+        ({"components": []}, "components"),
+        ({"components": "tor/1"}, "components"),
+        ({"components": ["tor/1", None]}, "components"),
+        ({"components": ["tor"]}, "components"),
+        ({"components": ["/tor"]}, "components"),
+        ({"components": ["tor/"]}, "components"),
+        ({"components": ["tor/a\u0000b"]}, "components"),
+        ({"components": ["tor/" + "x" * 600]}, "components"),
+        ({"components": [f"tor/{i}" for i in range(MAX_COMPONENTS + 1)]}, "components"),
+        ({"weight": -0.5}, "weight"),
+        ({"weight": "heavy"}, "weight"),
+        ({"time": "2026-03-01"}, "time"),
+        ({"time": "2026-03-01T12:00:00"}, "time"),
+        ({"time": 1.5}, "time"),
+        ({"time": (NOW + timedelta(minutes=6)).isoformat()}, "time"),
+        ({"time": (NOW - timedelta(days=31)).isoformat()}, "time"),
+        ({"time": 1_772_366_400}, "time"),
+        ({"time": 10**30}, "time"),
+        ({"region": ""}, "region"),
+        ({"colour": "red"}, "colour"),
+    ],
+)
+def test_a_wrong_value_is_named(change: dict[str, Any], field: str) -> None:
+    assert first_fault(GOOD | change) == (1, field)
+
+
+@pytest.mark.parametrize("field", ["time", "components", "attempts", "failures"])
+def test_a_missing_field_is_named(field: str) -> None:
+    assert first_fault({name: value for name, value in GOOD.items() if name != field}) == (1, field)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(GOOD)[:-1] + ', "attempts": 5}',
+        json.dumps(GOOD, separators=(",", ":"))[:-1] + ',"failures" :1}',
+    ],
+)
+def test_a_repeated_key_is_refused(text: str) -> None:
+    assert first_fault(text)[1] in ("attempts", "failures")
+
+
+def test_a_repeated_label_is_refused() -> None:
+    row = f'{{"time":"{TIME}","component":"tor/1","labels":{{"a":"1","a":"2"}}}}'
+    assert first_fault(row, "topology") == (1, "labels")
+
+
+@pytest.mark.parametrize("symptom", [":", '":', "a : b", '\\":"', "", "\u2028"])
+def test_no_text_is_taken_for_a_key(symptom: str) -> None:
+    rows = ndjson(lines({"time": TIME, "unit": "vm/1", "symptom": symptom}), "unit_failure")
+    assert list(rows.names("symptom")) == [symptom]
+
+
+@pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_what_is_not_a_number_is_refused(constant: str) -> None:
+    text = json.dumps(GOOD)[:-1] + f', "weight": {constant}}}'
+    assert faults(lambda: ndjson(text.encode()))[0].row == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b"[1]",
+        b"null",
+        b'{"time":"\xff"}',
+        b"\xff\xfe",
+        b'"' + b"a" * 10,
+        b"[" * 100_000,
+        b"1" * 10_000,
+        b"\x00",
+    ],
+)
+def test_what_is_not_a_row_is_refused(body: bytes) -> None:
+    assert faults(lambda: ndjson(body))[0].row == 1
+    with pytest.raises((BadBody, BadRows)):
+        array(b"[" + body + b"]")
+
+
+def test_a_long_line_is_refused() -> None:
+    body = lines(GOOD) + b" " * (MAX_LINE + 1) + lines(GOOD)
+    assert faults(lambda: ndjson(body)) == [BadRow(2, "", f"the line is longer than {MAX_LINE} bytes")]
+
+
+@pytest.mark.parametrize("body", [b"", b"\n\n", b"[]"])
+def test_a_body_without_rows_is_refused(body: bytes) -> None:
+    with pytest.raises(BadBody):
+        (array if body == b"[]" else ndjson)(body)
+
+
+def test_no_more_than_twenty_bad_rows_are_named() -> None:
+    found = faults(lambda: ndjson(lines(*[GOOD] * 5, *[GOOD | {"attempts": "x"}] * 50)))
+    assert [fault.row for fault in found] == list(range(6, 26))
+
+
+def test_faults_of_type_and_of_value_are_named_in_order() -> None:
+    body = lines(GOOD | {"failures": 9}, GOOD | {"failures": "x"}, GOOD | {"failures": 9}, GOOD)
+    assert [fault.row for fault in faults(lambda: ndjson(body))] == [1, 2, 3]
+
+
+def test_a_placement_that_begins_names_components_and_one_that_ends_need_not() -> None:
+    row = {"time": TIME, "unit": "vm/1", "components": []}
+    assert first_fault(row, "placement") == (1, "components")
+    assert ndjson(lines(row | {"active": False}), "placement").count == 1
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+FIELDS = st.sampled_from(["time", "components", "attempts", "failures", "weight", "region", "other"])
+
+
+@given(
+    st.lists(
+        st.dictionaries(FIELDS, JSON | st.just(TIME) | st.just(1) | st.just(["a/b"]), max_size=7), max_size=4
+    )
+)
+def test_whatever_comes_is_read_or_refused_by_row(rows: list[dict[str, Any]]) -> None:
+    with contextlib.suppress(BadRows, BadBody):
+        assert ndjson(lines(*rows)).count == len(rows)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_refused_in_every_format(body: bytes) -> None:
+    for decode in (decode_ndjson, decode_array, decode_stream):
+        with pytest.raises((BadRows, BadBody)):
+            decode(KINDS["path_outcome"], body, "default", BOUNDS)
+
+
+# Arrow
+# ------------------------------------------------------------------------------------------------------------
+def columns(rows: int = 3, **change: Any) -> pa.Table:
+    names = {
+        "time": pa.array([NOW] * rows, pa.timestamp("us", "UTC")),
+        "components": pa.array([GOOD["components"]] * rows),
+        "attempts": pa.array([5] * rows, pa.int32()),
+        "failures": pa.array([1] * rows, pa.uint8()),
+    }
+    return pa.table({name: column for name, column in (names | change).items() if column is not None})
+
+
+def test_arrow_and_json_give_the_same_rows() -> None:
+    assert listed(arrow(columns())) == listed(ndjson(lines(*[GOOD] * 3)))
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        pa.array([NOW], pa.timestamp("us")),
+        pa.array([NOW], pa.timestamp("ns", "Europe/Helsinki")),
+        pa.array([microseconds(NOW) * 1000], pa.int64()),
+        pa.array([microseconds(NOW) * 1000], pa.uint64()),
+        pa.array([TIME]),
+        pa.array([TIME]).dictionary_encode(),
+    ],
+    ids=str,
+)
+def test_arrow_times_come_in_many_types(time: pa.Array) -> None:
+    assert arrow(columns(1, time=time)).times.tolist() == [microseconds(NOW)]
+
+
+@pytest.mark.parametrize(
+    "components",
+    [
+        pa.array([["a/1", "b/2"]], pa.list_(pa.string())),
+        pa.array([["a/1", "b/2"]], pa.large_list(pa.large_string())),
+        pa.array([["a/1", "b/2"]], pa.list_(pa.string(), 2)),
+        pa.ListArray.from_arrays([0, 2], pa.array(["a/1", "b/2"]).dictionary_encode()),
+    ],
+    ids=str,
+)
+def test_arrow_lists_come_in_many_types(components: pa.Array) -> None:
+    assert listed(arrow(columns(1, components=components)))[0]["components"] == ("a/1", "b/2")
+
+
+def test_sliced_arrow_columns_are_read_from_where_they_begin() -> None:
+    table = columns(3, components=pa.array([["a/1"], ["b/1", "c/1"], ["d/1"]])).slice(1)
+    assert [row["components"] for row in listed(arrow(table))] == [("b/1", "c/1"), ("d/1",)]
+
+
+def test_arrow_labels_may_be_maps() -> None:
+    labels = pa.array([[("b", "2"), ("a", "1")]], pa.map_(pa.string(), pa.string()))
+    table = pa.table({"time": pa.array([NOW]), "component": pa.array(["tor/1"]), "labels": labels})
+    assert listed(arrow(table, "topology"))[0]["labels"] == '{"a":"1","b":"2"}'
+
+
+@pytest.mark.parametrize(
+    ("field", "column"),
+    [
+        ("attempts", pa.array([5.0])),
+        ("attempts", pa.array([True])),
+        ("attempts", pa.array([None], pa.int64())),
+        ("attempts", pa.array([2**64 - 1], pa.uint64())),
+        ("attempts", None),
+        ("components", pa.array([["a/1", None]])),
+        ("components", pa.array([None], pa.list_(pa.string()))),
+        ("components", pa.array([[]], pa.list_(pa.string()))),
+        ("components", pa.array(["a/1"])),
+        ("weight", pa.array([float("nan")])),
+        ("time", pa.array([2**62], pa.timestamp("s"))),
+        ("time", pa.array(["noon"])),
+        ("region", pa.DictionaryArray.from_arrays(pa.array([0]), pa.array(["a\x00"]))),
+        ("colour", pa.array(["red"])),
+    ],
+    ids=str,
+)
+def test_a_wrong_arrow_column_is_named(field: str, column: pa.Array | None) -> None:
+    assert faults(lambda: arrow(columns(1, **{field: column})))[0].field == field
+
+
+def test_a_null_in_a_dictionary_is_a_missing_value() -> None:
+    unit = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["vm/1", None]))
+    table = pa.table({"time": pa.array([NOW, NOW]), "unit": unit})
+    assert faults(lambda: arrow(table, "unit_failure")) == [BadRow(2, "unit", "is missing")]
+
+
+def test_buffers_that_are_compressed_one_by_one_are_refused() -> None:
+    for codec in ("lz4", "zstd"):
+        with pytest.raises(BadBody, match="Content-Encoding"):
+            decode_stream(KINDS["path_outcome"], stream(columns(500), compression=codec), "default", BOUNDS)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_broken_arrow_stream_is_refused_or_read_and_never_crashes(seed: int) -> None:
+    chance = random.Random(seed)
+    whole = stream(columns(20, region=pa.array(["x", "y"] * 10).dictionary_encode()))
+    for _ in range(150):
+        body = bytearray(whole)
+        for _ in range(chance.randint(1, 6)):
+            body[chance.randrange(len(body))] = chance.choice((0, 127, 128, 255, chance.randrange(256)))
+        cut = chance.randrange(len(body)) if chance.random() < 0.2 else len(body)
+        with contextlib.suppress(BadRows, BadBody):
+            rows = decode_stream(KINDS["path_outcome"], bytes(body[:cut]), "default", BOUNDS)
+            assert rows.count == len(np.asarray(rows.columns["attempts"]))
