@@ -76,8 +76,10 @@ Judge = Callable[[Sequence[spans.Trace], str | None], Outcome]
 
 
 @cache
-def traces_of(path: Path) -> tuple[spans.Trace, ...]:
-    return tuple(spans.traces(spans.parse(gzip.decompress(path.read_bytes())), spans.Holes()))
+def traces_of(files: tuple[Path, ...]) -> tuple[spans.Trace, ...]:
+    """The traces in all these files together: minutes overlap, and a trace may lie in two of them."""
+    found = [span for path in files for span in spans.parse(gzip.decompress(path.read_bytes()))]
+    return tuple(spans.traces(found, spans.Holes()))
 
 
 def faults_of(root: Path, app: str) -> list[Fault]:
@@ -96,15 +98,14 @@ def faults_of(root: Path, app: str) -> list[Fault]:
     ]
 
 
-def normal_of(root: Path, app: str) -> list[spans.Trace]:
+def normal_of(root: Path, app: str) -> tuple[spans.Trace, ...]:
     """The fault-free minutes that the data set sets apart."""
-    return [trace for path in sorted((root / app / "normal").glob("*.csv.gz")) for trace in traces_of(path)]
+    return traces_of(tuple(sorted((root / app / "normal").glob("*.csv.gz"))))
 
 
 def split(fault: Fault) -> Halves:
     """The traces of the fault's minutes that start before the injection, and those that start after it."""
-    both = [trace for path in fault.files for trace in traces_of(path)]
-    injected = fault.epoch * 10**9
+    both, injected = traces_of(fault.files), fault.epoch * 10**9
     return (
         [trace for trace in both if trace.root.start < injected],
         [trace for trace in both if trace.root.start >= injected],
