@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -24,7 +25,19 @@ class StrictMixin:
             writable = {name for name, field in self.fields.items() if not field.read_only}  # type: ignore[attr-defined]
             if unknown := sorted(set(data) - writable):
                 raise serializers.ValidationError({name: ["is not a field here"] for name in unknown})
+            if unfit := [name for name, value in data.items() if not _storable(value)]:
+                raise serializers.ValidationError({name: ["holds what no text can hold"] for name in unfit})
         return super().to_internal_value(data)  # type: ignore[misc]
+
+
+def _storable(value: Any) -> bool:
+    """Whether Postgres can keep every text in it: valid Unicode, no NUL."""
+    text = json.dumps(value, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\\u0000" not in text
 
 
 class WindowSerializer(serializers.Serializer[Any]):

@@ -5,18 +5,18 @@ from django.urls import path
 from analyzers.api.views import AnalyzersView, RerunView, RunsView, RunView, SchedulesView
 
 urlpatterns = [
-    path("analyzers", AnalyzersView.as_view(), name="analyzers"),
-    path("runs", RunsView.as_view(), name="runs"),
-    path("runs/<uuid:id>", RunView.as_view(), name="run"),
-    path("runs/<uuid:id>/rerun", RerunView.as_view(), name="rerun"),
+    path("analyzers", AnalyzersView.as_view(), name="api-analyzers"),
+    path("runs", RunsView.as_view(), name="api-runs"),
+    path("runs/<uuid:id>", RunView.as_view(), name="api-run"),
+    path("runs/<uuid:id>/rerun", RerunView.as_view(), name="api-rerun"),
     path(
         "analysis_schedules",
         SchedulesView.as_view({"get": "list", "post": "create"}),
-        name="analysis-schedules",
+        name="api-analysis-schedules",
     ),
     path(
-        "analysis_schedules/<str:name>",
+        "analysis_schedules/<slug:name>",
         SchedulesView.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}),
-        name="analysis-schedule",
+        name="api-analysis-schedule",
     ),
 ]

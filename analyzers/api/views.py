@@ -8,13 +8,13 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from rest_framework import status, viewsets
 from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.generics import ListAPIView
-from rest_framework.pagination import CursorPagination
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from analyzers import registry
+from analyzers.api.pages import Pages
 from analyzers.api.serializers import (
     RunDetailSerializer,
     RunSerializer,
@@ -44,16 +44,12 @@ def actor(request: Request) -> str:
     return f"{kind}:{request.user.get_username()}"
 
 
-class Newest(CursorPagination):
+class Newest(Pages):
     ordering = ("-created_at", "-id")
-    page_size = 50
-    max_page_size = 200
-    page_size_query_param = "limit"
 
 
-class ByName(CursorPagination):
+class ByName(Pages):
     ordering = ("name",)
-    page_size = 100
 
 
 class Scoped(APIView):
@@ -83,6 +79,8 @@ class RunsView(Scoped, ListAPIView[Run]):
         known = {*FILTERS, "cursor", "limit", "format"}
         if unknown := sorted(set(asked) - known):
             raise ValidationError({name: ["is not a filter of runs"] for name in unknown})
+        if unfit := [name for name in asked if "\0" in asked[name]]:
+            raise ValidationError({name: ["holds a NUL character"] for name in unfit})
         return runs().filter(**{column: asked[name] for name, column in FILTERS.items() if name in asked})
 
     @extend_schema(parameters=[OpenApiParameter(name, str) for name in FILTERS])

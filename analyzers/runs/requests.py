@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +20,7 @@ from analyzers.runs.reading import UnknownInput, choices
 
 MOST_HISTORY = 48
 LONGEST = timedelta(days=31)
+ERA = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
 
 
 class BadRun(ValueError):
@@ -124,6 +125,8 @@ def _window(wanted: Wanted, analyzer: Analyzer) -> tuple[datetime, datetime]:
     if (wanted.start is None) == (wanted.length is None):
         raise BadRun("window", "give either its start and end, or its length")
     start = wanted.start if wanted.start is not None else end - (wanted.length or timedelta(0))
+    if not (ERA[0] <= start <= ERA[1] and ERA[0] <= end <= ERA[1]):
+        raise BadRun("window", f"must lie between {ERA[0].year} and {ERA[1].year}")
     if not timedelta(0) < end - start <= LONGEST:
         raise BadRun("window", f"must end after it starts, and be {LONGEST.days} days long at most")
     return start, end

@@ -17,6 +17,8 @@ PAUSE = timedelta(minutes=15)
 """After midnight, for the runs of the day's last windows."""
 MOST_DAYS = 7
 """Missed days that are made up; older ones can be computed but are not recorded."""
+BEGINNING = date(2000, 1, 1)
+"""Nothing was recorded before."""
 
 
 def produce_missing(now: datetime) -> list[date]:
@@ -59,6 +61,6 @@ def report(day: date, now: datetime) -> dict[str, Any] | None:
     kept = DailyReport.objects.filter(day=day).first()
     if kept is not None:
         return {**kept.body, "final": True}
-    if day > now.astimezone(UTC).date():
+    if not BEGINNING <= day <= now.astimezone(UTC).date():
         return None
     return {**report_of(day), "final": False}

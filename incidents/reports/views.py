@@ -10,7 +10,6 @@ from django.template.loader import render_to_string
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.exceptions import NotFound
 from rest_framework.generics import ListAPIView
-from rest_framework.pagination import CursorPagination
 from rest_framework.permissions import BasePermission
 from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
@@ -18,6 +17,7 @@ from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 from rest_framework.views import APIView
 
+from analyzers.api.pages import Pages
 from incidents.reports.models import DailyReport
 from incidents.reports.producing import report
 from incidents.reports.table import csv_of
@@ -75,9 +75,8 @@ class Summary(BaseSerializer[DailyReport]):
         }
 
 
-class NewestDay(CursorPagination):
+class NewestDay(Pages):
     ordering = ("-day",)
-    page_size = 50
 
 
 @extend_schema(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from analyzers import registry
+from analyzers import registry, shell
 from analyzers.commands import BadRun, NotRepeatable, Wanted, request_rerun, request_run
 from analyzers.queries import late_rows, verdict
 from analyzers.runs import claims, execution
@@ -120,15 +120,15 @@ def test_a_run_that_loses_its_workers_is_given_up(door: Door) -> None:
 def test_a_worker_that_was_overtaken_records_nothing(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     door.post(healthy())
     run = request_run(Wanted("tally", start=TOP, end=TOP + HOUR), "user:alice", NOW)
-    judge = execution.shell.judge
+    judge = shell.judge
 
     def overtaken(*args: object, **kwargs: object) -> object:
         """While this worker judges, its lease ends and another one does the whole run."""
-        monkeypatch.setattr(execution.shell, "judge", judge)
+        monkeypatch.setattr(shell, "judge", judge)
         execution.execute(run.pk, lambda: NOW + claims.lease() + SECOND)
-        return judge(*args, **kwargs)  # type: ignore[arg-type]
+        return judge(*args, **kwargs)
 
-    monkeypatch.setattr(execution.shell, "judge", overtaken)
+    monkeypatch.setattr(shell, "judge", overtaken)
     execution.execute(run.pk, lambda: NOW)
     assert len(read_stream(run.stream)) == 1
     assert Run.objects.get().attempts == 2

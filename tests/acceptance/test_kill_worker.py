@@ -1,0 +1,107 @@
+"""A worker is killed in the middle of a run: another one does the run, and it is recorded once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from analyzers import registry
+from analyzers.commands import Wanted, request_run
+from analyzers.runs.models import Run, State
+from analyzers.runs.tasks import tick
+from deploy.children import end_group, spawn
+from ingest.queries import read_stream
+from tests.acceptance.stack import wait_for
+from tests.integration.runs_cases import HOUR, NOW, TOP, Door, healthy, install_plugin
+
+LEASE = timedelta(seconds=2)
+DAWDLER = """
+    import os, pathlib, time
+    from analyzers.contract import *
+
+    def analyze(window, params):
+        begun = pathlib.Path(os.environ["DAWDLER_BEGUN"])
+        if not begun.exists():  # the first worker gets stuck here, until it is killed
+            begun.touch()
+            time.sleep(600)
+        rows = tuple((name, table.rows) for name, table in window.sums.items())
+        return quiet(evidence=(table("Sums", ("reduction", "rows"), rows),))
+
+    ANALYZER = Analyzer("dawdler", "1.0.0", "Takes its time once", (Input("outcomes", (
+        Reduction("sets", kind="path_outcome", group_by=("components",), aggregates={"n": Count()}),
+    )),), (), analyze)
+"""
+
+
+class Worker:
+    """A Celery worker as the supervisor starts it, in a process group of its own."""
+
+    def __init__(self, plugins: Path, begun: Path, log: Path, database: str, broker: str) -> None:
+        self.log = log
+        self.environment = {
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "deploy.settings",
+            "DATABASE_URL": database,
+            "REDIS_URL": broker,
+            "RUN_LEASE": f"{LEASE.seconds}s",
+            "PYTHONPATH": str(plugins),
+            "DAWDLER_BEGUN": str(begun),
+        }
+        self.command = [sys.executable, "-m", "celery", "-A", "deploy", "worker", "--concurrency", "1"]
+        self.command += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        self.process = spawn(self.command, self.log, self.environment, signal.SIGKILL)
+
+    def kill(self) -> None:
+        """kill -9 of the worker and of what it forked."""
+        if self.process is not None:
+            end_group(self.process.pid)
+            self.process.wait(10)
+
+
+@pytest.fixture
+def worker(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    log_database: str,
+    broker: str,
+    settings: object,
+) -> Iterator[Worker]:
+    settings.RUN_LEASE = LEASE  # type: ignore[attr-defined]
+    install_plugin(tmp_path, "dawdler", DAWDLER)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("DAWDLER_BEGUN", str(tmp_path / "begun"))
+    registry.refresh()
+    one = Worker(tmp_path, tmp_path / "begun", tmp_path / "worker.log", log_database, broker)
+    yield one
+    one.kill()
+    registry.refresh()
+
+
+def test_a_run_outlives_the_worker_that_is_killed_in_the_middle_of_it(worker: Worker, tmp_path: Path) -> None:
+    Door().post(healthy())
+    run = request_run(Wanted("dawdler", start=TOP, end=TOP + HOUR), "user:alice", NOW)
+    worker.start()
+    wait_for((tmp_path / "begun").exists, 30, worker.log.read_text() if worker.log.exists() else "a worker")
+    worker.kill()
+    run.refresh_from_db()
+    assert (run.state, run.attempts) == (State.RUNNING, 1)
+
+    worker.start()
+
+    def done() -> bool:
+        tick()  # as the scheduler does every few seconds
+        return Run.objects.get().state == State.DONE
+
+    wait_for(done, 30, "the second worker")
+    assert Run.objects.get().attempts == 2
+    assert [event.type for event in read_stream(run.stream)] == ["analysis.recorded"]
