@@ -164,12 +164,13 @@ def faults_of(analyzer: Analyzer) -> Iterable[str]:
 def _input_faults(one: Input) -> Iterable[str]:
     if not one.reductions:
         yield f"input {one.name} has no reduction"
-    yield from _repeated(f"reduction of input {one.name}", (reduction.name for reduction in one.reductions))
+    names = (reduction.name for reduction in one.reductions)
+    yield from _repeated(f"reduction of input {one.name}", names)
     for reduction in one.reductions:
         if not reduction.aggregates:
             yield f"reduction {reduction.name} of input {one.name} sums nothing"
         if "slice" in reduction.group_by:
-            yield f"reduction {reduction.name} of input {one.name} groups by slice: `slice` adds that key itself"
+            yield f"reduction {reduction.name} of input {one.name} groups by slice, which `slice` adds itself"
 
 
 def _param_faults(param: Param) -> Iterable[str]:

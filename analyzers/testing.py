@@ -5,7 +5,7 @@
     def test_it_is_a_good_analyzer() -> None:
         check_analyzer(ANALYZER, crossing_cases("outcomes"))
 
-`check_analyzer` raises AssertionError naming the property, the seed and what was seen. Stable: plugins import it.
+`check_analyzer` raises AssertionError naming property, seed and what was seen. Stable: plugins import it.
 """
 
 from __future__ import annotations
@@ -104,7 +104,9 @@ def _check_row_order(analyzer: Analyzer, window: Window, params: Given, where: s
 def _check_renaming(analyzer: Analyzer, window: Window, params: Given, where: str) -> None:
     renamed = _each_sums(window, _renamed)
     there, back = judge(analyzer, window, params), judge(analyzer, renamed, params)
-    assert _gist(there, alias) == _gist(back), f"{where}: renaming components does more than rename the answer"
+    assert _gist(there, alias) == _gist(back), (
+        f"{where}: renaming components does more than rename the answer"
+    )
 
 
 def alias(component: str) -> str:
@@ -184,10 +186,11 @@ def _digest(window: Window) -> str:
 
 
 def crossing_cases(reduction: str, rate: float = 0.2, size: int = 6, history: int = 6) -> MakeCase:
-    """Cases in which `left/1..size` and `right/1..size` cross, for an input of one reduction over `path_outcome`.
+    """Cases in which `left/1..size` and `right/1..size` cross, for an input of one reduction over
+    `path_outcome`.
 
-    Its `attempts` and `failures` are sums by component set. The fault is one component that fails a share `rate`
-    of what passes through it; one attempt in two thousand fails anyway.
+    Its `attempts` and `failures` are sums by component set. The fault is one component that fails a share
+    `rate` of what passes through it; one attempt in two thousand fails anyway.
     """
 
     def make(seed: int, faulty: bool) -> Case:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -32,6 +32,9 @@ from analyzers.simulators.region import (
     truth_of,
 )
 
+REGION = replace(M, units=16.0)
+"""Preset M with fewer units on a path: about 18,000 in all, files that open in an editor."""
+
 HOURS = 6
 """Length of a Deepview scenario: five healthy hours, then the hour with the fault."""
 
@@ -55,7 +58,7 @@ def _region(seed: int, out: Path) -> list[Path]:
 def _deepview(name: str, kind: str | None) -> Callable[[int, Path], list[Path]]:
     def write(seed: int, out: Path) -> list[Path]:
         rng = np.random.default_rng(seed)
-        fleet = build(M, rng)
+        fleet = build(REGION, rng)
         last = 60.0 * (HOURS - 1)
         faults = tuple(draw_faults(fleet, rng, kind, last, last + 60) if kind else [])
         healthy = background(fleet, rng, CLUMPED, 0, 60.0 * HOURS)

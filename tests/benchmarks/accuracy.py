@@ -1,11 +1,11 @@
 """How often Deepview is right, and how often it cries wolf, on simulated regions of 159 components.
 
-    python -m tests.benchmarks.accuracy [--trials N] [--days D] [--calibrate]
+python -m tests.benchmarks.accuracy [--trials N] [--days D] [--calibrate]
 
-Every trial is a fresh region (preset M: 2 data centres, 16 compute clusters, 128 ToRs, 12 storage clusters, 1,536
-paths of which a fifth carry nothing) with twelve healthy hours of history. Figures use seeds from
-`FIRST_REPORTING_SEED` on, which nothing was tuned on; `--calibrate` prints the score table from tuning seeds. A
-component counts as found only if it is named itself: one that is only in an ambiguity set is a miss.
+Every trial is a fresh region (preset M: 2 data centres, 16 compute clusters, 128 ToRs, 12 storage clusters,
+1,536 paths of which a fifth carry nothing) with twelve healthy hours of history. Figures use seeds from
+`FIRST_REPORTING_SEED` on, which nothing was tuned on; `--calibrate` prints the score table from tuning seeds.
+A component counts as found only if it is named itself: one that is only in an ambiguity set is a miss.
 """
 
 from __future__ import annotations
@@ -132,7 +132,9 @@ def run_day(job: Job) -> Day:
 
 
 def sliding(fleet: Fleet, failures: Failures, runs: int, hosts: bool = True) -> Iterable[Window]:
-    """Windows of an hour every five minutes with twelve hours of history; the first ends after thirteen hours."""
+    """Windows of an hour every five minutes with twelve hours of history; the first ends after thirteen
+    hours.
+    """
     steps = int(HISTORY_MINUTES / EVERY)
     cut = [
         window(fleet, failures, step * EVERY, step * EVERY + 60, hosts=hosts) for step in range(steps + runs)
@@ -166,7 +168,9 @@ class Tickets:
 
 
 def run_detection(job: Job) -> tuple[float, float]:
-    """Minutes from onset to the ticket, at the first blame and with the rule; infinity if not within two hours."""
+    """Minutes from onset to the ticket, at the first blame and with the rule; infinity if not within two
+    hours.
+    """
     rng = np.random.default_rng([job.seed, 7])
     fleet = build(M, rng)
     onset = HISTORY_MINUTES + 60 + float(rng.uniform(0, EVERY))
@@ -249,7 +253,7 @@ def day_rows(background_name: str, days: int, label: str, bar: str | None, **mor
     seen: list[Day] = spread(run_day, jobs)
     at_once, ruled = sum(day.at_once for day in seen), sum(day.with_rule for day in seen)
     upper = (ruled + 1.92 + 1.96 * math.sqrt(ruled + 0.96)) / days
-    note = f"{ruled} in {days} days (95 % upper bound {upper:.2f}); {at_once / days:.3f} if every blame opened one"
+    note = f"{ruled} in {days} days (95 % upper bound {upper:.2f}); {at_once / days:.3f} if each blame opened one"
     return [
         {
             "name": f"{label} false tickets per healthy day, {background_name}",
@@ -296,7 +300,9 @@ def calibration(trials: int) -> list[tuple[float, float]]:
 
 
 def monotone(pairs: list[tuple[float, bool]], bins: int = 12) -> list[tuple[float, float]]:
-    """Bins of equal size pooled until shares rise (pool adjacent violators); half a success and failure added."""
+    """Bins of equal size pooled until shares rise (pool adjacent violators); half a success and failure
+    added.
+    """
     groups = [part for part in np.array_split(np.array(pairs, dtype=float), bins) if len(part)]
     pooled: list[list[float]] = []
     for part in groups:
@@ -317,12 +323,13 @@ def main(trials: int = 1000, days: int = 60) -> list[Row]:
         rows += day_rows(name, days, "binomial", "<= 0.2")
     rows += [detection_row(kind, max(20, trials // 10)) for kind in ("stop", "gray")]
     fewer = max(20, trials // 4)
-    for label, more in {
+    others: dict[str, dict[str, Any]] = {
         "lasso z_mean": {"params": (("method", "lasso"),)},
         "lasso refit": {"params": (("method", "lasso"), ("test", "refit"))},
         "binomial, no history": {"history": 0},
         "binomial, hosts unknown": {"hosts": False},
-    }.items():
+    }
+    for label, more in others.items():
         for kind in BARS:
             rows.append(row_of(kind, accuracy(kind, fewer, FIRST_REPORTING_SEED, **more), label, None))
         rows += [healthy_row(name, fewer, label, None, **more) for name in BACKGROUNDS]

@@ -118,7 +118,7 @@ class Model:
         return Steps(self.component, theta, np.maximum(gain, 0.0))
 
     def fit(self, chosen: list[int], start: Floats | None = None) -> tuple[Floats, float]:
-        """The best theta >= 0 of the chosen components together, shape (chosen,), and its log-likelihood."""
+        """The best theta >= 0 of the chosen together, shape (chosen,), and its log-likelihood."""
         if not chosen:
             return np.zeros(0), self.loglik([], np.zeros(0))
         pattern, weight = self._patterns(chosen)
@@ -126,7 +126,7 @@ class Model:
         return _newton(pattern, weight, self.carried[chosen], first, np.full(len(weight), self.base))
 
     def fit_base(self, chosen: list[int]) -> tuple[float, Floats, float]:
-        """The best background and theta together: the background is a component that every unit depends on."""
+        """Background and theta together: the background is a component that every unit depends on."""
         pattern, weight = self._patterns(chosen)
         pattern = np.hstack([pattern, np.ones((len(weight), 1))])
         carried = np.append(self.carried[chosen], self.total)

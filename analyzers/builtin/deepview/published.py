@@ -52,7 +52,7 @@ def judge_by_mean(window: Window, params: Params) -> Tested:
     alpha, columns, theta_columns = cross_validated(plan, failing, z, int(params["folds"]))
     theta = np.zeros(len(seen.names))
     theta[columns] = theta_columns
-    p_values = _refit(plan, failing, z, theta) if params["test"] == "refit" else _z_mean(theta)
+    p_values = _refit(plan, failing, z, theta) if params["test"] == "refit" else p_values_of_mean(theta)
     blamed = np.flatnonzero((theta > 0) & (p_values < float(params["alpha"])))
     order = np.lexsort((blamed, -theta[blamed], p_values[blamed]))
     return Tested(seen, theta, p_values, alpha, blamed[order])
@@ -153,7 +153,7 @@ def _part(
     return _Part(int((fold_of == fold).sum()), gram, pull, float(z[mine] @ z[mine]))
 
 
-def _z_mean(theta: Floats) -> Floats:
+def p_values_of_mean(theta: Floats) -> Floats:
     """One-sided p-values against the mean of all estimates; t with N - 1 degrees of freedom."""
     count = len(theta)
     deviation = float(theta.std(ddof=1)) if count > 1 else 0.0

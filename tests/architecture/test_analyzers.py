@@ -1,0 +1,90 @@
+"""Analyzers come in by one door, know nothing of Django or of each other, and strangers are as welcome."""
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILTIN = ROOT / "analyzers" / "builtin"
+PURE = [BUILTIN, ROOT / "analyzers" / "simulators"]
+PURE_FILES = ["contract", "params", "registry", "shell", "testing"]
+
+USES_THE_PLUGIN = """
+import json
+from analyzers import registry
+from analyzers.shell import judge
+from analyzers.testing import check_analyzer, crossing_cases
+
+cases = crossing_cases("outcomes")
+plugin = registry.get("worst_share")
+check_analyzer(plugin, cases)
+case = cases(1, True)
+named = judge(plugin, case.window)["suspects"][0]["component"]
+print(json.dumps({"installed": list(registry.installed()), "right": named in case.culprits}))
+"""
+
+
+def imports(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    return found
+
+
+def test_every_builtin_analyzer_has_its_entry_point() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = set(project["entry-points"]["dossier.analyzers"])
+    folders = {path.name for path in BUILTIN.iterdir() if (path / "__init__.py").exists()}
+    files = {path.stem for path in BUILTIN.glob("*.py") if "ANALYZER" in path.read_text()}
+    assert declared == folders | files
+
+
+def test_no_builtin_analyzer_imports_another() -> None:
+    for path in sorted(BUILTIN.rglob("*.py")):
+        own = path.relative_to(BUILTIN).parts[0].removesuffix(".py")
+        others = {name for name in imports(path) if name.startswith("analyzers.builtin.")}
+        assert {name.split(".")[2] for name in others} <= {own}, path
+
+
+def test_methods_and_simulators_know_no_django() -> None:
+    files = [path for folder in PURE for path in folder.rglob("*.py")]
+    files += [ROOT / "analyzers" / f"{name}.py" for name in PURE_FILES]
+    touching = {path.name for path in files if any(name.split(".")[0] == "django" for name in imports(path))}
+    assert touching == set()
+
+
+def test_methods_read_no_clock() -> None:
+    clocked = {
+        path.name for path in BUILTIN.rglob("*.py") if imports(path) & {"time", "random", "secrets", "uuid"}
+    }
+    assert clocked == set()
+
+
+def test_a_third_party_analyzer_is_installed_and_runs(tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "site"
+    shutil.copytree(ROOT / "tests" / "plugins" / "dossier_dummy", source)
+    install = ["uv", "pip", "install", "--quiet", "--offline", "--no-deps", "--no-build-isolation"]
+    uv = Path(sys.executable).parent / "uv"
+    where = ["--python", sys.executable, "--target", str(target), str(source)]
+    subprocess.run([str(uv), *install[1:], *where], check=True, timeout=60)
+    environment = {**os.environ, "PYTHONPATH": f"{target}{os.pathsep}{ROOT}"}
+    done = subprocess.run(
+        [sys.executable, "-c", USES_THE_PLUGIN],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["right"]
+    assert "worst_share" in said["installed"]
