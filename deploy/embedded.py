@@ -87,8 +87,7 @@ class Home:
             holder = lock.read().strip() or "?"
             lock.close()
             raise EmbeddedError(
-                f"{self.root} is in use by process {holder}. "
-                "Stop it, or set DOSSIER_HOME elsewhere."
+                f"{self.root} is in use by process {holder}. Stop it, or set DOSSIER_HOME elsewhere."
             ) from error
         lock.truncate(0)
         lock.write(str(os.getpid()))
@@ -110,7 +109,7 @@ def start_postgres(home: Home, *, settings: dict[str, str] | None = None) -> sub
     """Start Postgres on `home`, making cluster and database the first time. Call it from the main thread."""
     binaries = _postgres_binaries()
     account = _account()
-    _prepare(home, account)
+    _prepare(home, account, home.run, home.postgres)
     if account is not None:
         binaries = _reachable(binaries)
     if not (home.postgres / "PG_VERSION").exists():
@@ -139,7 +138,7 @@ def start_postgres(home: Home, *, settings: dict[str, str] | None = None) -> sub
 
 def start_broker(home: Home) -> subprocess.Popen[bytes]:
     """Start the broker. It keeps nothing on disk: all it holds can be derived from Postgres again."""
-    home.run.mkdir(parents=True, exist_ok=True)
+    _prepare(home, _account(), home.run)
     home.broker_socket.unlink(missing_ok=True)
     arguments = [str(_broker_binary()), "--port", "0", "--unixsocket", str(home.broker_socket)]
     arguments += ["--unixsocketperm", "700", "--save", "", "--appendonly", "no", "--dir", str(home.root)]
@@ -196,10 +195,11 @@ def _account() -> pwd.struct_passwd | None:
     return pwd.getpwnam("nobody") if os.geteuid() == 0 else None
 
 
-def _prepare(home: Home, account: pwd.struct_passwd | None) -> None:
+def _prepare(home: Home, account: pwd.struct_passwd | None, *private: Path) -> None:
+    """Make the directories of the home; those that are `private` belong to the account alone."""
     for directory in (home.root, home.logs):
         directory.mkdir(parents=True, exist_ok=True)
-    for directory in (home.run, home.postgres):
+    for directory in private:
         if account is not None and not directory.exists() and not _open_to_all(directory):
             _keep_outside(directory)
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -209,7 +209,7 @@ def _prepare(home: Home, account: pwd.struct_passwd | None) -> None:
         )
     home.run.chmod(0o700)
     if account is not None:
-        for directory in (home.run, home.postgres):
+        for directory in private:
             os.chown(directory, account.pw_uid, account.pw_gid)
 
 
