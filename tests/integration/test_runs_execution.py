@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -122,7 +123,7 @@ def test_a_worker_that_was_overtaken_records_nothing(door: Door, monkeypatch: py
     run = request_run(Wanted("tally", start=TOP, end=TOP + HOUR), "user:alice", NOW)
     judge = shell.judge
 
-    def overtaken(*args: object, **kwargs: object) -> object:
+    def overtaken(*args: Any, **kwargs: Any) -> Any:
         """While this worker judges, its lease ends and another one does the whole run."""
         monkeypatch.setattr(shell, "judge", judge)
         execution.execute(run.pk, lambda: NOW + claims.lease() + SECOND)
