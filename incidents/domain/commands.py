@@ -52,8 +52,8 @@ class Report:
             _set(self, "dedup_key", check_line("dedup_key", self.dedup_key))
         _set(self, "description", check_text("description", self.description))
         _set(self, "labels", check_labels("labels", self.labels))
-        _set(self, "links", tuple(check_links("links", list(self.links))))
-        _set(self, "evidence", tuple(check_evidence("evidence", list(self.evidence))))
+        _set(self, "links", tuple(check_links("links", self.links)))
+        _set(self, "evidence", tuple(check_evidence("evidence", self.evidence)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class AttachEvidence:
     evidence: tuple[Mapping[str, Any], ...]
 
     def __post_init__(self) -> None:
-        evidence = check_evidence("evidence", list(self.evidence))
+        evidence = check_evidence("evidence", self.evidence)
         _set(self, "evidence", tuple(evidence))
 
 

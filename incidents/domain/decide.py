@@ -57,7 +57,6 @@ def _open(command: c.Open) -> Bodies:
         "title": report.title,
         "description": report.description,
         "severity": report.severity or DEFAULT_SEVERITY,
-        "severity_by_person": report.severity is not None,
         "component": report.component,
         "ambiguous_with": [],
         "region": report.region,
@@ -80,7 +79,6 @@ def _open_for_finding(command: c.OpenForFinding) -> Bodies:
         "title": title_of(finding),
         "description": finding.summary,
         "severity": severity_of(finding),
-        "severity_by_person": False,
         "component": finding.component,
         "ambiguous_with": list(finding.ambiguous_with),
         "region": finding.region,
@@ -124,8 +122,9 @@ def _join(state: Incident, command: c.Join) -> Bodies:
         "dedup_key": report.dedup_key,
     }
     raised: Bodies = []
-    if report.severity is not None and is_worse(report.severity, state.severity):
-        raised = [_raise_severity(report.severity, state, "a report that joined is worse")]
+    severity = report.severity or state.severity
+    if is_worse(severity, state.severity) and not state.severity_by_person:
+        raised = [_raise_severity(severity, state, "a report that joined is worse")]
     return [("incident.joined", body), *raised, *_attached(report.evidence)]
 
 

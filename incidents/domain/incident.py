@@ -44,7 +44,6 @@ class Incident:
     description: str
     state: State
     severity: Severity
-    severity_by_person: bool
     component: str | None
     ambiguous_with: tuple[str, ...]
     region: str | None
@@ -55,6 +54,8 @@ class Incident:
     links: tuple[Mapping[str, str], ...]
     opened_at: datetime
     opened_by: str
+    severity_by_person: bool = False
+    """Then findings and reports leave it alone."""
     verdict: str | None = None
     confidence: float | None = None
     analyzer: str | None = None
@@ -112,7 +113,6 @@ def _opened(event: Fact) -> Incident:
         description=body["description"],
         state="open",
         severity=body["severity"],
-        severity_by_person=body["severity_by_person"],
         component=body["component"],
         ambiguous_with=tuple(body["ambiguous_with"]),
         region=body["region"],

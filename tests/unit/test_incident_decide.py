@@ -114,6 +114,11 @@ def test_a_worse_report_raises_the_severity() -> None:
     assert incident.severity == "critical"
 
 
+def test_a_worse_report_leaves_the_severity_that_a_person_set() -> None:
+    worse = c.Join(Report("worse", dedup_key="d", severity="critical"))
+    assert after(opened(), c.SetSeverity("info"), worse).severity == "info"
+
+
 def test_a_milder_report_leaves_the_severity() -> None:
     incident = after(opened(severity="error"), c.Join(Report("milder", dedup_key="d", severity="info")))
     assert incident.severity == "error"

@@ -1,0 +1,102 @@
+"""GET /api/v1/receipts/{id}: what became of a request that was answered with a 2xx.
+
+The receipt of a ticket command is made of the events that it recorded, so it costs no event of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework.exceptions import NotFound
+from rest_framework.permissions import IsAuthenticated
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from incidents import queries
+from incidents.api import serializers as shapes
+from incidents.domain.times import rfc3339
+from incidents.projections.store import stream_of
+from ingest.api.keys import Key
+from ingest.queries import Event, TelemetryReceipt, read_stream, telemetry_receipt
+
+_INCIDENT = re.compile(r"i-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})-([0-9]{1,9})-([0-9]{1,9})")
+_OTHER = re.compile(r"[A-Za-z0-9_-]{1,80}")
+_OUTCOMES = {"incident.opened": "opened", "incident.joined": "joined"}
+
+
+def receipt_of(incident_id: str, events: Sequence[Event]) -> str:
+    return f"i-{incident_id}-{events[0].version}-{events[-1].version}"
+
+
+class ReceiptView(APIView):
+    permission_classes = (IsAuthenticated,)
+
+    @extend_schema(
+        operation_id="receipts_get",
+        responses={
+            200: shapes.ReceiptShape,
+            404: OpenApiResponse(shapes.ProblemShape, "Not known, or not yours."),
+        },
+    )
+    def get(self, request: Request, id: str) -> Response:
+        """What became of it. A key sees its own receipts; all of them with the scope `incidents:read`."""
+        found = _incident(id) or _telemetry(id)
+        if found is None or not _may_see(request, found[0]):
+            raise NotFound(f"There is no receipt {id[:100]}.")
+        return Response({"receipt": id, **found[1]})
+
+
+def _may_see(request: Request, actor: str) -> bool:
+    key = request.auth
+    return not isinstance(key, Key) or key.allows("incidents:read") or actor == f"key:{key.name}"
+
+
+def _incident(id: str) -> tuple[str, dict[str, Any]] | None:
+    """Who did it, and what became of it."""
+    parts = _INCIDENT.fullmatch(id)
+    if parts is None:
+        return None
+    incident_id, first, last = parts[1], int(parts[2]), int(parts[3])
+    events = [e for e in read_stream(stream_of(incident_id), after_version=first - 1) if e.version <= last]
+    if not events or events[0].version != first or events[-1].version != last:
+        return None
+    view = queries.get(incident_id)
+    return events[0].actor, {
+        "kind": "incident",
+        "recorded_at": rfc3339(events[0].recorded_at),
+        "outcome": _OUTCOMES.get(events[0].type, "changed"),
+        "incident": {"id": incident_id, "number": view.incident.number, "url": view.url},
+        "events": [{"id": e.id, "type": e.type, "position": str(e.position)} for e in events],
+    }
+
+
+def _telemetry(id: str) -> tuple[str, dict[str, Any]] | None:
+    receipt = telemetry_receipt(id) if _OTHER.fullmatch(id) else None
+    return None if receipt is None else (f"key:{receipt.key}", _stored(receipt))
+
+
+def _stored(receipt: TelemetryReceipt) -> dict[str, Any]:
+    return {
+        "kind": "telemetry",
+        "recorded_at": rfc3339(receipt.recorded_at),
+        "outcome": "stored; rows open no incident themselves, a run that reads them may",
+        "incident": None,
+        "events": [
+            {"id": f"receipt/{receipt.id}@{n}", "type": "telemetry.received", "position": str(one.position)}
+            for n, one in enumerate(receipt.stored, start=1)
+        ],
+        "telemetry": {
+            "kind": receipt.kind,
+            "rows": receipt.rows,
+            "bytes": receipt.bytes,
+            "sha256": receipt.sha256,
+            "stored": [
+                {"region": one.region, "rows": one.rows, "first": one.first, "last": one.last}
+                for one in receipt.stored
+            ],
+        },
+    }

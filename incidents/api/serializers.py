@@ -1,0 +1,228 @@
+"""Shapes of the ticket API, for its OpenAPI document and for the names of fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from rest_framework import serializers as s
+
+from incidents.catalog.models import Route, Team
+from incidents.domain.values import COMPONENT_FORM, SEVERITIES, STATES, Invalid, check_line
+
+
+class LinkShape(s.Serializer[Any]):
+    href = s.CharField(max_length=2000, help_text="an http or https address")
+    text = s.CharField(max_length=300, required=False, help_text="what people see")
+
+
+class EvidenceShape(s.Serializer[Any]):
+    """A piece of evidence, as in a verdict."""
+
+    kind = s.ChoiceField(choices=["table", "chart", "text"])
+    title = s.CharField(max_length=300)
+    columns = s.ListField(child=s.CharField(), required=False, help_text="names of a table's columns")
+    rows = s.ListField(child=s.ListField(), required=False, help_text="a cell for each column; at most 1000")
+    chart = s.DictField(required=False, help_text="a Vega-Lite specification with its data inline")
+    text = s.CharField(required=False, help_text="the text, or a note under a table or chart")
+
+
+class ReportShape(s.Serializer[Any]):
+    """What is wrong, as a person or a sender reports it."""
+
+    title = s.CharField(max_length=300, help_text="one line")
+    component = s.CharField(required=False, help_text=f"what fails: {COMPONENT_FORM}; decides the team")
+    severity = s.ChoiceField(choices=SEVERITIES, required=False, help_text="default: warning")
+    dedup_key = s.CharField(
+        max_length=255, required=False, help_text="joins the open incident of this key; never empty"
+    )
+    description = s.CharField(max_length=20_000, required=False)
+    labels = s.DictField(child=s.CharField(), required=False, help_text="at most 50")
+    links = LinkShape(many=True, required=False)
+    evidence = EvidenceShape(many=True, required=False, help_text="at most 20 pieces and 1 MB")
+
+
+class IncidentShape(s.Serializer[Any]):
+    """An incident as it stands at `position`."""
+
+    id = s.UUIDField()
+    number = s.IntegerField(help_text="for people: 1, 2, 3 …")
+    title = s.CharField()
+    description = s.CharField()
+    state = s.ChoiceField(choices=STATES)
+    severity = s.ChoiceField(choices=SEVERITIES)
+    component = s.CharField(allow_null=True)
+    ambiguous_with = s.ListField(child=s.CharField(), help_text="what the data cannot tell apart from it")
+    region = s.CharField(allow_null=True)
+    team = s.CharField(help_text="slug of the team that has it")
+    routing = s.CharField(help_text="why that team got it first")
+    owner = s.CharField(allow_null=True)
+    dedup_key = s.CharField()
+    labels = s.DictField(child=s.CharField())
+    links = LinkShape(many=True)
+    confidence = s.FloatField(allow_null=True, help_text="latest leading score of the analyzers, 0 to 1")
+    verdict = s.CharField(allow_null=True, help_text="one sentence: what the analyzer concluded")
+    analyzer = s.CharField(allow_null=True)
+    still_blamed = s.BooleanField(help_text="whether a schedule's latest window blames it")
+    alerts = s.IntegerField(help_text="reports with a dedup key that opened or joined it")
+    findings = s.IntegerField(help_text="findings that opened, joined or were recorded on it")
+    hops = s.IntegerField(help_text="how often it was handed over")
+    opened_at = s.DateTimeField()
+    opened_by = s.CharField()
+    acknowledged_at = s.DateTimeField(allow_null=True)
+    acknowledged_by = s.CharField(allow_null=True)
+    resolved_at = s.DateTimeField(allow_null=True)
+    resolved_by = s.CharField(allow_null=True)
+    confirmed_cause = s.CharField(allow_null=True, help_text='a component, or "none"')
+    failing_since = s.DateTimeField(allow_null=True, help_text="data time of the first failure known")
+    last_failure = s.DateTimeField(allow_null=True, help_text="data time of the last failure known")
+    position = s.CharField(help_text="log position at which this view is true")
+    url = s.URLField(help_text="its page in the console")
+
+
+class IncidentPageShape(s.Serializer[Any]):
+    results = IncidentShape(many=True)
+    next = s.URLField(allow_null=True)
+    previous = s.URLField(allow_null=True)
+
+
+class EntryShape(s.Serializer[Any]):
+    """A line of the timeline."""
+
+    id = s.CharField(help_text="the event: stream@version")
+    version = s.IntegerField()
+    last_version = s.IntegerField(help_text="the last event that this line counts")
+    count = s.IntegerField(help_text="like findings in a row that this line stands for")
+    type = s.CharField(help_text="incident.opened, incident.acknowledged …")
+    at = s.DateTimeField()
+    last_at = s.DateTimeField()
+    actor = s.CharField(help_text="user:NAME, key:NAME or system:NAME")
+    trace = s.CharField(allow_null=True, help_text="id of the request or run that caused it")
+    text = s.CharField(help_text="the event as a sentence")
+    body = s.DictField()
+    position = s.CharField()
+
+
+class TimelineShape(s.Serializer[Any]):
+    results = EntryShape(many=True)
+
+
+class AttachedShape(EvidenceShape):
+    """Evidence on a ticket, with the run, analyzer, version and parameters that it comes from."""
+
+    id = s.CharField(help_text="the event that attached it")
+    at = s.DateTimeField()
+    actor = s.CharField()
+    analyzer = s.CharField(allow_null=True)
+    analyzer_version = s.CharField(allow_null=True)
+    run = s.CharField(allow_null=True)
+    params = s.DictField(allow_null=True)
+    window = s.DictField(allow_null=True, help_text="start and end of the telemetry it rests on")
+
+
+class AttachedListShape(s.Serializer[Any]):
+    results = AttachedShape(many=True)
+
+
+class NothingShape(s.Serializer[Any]):
+    """An empty object, or no body at all."""
+
+
+class AssignShape(s.Serializer[Any]):
+    owner = s.CharField(max_length=255, allow_null=True, help_text="login; null takes the owner away")
+
+
+class HandOverShape(s.Serializer[Any]):
+    team = s.CharField(help_text="slug of the receiving team")
+    reason = s.CharField(max_length=2000, help_text="why it is theirs")
+
+
+class SetSeverityShape(s.Serializer[Any]):
+    severity = s.ChoiceField(choices=SEVERITIES)
+
+
+class SetTitleShape(s.Serializer[Any]):
+    title = s.CharField(max_length=300)
+
+
+class CommentShape(s.Serializer[Any]):
+    text = s.CharField(max_length=20_000)
+
+
+class AttachShape(s.Serializer[Any]):
+    evidence = EvidenceShape(many=True)
+
+
+class ResolveShape(s.Serializer[Any]):
+    confirmed_cause = s.CharField(help_text=f'what was at fault ({COMPONENT_FORM}), or "none"')
+    note = s.CharField(max_length=20_000, required=False)
+
+
+class ReopenShape(s.Serializer[Any]):
+    reason = s.CharField(max_length=2000, required=False)
+
+
+class ReceiptShape(s.Serializer[Any]):
+    """What became of a request that was answered with a 2xx."""
+
+    receipt = s.CharField()
+    kind = s.CharField(help_text="incident or telemetry")
+    recorded_at = s.DateTimeField()
+    outcome = s.CharField(help_text="opened, joined, changed; or why it opened no incident")
+    incident = s.DictField(allow_null=True, help_text="id, number and url")
+    events = s.ListField(child=s.DictField(), help_text="id, type and position of each event")
+
+
+class ProblemShape(s.Serializer[Any]):
+    """RFC 9457 problem details."""
+
+    type = s.CharField()
+    title = s.CharField()
+    status = s.IntegerField()
+    detail = s.CharField(required=False)
+    errors = s.DictField(required=False, help_text="reasons by field")  # type: ignore[assignment]
+
+
+class Strict:
+    """Refuses fields that nobody reads."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, Mapping) and (unknown := sorted(set(data) - set(self.fields))):  # type: ignore[attr-defined]
+            raise s.ValidationError({name[:100]: ["is not a field here"] for name in unknown})
+        return super().to_internal_value(data)  # type: ignore[misc]
+
+
+class TeamSerializer(Strict, s.ModelSerializer[Team]):
+    class Meta:
+        model = Team
+        fields = ("slug", "name", "description", "is_default")
+        # A new default team takes the place of the old one.
+        extra_kwargs: ClassVar[dict[str, Any]] = {"is_default": {"validators": []}}
+
+    def validate_name(self, name: str) -> str:
+        return _line("name", name)
+
+    def validate_is_default(self, is_default: bool) -> bool:
+        if self.instance is not None and self.instance.is_default and not is_default:
+            raise s.ValidationError("there must be a default team: make another one the default")
+        return is_default
+
+
+class RouteSerializer(Strict, s.ModelSerializer[Route]):
+    team = s.SlugRelatedField(slug_field="slug", queryset=Team.objects.all())
+
+    class Meta:
+        model = Route
+        fields = ("id", "order", "pattern", "team")
+
+    def validate_pattern(self, pattern: str) -> str:
+        if "/" not in pattern and "*" not in pattern:
+            raise s.ValidationError("must match kind/name, for example storage_cluster/*")
+        return _line("pattern", pattern)
+
+
+def _line(field: str, text: str) -> str:
+    try:
+        return check_line(field, text)
+    except Invalid as invalid:
+        raise s.ValidationError(invalid.reason) from None

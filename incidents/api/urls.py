@@ -1,0 +1,96 @@
+"""What incidents serve under /api/v1/."""
+
+from __future__ import annotations
+
+from django.urls import include, path
+from rest_framework.routers import SimpleRouter
+
+from incidents import commands
+from incidents.api import serializers as shapes
+from incidents.api.bodies import context
+from incidents.api.catalog import RoutesView, TeamsView
+from incidents.api.receipts import ReceiptView
+from incidents.api.views import EventsView, EvidenceView, IncidentsView, IncidentView, action
+
+ACTIONS = {
+    "acknowledge": action(
+        "acknowledge",
+        "Say that you are on it. It becomes yours if nobody owns it. Refused twice, with who and when.",
+        shapes.NothingShape,
+        lambda id, _, request: commands.acknowledge(id, context(request)),
+    ),
+    "unacknowledge": action(
+        "unacknowledge",
+        "Take the acknowledgement back.",
+        shapes.NothingShape,
+        lambda id, _, request: commands.unacknowledge(id, context(request)),
+    ),
+    "assign": action(
+        "assign",
+        "Give it to a person, or with null to nobody.",
+        shapes.AssignShape,
+        lambda id, body, request: commands.assign(id, body["owner"], context(request)),
+    ),
+    "hand_over": action(
+        "hand_over",
+        "Move it to another team, with the reason. Counts a hop; the new team has yet to acknowledge.",
+        shapes.HandOverShape,
+        lambda id, body, request: commands.hand_over(id, body["team"], body["reason"], context(request)),
+    ),
+    "set_severity": action(
+        "set_severity",
+        "Set the severity. From then on findings and reports leave it alone.",
+        shapes.SetSeverityShape,
+        lambda id, body, request: commands.set_severity(id, body["severity"], context(request)),
+    ),
+    "set_title": action(
+        "set_title",
+        "Change the title.",
+        shapes.SetTitleShape,
+        lambda id, body, request: commands.set_title(id, body["title"], context(request)),
+    ),
+    "comment": action(
+        "comment",
+        "Add a comment to the timeline; also on a resolved incident.",
+        shapes.CommentShape,
+        lambda id, body, request: commands.comment(id, body["text"], context(request)),
+    ),
+    "link": action(
+        "link",
+        "Add a link, at most 50.",
+        shapes.LinkShape,
+        lambda id, body, request: commands.link(id, body["href"], body.get("text", ""), context(request)),
+    ),
+    "resolve": action(
+        "resolve",
+        "Resolve it with the confirmed cause: the component that was at fault, or `none`.",
+        shapes.ResolveShape,
+        lambda id, body, request: commands.resolve(
+            id, body["confirmed_cause"], body.get("note", ""), context(request)
+        ),
+    ),
+    "reopen": action(
+        "reopen",
+        "Open a resolved incident again. Refused while another one is open for the same dedup key.",
+        shapes.ReopenShape,
+        lambda id, body, request: commands.reopen(id, body.get("reason", ""), context(request)),
+    ),
+}
+
+router = SimpleRouter(trailing_slash=False)
+router.register("teams", TeamsView, basename="teams")
+router.register("routes", RoutesView, basename="routes")
+
+urlpatterns = [
+    path("incidents", IncidentsView.as_view(), name="api-incidents"),
+    path("incidents/<str:reference>", IncidentView.as_view(), name="api-incident"),
+    path("incidents/<str:reference>/events", EventsView.as_view(), name="api-incident-events"),
+    path("incidents/<str:reference>/evidence", EvidenceView.as_view(), name="api-incident-evidence"),
+    *(
+        path(f"incidents/<str:reference>/{verb}", view.as_view(), name=f"api-incident-{verb}")
+        for verb, view in ACTIONS.items()
+    ),
+    path("receipts/<str:id>", ReceiptView.as_view(), name="api-receipt"),
+    path("", include("incidents.reports.urls")),
+    path("", include(router.urls)),
+]

@@ -1,0 +1,284 @@
+"""Incidents over HTTP: lists, single ones, their timeline and evidence, and every command. Thin."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from django.db import InterfaceError, OperationalError
+from django.utils.cache import get_conditional_response
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import status
+from rest_framework.exceptions import APIException, NotFound, ValidationError
+from rest_framework.permissions import SAFE_METHODS, BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import Serializer
+from rest_framework.utils.urls import replace_query_param
+from rest_framework.views import APIView
+
+from incidents import commands, queries
+from incidents.api import serializers as shapes
+from incidents.api.bodies import StrictJSONParser, context, fields
+from incidents.api.receipts import receipt_of
+from incidents.commands import Invalid, NoSuchIncident, Recorded, Refused, Report
+from incidents.domain.times import rfc3339
+from incidents.filters import ORDERS, PARAMETERS
+from incidents.projections.timeline import Entry, Evidence, next_entry
+from ingest.api.authentication import HasScope
+from ingest.api.keys import Key
+from ingest.queries import Event, Position
+
+PROBLEM = shapes.ProblemShape
+AS_OF = OpenApiParameter(
+    "as_of", str, description="an RFC 3339 time or a log position: the answer as it stood then"
+)
+ALL = OpenApiParameter("all", bool, description="true: leave nothing out")
+ERRORS = {
+    400: OpenApiResponse(PROBLEM, "Wrong: `errors` names field and reason. Nothing was stored."),
+    401: OpenApiResponse(PROBLEM, "No good key and no login."),
+    403: OpenApiResponse(PROBLEM, "The key lacks the scope, or the CSRF token is missing."),
+}
+MISSING = {404: OpenApiResponse(PROBLEM, "There is no such incident.")}
+
+
+class Conflict(APIException):
+    status_code = status.HTTP_409_CONFLICT
+
+
+class Unavailable(APIException):
+    status_code = status.HTTP_503_SERVICE_UNAVAILABLE
+    default_detail = "The database does not answer; nothing was stored. Try again."
+
+
+class IncidentAPI(APIView):
+    """Reading needs `incidents:read`, writing `incidents:write`; people who are signed in need no scope."""
+
+    parser_classes = (StrictJSONParser,)
+
+    def get_permissions(self) -> list[BasePermission]:
+        return [HasScope("incidents:read" if self.request.method in SAFE_METHODS else "incidents:write")]
+
+    def handle_exception(self, exc: Exception) -> Response:
+        return super().handle_exception(_as_answer(exc))
+
+
+def _as_answer(exc: Exception) -> Exception:
+    """What the floor below refuses, as the HTTP status that says so."""
+    if isinstance(exc, Invalid):
+        return ValidationError({exc.field: [exc.reason]})
+    if isinstance(exc, Refused):
+        return Conflict(exc.reason)
+    if isinstance(exc, NoSuchIncident):
+        return NotFound(str(exc))
+    if isinstance(exc, OperationalError | InterfaceError):
+        return Unavailable()
+    return exc
+
+
+def parameters(request: Request, *known: str) -> dict[str, str]:
+    """Query parameters, the last of each name. Raises Invalid for one that is not known here."""
+    if unknown := sorted(set(request.query_params) - set(known)):
+        raise Invalid(unknown[0][:100], "is not a parameter here")
+    return {name: request.query_params[name] for name in request.query_params}
+
+
+def _as_of(asked: Mapping[str, str]) -> Position | None:
+    return queries.parse_moment(asked["as_of"]) if "as_of" in asked else None
+
+
+def _flag(asked: Mapping[str, str], name: str) -> bool:
+    value = asked.get(name, "false")
+    if value not in ("true", "false"):
+        raise Invalid(name, "must be true or false")
+    return value == "true"
+
+
+def _limit(asked: Mapping[str, str]) -> int:
+    text = asked.get("limit", "50")
+    if not (text.isascii() and text.isdigit() and len(text) < 6):
+        raise Invalid("limit", f"must be 1 to {queries.PAGE_LIMIT}")
+    return int(text)
+
+
+def tagged(request: Request, body: Mapping[str, Any], etag: str) -> Any:
+    """The body with its ETag, or 304 where the sender has it already."""
+    response = Response(body, headers={"ETag": f'"{etag}"', "Cache-Control": "private, no-cache"})
+    return get_conditional_response(request._request, etag=f'"{etag}"', response=response)
+
+
+def _digest(body: object) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:32]
+
+
+class IncidentsView(IncidentAPI):
+    @extend_schema(
+        operation_id="incidents_list",
+        parameters=[
+            *(
+                OpenApiParameter(name, str, description=meaning, many=operator == "in")
+                for name, (_, operator, _, meaning) in PARAMETERS.items()
+            ),
+            OpenApiParameter("order", str, enum=list(ORDERS), description="default: newest"),
+            OpenApiParameter("cursor", str, description="from `next` or `previous`"),
+            OpenApiParameter("limit", int, description="1 to 200, default 50"),
+            AS_OF,
+        ],
+        responses={200: shapes.IncidentPageShape, **ERRORS},
+    )
+    def get(self, request: Request) -> Any:
+        """Incidents that fit every filter; values of one filter, repeated, are alternatives."""
+        asked = parameters(request, *PARAMETERS, "order", "cursor", "limit", "as_of")
+        given = {name: request.query_params.getlist(name) for name in asked if name in PARAMETERS}
+        page = queries.list_incidents(
+            queries.parse_filters(given),
+            order=asked.get("order", "newest"),
+            cursor=asked.get("cursor"),
+            limit=_limit(asked),
+            as_of=_as_of(asked),
+        )
+        here = request.build_absolute_uri()
+        body = {
+            "results": [view.as_json() for view in page.items],
+            "next": page.next and replace_query_param(here, "cursor", page.next),
+            "previous": page.previous and replace_query_param(here, "cursor", page.previous),
+        }
+        return tagged(request, body, _digest(body))
+
+    @extend_schema(
+        operation_id="incidents_open",
+        request=shapes.ReportShape,
+        responses={
+            201: OpenApiResponse(shapes.IncidentShape, "Opened. `Dossier-Receipt` is its receipt."),
+            200: OpenApiResponse(shapes.IncidentShape, "Joined the open incident of the same `dedup_key`."),
+            413: OpenApiResponse(PROBLEM, "The body is too large. Nothing was stored."),
+            **ERRORS,
+        },
+    )
+    def post(self, request: Request) -> Response:
+        """Report what is wrong: opens an incident at the team of the component, or joins the open one."""
+        key = request.auth
+        region = (key.region or None) if isinstance(key, Key) else None
+        report = Report(**fields(request, shapes.ReportShape), region=region)
+        result = commands.open_incident(report, context(request))
+        answer = _answer(result.incident.id, result.events)
+        if result.opened:
+            answer.status_code = status.HTTP_201_CREATED
+            answer["Location"] = request.build_absolute_uri(f"{request.path}/{result.incident.id}")
+        return answer
+
+
+class IncidentView(IncidentAPI):
+    @extend_schema(
+        operation_id="incidents_get",
+        parameters=[AS_OF],
+        responses={200: shapes.IncidentShape, **ERRORS, **MISSING},
+    )
+    def get(self, request: Request, reference: str) -> Any:
+        """One incident, by id or number."""
+        view = queries.get(reference, _as_of(parameters(request, "as_of")))
+        return tagged(request, view.as_json(), view.position)
+
+
+class EventsView(IncidentAPI):
+    @extend_schema(
+        operation_id="incidents_events",
+        parameters=[AS_OF, ALL],
+        responses={200: shapes.TimelineShape, **ERRORS, **MISSING},
+    )
+    def get(self, request: Request, reference: str) -> Any:
+        """The timeline, oldest first. Findings that join in a row are one line, unless `all=true`."""
+        asked = parameters(request, "as_of", "all")
+        view, as_of = queries.get(reference, _as_of(asked)), _as_of(asked)
+        if _flag(asked, "all"):
+            entries = [next_entry(None, event) for event in queries.incident_events(view.incident.id, as_of)]
+        else:
+            entries = queries.timeline(view.incident.id, as_of)
+        body = {"results": [_entry(view.incident.id, entry) for entry in entries]}
+        return tagged(request, body, _digest(body))
+
+
+class EvidenceView(IncidentAPI):
+    @extend_schema(
+        operation_id="incidents_evidence",
+        parameters=[AS_OF, ALL],
+        responses={200: shapes.AttachedListShape, **ERRORS, **MISSING},
+    )
+    def get(self, request: Request, reference: str) -> Any:
+        """The evidence, oldest first: of each analyzer the first and the latest, unless `all=true`."""
+        asked = parameters(request, "as_of", "all")
+        view, as_of = queries.get(reference, _as_of(asked)), _as_of(asked)
+        pieces = queries.evidence(view.incident.id, as_of, everything=_flag(asked, "all"))
+        body = {"results": [_piece(view.incident.id, piece) for piece in pieces]}
+        return tagged(request, body, _digest(body))
+
+    @extend_schema(
+        operation_id="incidents_attach_evidence",
+        request=shapes.AttachShape,
+        responses={200: shapes.IncidentShape, **ERRORS, **MISSING},
+    )
+    def post(self, request: Request, reference: str) -> Response:
+        """Attach tables, charts or texts."""
+        incident_id = queries.get(reference).incident.id
+        evidence = fields(request, shapes.AttachShape)["evidence"]
+        recorded = commands.attach_evidence(incident_id, evidence, context(request))
+        return _answer(incident_id, recorded.events)
+
+
+def _entry(incident_id: str, entry: Entry) -> dict[str, Any]:
+    body = {name: getattr(entry, name) for name in Entry.__dataclass_fields__}
+    body |= {"at": rfc3339(entry.at), "last_at": rfc3339(entry.last_at)}
+    return {"id": f"incident/{incident_id}@{entry.version}", **body}
+
+
+def _piece(incident_id: str, piece: Evidence) -> dict[str, Any]:
+    finding = piece.finding or {}
+    return {
+        "id": f"incident/{incident_id}@{piece.version}",
+        **{name: getattr(piece, name) for name in ("kind", "title", "columns", "rows", "chart", "text")},
+        "at": rfc3339(piece.at),
+        "actor": piece.actor,
+        "analyzer": piece.analyzer,
+        "analyzer_version": finding.get("version"),
+        "run": finding.get("run"),
+        "params": piece.params,
+        "window": finding.get("window"),
+    }
+
+
+def _answer(incident_id: str, events: Sequence[Event]) -> Response:
+    """The incident after a command, and the receipt of what was recorded."""
+    view = queries.get(incident_id)
+    response = Response(view.as_json(), headers={"ETag": f'"{view.position}"'})
+    if events:
+        response["Dossier-Receipt"] = receipt_of(incident_id, events)
+    return response
+
+
+Command = Callable[[str, dict[str, Any], Request], Recorded]
+
+
+def action(verb: str, says: str, shape: type[Serializer[Any]], command: Command) -> type[APIView]:
+    """The view of one command: POST /incidents/{reference}/{verb}."""
+
+    class ActionView(IncidentAPI):
+        @extend_schema(
+            operation_id=f"incidents_{verb}",
+            description=says,
+            request=None if shape is shapes.NothingShape else shape,
+            responses={
+                200: OpenApiResponse(shapes.IncidentShape, "Done, or so already (then without a receipt)."),
+                409: OpenApiResponse(PROBLEM, "It does not fit the incident's state: `detail` says why."),
+                **ERRORS,
+                **MISSING,
+            },
+        )
+        def post(self, request: Request, reference: str) -> Response:
+            incident_id = queries.get(reference).incident.id
+            recorded = command(incident_id, fields(request, shape), request)
+            return _answer(incident_id, recorded.events)
+
+    ActionView.__name__ = f"{verb.title().replace('_', '')}View"
+    return ActionView

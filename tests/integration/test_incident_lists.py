@@ -1,0 +1,132 @@
+"""Filters, orders and pages; the live list and the list of a moment agree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from incidents import commands, queries
+from incidents.commands import Report
+from incidents.queries import Filter, list_incidents, parse_filters, parse_moment
+from ingest.queries import Context, watermark
+
+ALICE = Context("user:alice")
+
+
+@pytest.fixture
+def ten(db: None) -> list[int]:  # noqa: ARG001
+    """Their numbers, which go on where rolled-back tests left them."""
+    return [queries.get(id_).incident.number for id_ in open_ten()]
+
+
+@pytest.fixture
+def ten_committed(log_database: str) -> list[str]:  # noqa: ARG001
+    return open_ten()
+
+
+def open_ten() -> list[str]:
+    """Ten incidents of every state and severity; ids by number."""
+    severities: list[Any] = ["info", "critical", "warning", "error", None]
+    ids = []
+    for n in range(10):
+        component = f"storage_cluster/s{n}" if n % 2 else None
+        report = Report(f"Incident {n}", component=component, severity=severities[n % 5], dedup_key=f"k{n}")
+        ids.append(commands.open_incident(report, ALICE).incident.id)
+    commands.acknowledge(ids[0], ALICE)
+    commands.assign(ids[1], "bob", ALICE)
+    commands.hand_over(ids[2], "network", "theirs", ALICE)
+    commands.resolve(ids[3], "none", "", ALICE)
+    commands.resolve(ids[4], "storage_cluster/s1", "", ALICE)
+    commands.open_incident(Report("again", dedup_key="k5"), ALICE)
+    return ids
+
+
+def filters(given: dict[str, Any]) -> list[Filter]:
+    return parse_filters({name: [v] if isinstance(v, str) else v for name, v in given.items()})
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({"state": "acknowledged"}, [1]),
+        ({"state": ["acknowledged", "resolved"]}, [1, 4, 5]),
+        ({"severity": "critical"}, [2, 7]),
+        ({"owner": "bob"}, [2]),
+        ({"owner": "", "state": "open"}, [3, 6, 7, 8, 9, 10]),
+        ({"team": "network"}, [3]),
+        ({"component": "storage_cluster/s1"}, [2]),
+        ({"confirmed_cause": "none"}, [4]),
+        ({"dedup_key": "k7"}, [8]),
+        ({"title": "INCIDENT 7"}, [8]),
+        ({"q": "s9"}, [10]),
+        ({"hops_min": "1"}, [3]),
+        ({"alerts_min": "2"}, [6]),
+        ({"confidence_min": "0"}, []),
+        ({"resolved_after": "2020-01-01T00:00:00Z"}, [4, 5]),
+        ({"opened_before": "2020-01-01T00:00:00Z"}, []),
+    ],
+)
+def test_a_filter_lets_through_what_fits(ten: list[int], given: dict[str, Any], found: list[int]) -> None:
+    page = list_incidents(filters(given), order="oldest")
+    assert [ten.index(view.incident.number) + 1 for view in page.items] == found
+
+
+@pytest.mark.parametrize("given", ["{}", "http://localhost:8000/incidents/{}"])
+def test_an_incident_is_listed_by_number_or_address(ten: list[int], given: str) -> None:
+    name = "number" if given == "{}" else "url"
+    page = list_incidents(filters({name: given.format(ten[6])}))
+    assert [view.incident.number for view in page.items] == [ten[6]]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"state": ["open", "resolved"]},
+        {"owner": ""},
+        {"q": "s1"},
+        {"alerts_min": "2"},
+        {"title": "incident"},
+    ],
+)
+@pytest.mark.usefixtures("ten_committed")
+def test_the_list_of_this_moment_is_the_live_list(given: dict[str, Any]) -> None:
+    for order in queries.ORDERS:
+        live = list_incidents(filters(given), order=order, limit=4)
+        assert list_incidents(filters(given), order=order, limit=4, as_of=watermark()) == live
+
+
+@pytest.mark.parametrize("past", [False, True])
+@pytest.mark.usefixtures("ten_committed")
+def test_pages_forth_and_back_hold_every_incident_once(past: bool) -> None:
+    as_of = watermark() if past else None
+    for order in queries.ORDERS:
+        whole = [view.incident.number for view in list_incidents(order=order, as_of=as_of).items]
+        pages = [list_incidents(order=order, limit=3, as_of=as_of)]
+        while pages[-1].next:
+            pages.append(list_incidents(order=order, limit=3, cursor=pages[-1].next, as_of=as_of))
+        assert [view.incident.number for page in pages for view in page.items] == whole
+        back = [list_incidents(order=order, limit=3, cursor=p.previous, as_of=as_of) for p in pages[1:]]
+        assert [page.items for page in back] == [page.items for page in pages[:-1]]
+
+
+def test_the_severity_order_shows_the_worst_first(ten: list[int]) -> None:
+    first = list_incidents(order="severity").items[0].incident
+    assert (first.severity, first.number) == ("critical", ten[6])
+
+
+@pytest.mark.usefixtures("ten")
+def test_counts_add_up_by_state() -> None:
+    assert queries.counts() == {"open": 7, "acknowledged": 1, "snoozed": 0, "resolved": 2}
+
+
+def test_a_past_moment_shows_evidence_and_timeline_of_then(ten_committed: list[str]) -> None:
+    ten = ten_committed
+    piece = {"kind": "text", "title": "Log", "text": "oops"}
+    before = parse_moment(queries.get(ten[9]).position)
+    commands.attach_evidence(ten[9], [piece], ALICE)
+    assert queries.evidence(ten[9], before) == []
+    assert queries.evidence(ten[9], watermark()) == queries.evidence(ten[9])
+    assert queries.timeline(ten[9], watermark()) == queries.timeline(ten[9])
+    assert len(queries.timeline(ten[9], before)) == 1
