@@ -1,9 +1,9 @@
 """Live updates: one small ASGI process that tells browsers which incidents and runs changed.
 
-One thread holds one Postgres connection. It LISTENs on the log's channel, reads what is new from the log and hands it
-to the event loop, which fans it out to the browsers in memory. A lost notification costs at most a second, a lost
-database connection none of the events: the thread goes on from its place in the log. Pages poll when this process is
-away, so nothing depends on it.
+One thread holds one Postgres connection. It LISTENs on the log's channel, reads what is new from the log and
+hands it to the event loop, which fans it out to the browsers in memory. A lost notification costs at most a
+second, a lost database connection none of the events: the thread goes on from its place in the log. Pages
+poll when this process is away, so nothing depends on it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,11 @@ MANY = 50
 HEARTBEAT = 15.0  # seconds
 POLL, ALERT, ALERT_POLL = 1.0, 0.25, 0.02  # seconds; as in ingest.log.follow
 RETRY = 2.0  # seconds until a lost database is tried again
-EVENTS_HEADERS = ((b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no"))
+EVENTS_HEADERS = (
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+)
 
 log = structlog.get_logger("live")
 
@@ -191,7 +195,9 @@ async def _answer(scope: Scope, receive: Receive, send: Send) -> None:
     elif not is_valid(query.get("token", [""])[0]):
         await _short(send, 403, "the token is missing, wrong or too old", _cors(headers))
     elif len(hub.clients) >= CLIENTS:
-        await _short(send, 503, "too many listeners, poll instead", (*_cors(headers), (b"retry-after", b"30")))
+        await _short(
+            send, 503, "too many listeners, poll instead", (*_cors(headers), (b"retry-after", b"30"))
+        )
     else:
         after = headers.get("last-event-id") or query.get("after", [""])[0]
         await _stream(after[:100], _cors(headers), receive, send)
@@ -237,7 +243,7 @@ async def _short(send: Send, status: int, text: str, extra: Iterable[tuple[bytes
 
 
 def _cors(headers: dict[str, str]) -> tuple[tuple[bytes, bytes], ...]:
-    """The console may read: DOSSIER_URL, or the same host on another port. The token, not the origin, is the lock."""
+    """DOSSIER_URL may read, and the same host on another port. The token, not the origin, is the lock."""
     origin = headers.get("origin", "")
     same_host = urlsplit(origin).hostname == urlsplit(f"//{headers.get('host', '')}").hostname
     if origin and (same_host or origin == settings.BASE_URL):

@@ -1,8 +1,8 @@
 """The chart library as one file of our own origin: Vega, Vega-Lite and vega-embed, bundled by vl-convert.
 
-Third-party code is installed, never copied in: the wheel holds it, a child process bundles it once per version (about
-five seconds) and the file is kept under DOSSIER_HOME. Its name carries the version, so browsers may keep it for ever.
-vega-embed brings the expression interpreter that a page without `eval` needs.
+Third-party code is installed, never copied in: the wheel holds it, a child process bundles it once per
+version (about five seconds) and the file is kept under DOSSIER_HOME. Its name carries the version, so
+browsers may keep it for ever. vega-embed brings the expression interpreter that a page without `eval` needs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def bundle_name() -> str:
 
 
 def bundle() -> Path:
-    """The bundle, gzipped; made when it is not there. Processes that ask at once wait for the one that makes it."""
+    """The bundle, gzipped; made when it is not there. Processes that ask meanwhile wait for it."""
     kept: Path = settings.HOME.root / "charts" / f"{bundle_name()}.gz"
     if kept.exists():
         return kept

@@ -1,4 +1,4 @@
-"""Evidence as the pages show it: grouped by the run that made it, charts with their data as a table beside them."""
+"""Evidence as the pages show it: grouped by the run that made it, charts with their data as a table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TABLE_ROWS = 200
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The pieces that one run, or one person, attached together. `finding` is None for what people attached."""
+    """What one run, or one person, attached together. `finding` is None for what people attached."""
 
     version: int
     pieces: Sequence[Evidence]
@@ -72,7 +72,7 @@ def chart_table(spec: Mapping[str, Any]) -> tuple[list[str], list[list[Any]], in
 
 
 def _largest(value: object) -> list[Mapping[str, Any]]:
-    """The longest list of objects under `data.values` or `datasets`, wherever in the specification it stands."""
+    """The longest list of objects under `data.values` or `datasets`, wherever it stands."""
     found: list[list[Mapping[str, Any]]] = [[]]
     if isinstance(value, Mapping):
         for name, inner in value.items():

@@ -1,8 +1,8 @@
-"""What pages and the live-updates process agree on: the token that lets a browser listen, and what a change looks like.
+"""What pages and the live-updates process agree on: the token that lets a browser listen, and the messages.
 
-The live-updates process sees no cookie (it is another origin), so the page fetches a token that is good for a minute
-and carries it in the address. A stream ends by itself after `LONGEST`; the page then asks for a new token, which a
-person who has signed out does not get.
+The live-updates process sees no cookie (it is another origin), so the page fetches a token that is good for a
+minute and carries it in the address. A stream ends by itself after `LONGEST`; the page then asks for a new
+token, which a person who has signed out does not get.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ LONGEST = 15 * 60  # seconds that a stream stays open
 _ABOUT = {"incident": "incidents", "analysis": "runs"}
 
 
-def make_token(user_id: int) -> str:
-    return TimestampSigner(salt="dossier.live").sign(str(user_id))
+def make_token(user: str) -> str:
+    return TimestampSigner(salt="dossier.live").sign(user)
 
 
 def is_valid(token: str) -> bool:

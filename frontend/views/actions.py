@@ -1,4 +1,4 @@
-"""What people do to tickets from the console: one form each, one event each, and what could not be done, said plainly."""
+"""What people do to tickets: one form each, one event each, and what could not be done, said plainly."""
 
 from __future__ import annotations
 
@@ -30,15 +30,19 @@ def _cause(form: Form) -> str:
 
 Verb = Callable[[str, Form, Context], Any]
 VERBS: dict[str, tuple[Verb, str, str]] = {
-    "acknowledge": (lambda i, f, c: commands.acknowledge(i, c), "Acknowledged", "unacknowledge"),
-    "unacknowledge": (lambda i, f, c: commands.unacknowledge(i, c), "Acknowledgement taken back for", ""),
+    "acknowledge": (lambda i, _, c: commands.acknowledge(i, c), "Acknowledged", "unacknowledge"),
+    "unacknowledge": (lambda i, _, c: commands.unacknowledge(i, c), "Acknowledgement taken back for", ""),
     "assign": (lambda i, f, c: commands.assign(i, f.get("owner", "").strip() or None, c), "Assigned", ""),
     "hand_over": (
         lambda i, f, c: commands.hand_over(i, f.get("team", ""), f.get("reason", ""), c),
         "Handed over",
         "",
     ),
-    "set_severity": (lambda i, f, c: commands.set_severity(i, f.get("severity", ""), c), "Severity set for", ""),
+    "set_severity": (
+        lambda i, f, c: commands.set_severity(i, f.get("severity", ""), c),
+        "Severity set for",
+        "",
+    ),
     "comment": (lambda i, f, c: commands.comment(i, f.get("text", ""), c), "", ""),
     "resolve": (lambda i, f, c: commands.resolve(i, _cause(f), f.get("note", ""), c), "Resolved", "reopen"),
     "reopen": (lambda i, f, c: commands.reopen(i, f.get("reason", ""), c), "Reopened", ""),
@@ -73,7 +77,7 @@ def act(request: HttpRequest, number: int, verb: str) -> HttpResponse:
 @page
 @require_POST
 def acknowledge_several(request: HttpRequest) -> HttpResponse:
-    """Acknowledge the tickets that were selected; those that someone else was quicker with are counted apart."""
+    """Acknowledge those selected; where someone else was quicker, it is said."""
     numbers = [number for number in request.POST.getlist("number") if number.isdecimal()][:MOST_AT_ONCE]
     done, refused = 0, []
     for number in numbers:
@@ -85,7 +89,9 @@ def acknowledge_several(request: HttpRequest) -> HttpResponse:
     if done:
         messages.success(request, f"Acknowledged {done} ticket{'' if done == 1 else 's'}")
     if refused:
-        messages.error(request, f"Not done for {len(refused)}: {refused[0]}{' …' if len(refused) > 1 else ''}")
+        messages.error(
+            request, f"Not done for {len(refused)}: {refused[0]}{' …' if len(refused) > 1 else ''}"
+        )
     return HttpResponseRedirect(_next(request, reverse("inbox")))
 
 

@@ -110,8 +110,8 @@ def _groups(
 ) -> tuple[list[Group], str | None, str | None]:
     """The groups of one page with the cursors of the next and the previous one ("" means the first page).
 
-    A cursor is `place:cursor`, where place counts the tab's groups. A page ends where a group does not end; a group
-    that ends leaves room for the next one, so that open tickets always come first.
+    A cursor is `place:cursor`, where place counts the tab's groups. A page ends where a group does not end;
+    one that ends leaves room for the next, so that open tickets always come first.
     """
     start, _, inside = cursor.partition(":")
     if cursor and not (start.isdecimal() and int(start) < len(tab.groups)):

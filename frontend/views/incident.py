@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from django.contrib.auth import get_user_model
 from django.http import HttpRequest, HttpResponse
@@ -36,7 +37,7 @@ def incident(request: HttpRequest, number: int) -> HttpResponse:
 
 @page
 @require_safe
-def by_id(request: HttpRequest, id: str) -> HttpResponse:
+def by_id(_: HttpRequest, id: UUID) -> HttpResponse:
     """The address by id leads to the one by number."""
     return redirect("incident", queries.get(str(id)).incident.number)
 
@@ -50,14 +51,13 @@ def render_incident(
     entries = queries.timeline(reference, as_of)
     groups = grouped(queries.evidence(reference, as_of))
     suspects = _suspects(view, entries)
-    current, *older = groups or [None]
     context = {
         "i": view.incident,
         "position_of_view": view.position,
         "as_of": as_of,
         "entries": list(reversed(entries)),
-        "current": current,
-        "older": older,
+        "current": groups[0] if groups else None,
+        "older": groups[1:],
         "evidence_version": f"{as_of}-{'-'.join(str(group.version) for group in groups)}",
         "suspects": suspects,
         "causes": _causes(view, suspects),
@@ -118,5 +118,3 @@ def _causes(view: queries.View, suspects: Sequence[Mapping[str, Any]]) -> list[t
 def _people() -> list[str]:
     users = get_user_model().objects.filter(is_active=True)
     return list(users.order_by("username").values_list("username", flat=True)[:500])
-
-

@@ -22,7 +22,7 @@ P = ParamSpec("P")
 def page(
     view: Callable[Concatenate[HttpRequest, P], HttpResponse],
 ) -> Callable[Concatenate[HttpRequest, P], HttpResponse]:
-    """For people who are signed in. No such incident: 404. A parameter that cannot be read: 400, saying which."""
+    """For people who are signed in. No such incident: 404. A parameter that makes no sense: 400."""
 
     @wraps(view)
     def guarded(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
@@ -35,7 +35,7 @@ def page(
         except Invalid as error:
             return show(request, "frontend/invalid.html", {"error": error}, status=400)
 
-    return login_required(guarded)  # type: ignore[no-any-return, type-var]
+    return login_required(guarded)  # type: ignore[return-value]
 
 
 def show(

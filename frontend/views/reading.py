@@ -13,7 +13,7 @@ from analyzers.queries import analyzers
 from frontend.charts import BundleFailed, bundle, bundle_name
 from frontend.docs import example
 from frontend.live import make_token
-from frontend.views.pages import page, show
+from frontend.views.pages import page, show, user_name
 from incidents import queries
 from ingest.queries import TELEMETRY_KINDS
 
@@ -22,7 +22,10 @@ from ingest.queries import TELEMETRY_KINDS
 @require_safe
 def teams(request: HttpRequest) -> HttpResponse:
     return show(
-        request, "frontend/teams.html", {"teams": queries.teams(), "routes": queries.routes()}, section="teams"
+        request,
+        "frontend/teams.html",
+        {"teams": queries.teams(), "routes": queries.routes()},
+        section="teams",
     )
 
 
@@ -42,7 +45,7 @@ def live(request: HttpRequest) -> HttpResponse:
     host = request.get_host()
     name = host if host.endswith("]") else host.rsplit(":", 1)[0] if ":" in host else host
     url = settings.EVENTS_URL or f"{request.scheme}://{name}:{settings.EVENTS_PORT}/events"
-    response = JsonResponse({"url": url, "token": make_token(request.user.pk)})
+    response = JsonResponse({"url": url, "token": make_token(user_name(request))})
     response["Cache-Control"] = "no-store"
     return response
 

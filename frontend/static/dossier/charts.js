@@ -51,10 +51,10 @@ async function draw(element) {
   inUtc(spec);
   const place = element.querySelector(".chart");
   const embed = await load();
-  const single = !["hconcat", "vconcat", "concat", "facet", "repeat"].some((word) => word in spec);
-  if (single && typeof spec.width !== "object") spec.width = spec.encoding?.column || spec.encoding?.facet ? spec.width : "container";
+  const single = !["hconcat", "vconcat", "concat", "facet", "repeat"].some((word) => word in spec) && !spec.encoding?.column && !spec.encoding?.facet;
+  if (single && typeof spec.width !== "object") spec.width = "container";
   spec.config = { ...config(colours(place)), ...spec.config, background: "transparent" };
-  spec.autosize ??= single ? { type: "fit-x", contains: "padding" } : undefined;
+  if (spec.width === "container") spec.autosize ??= { type: "fit-x", contains: "padding" };
   element._view?.finalize();
   const { view } = await embed(place, spec, {
     mode: "vega-lite", ast: true, actions: false, defaultStyle: false, renderer: "svg", loader: { load: refuse, sanitize: refuse },

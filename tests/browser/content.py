@@ -1,0 +1,103 @@
+"""What the browser tests look at: tickets made by real commands, findings judged by the real analyzer."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from django.db import connection, transaction
+
+from analyzers import registry, shell
+from analyzers.runs import events
+from analyzers.runs.models import KeptVerdict, Run, State
+from analyzers.simulators import deepview, fleet
+from incidents import commands, queries, reactors
+from incidents.commands import Report
+from incidents.projections.models import IncidentRow
+from ingest.commands import append, run_follower_once
+from ingest.queries import Context, Head, NewEvent
+
+ALICE, BOB = Context("user:alice"), Context("user:bob")
+SENDER = Context("key:monitoring")
+
+
+def open_ticket(title: str, **fields: Any) -> int:
+    """The number of a new ticket."""
+    return commands.open_incident(Report(title, **fields), SENDER).incident.number
+
+
+def ticket_id(number: int) -> str:
+    return queries.get(str(number)).incident.id
+
+
+@cache
+def verdict() -> dict[str, Any]:
+    """Deepview's verdict on a simulated hour in which a storage cluster stops."""
+    rng = np.random.default_rng(7)
+    region = fleet.build(fleet.M, rng)
+    component = next(name for name in region.paths.names if name.startswith("storage_cluster/"))
+    hours = 6 * 60.0
+    fault = deepview.Fault(component, severity=0.5, start=hours - 40, end=hours)
+    failures = deepview.background(region, rng, deepview.INDEPENDENT, 0, hours)
+    failures = failures.plus(deepview.strike(region, rng, fault))
+    return shell.judge(registry.get("deepview"), deepview.with_history(region, failures, hours, past=4))
+
+
+def report_finding() -> int:
+    """Record a run that names a component, let the reactor act on it; the number of the ticket it opened."""
+    judged, now = verdict(), datetime.now(UTC)
+    body = shell.verdict_json(judged)
+    run = Run(
+        requested_by="system:scheduler",
+        analyzer=judged["analyzer"],
+        version=judged["version"],
+        region="simulated",
+        params=judged["params"],
+        input="placement",
+        window_start=now - timedelta(hours=1),
+        window_end=now,
+        state=State.DONE,
+        status=judged["status"],
+        blamed=[{"component": one["component"], "score": one["score"]} for one in judged["suspects"]],
+        seconds=judged["measures"]["seconds"],
+        created_at=now,
+        finished_at=now,
+        verdict_hash=sha256(body).hexdigest(),
+    )
+    with transaction.atomic():
+        run.save(force_insert=True)
+        KeptVerdict.objects.get_or_create(hash=run.verdict_hash, defaults={"body": body})
+        recorded = events.recorded(run, judged, "placement", "", [], run.verdict_hash)
+        said = [("analysis.recorded", recorded)]
+        said += [("finding.reported", finding) for finding in events.findings(run, judged, "")]
+        append(
+            run.stream, [NewEvent(name, body, now) for name, body in said], Head.NEW, Context("system:runs")
+        )
+    while run_follower_once(reactors.follower()):
+        pass
+    return queries.placed_findings(str(run.id))[0].number
+
+
+def fill_inbox(count: int) -> None:
+    """Copy one ticket's row so often: what the inbox reads, without the minutes of as many commands."""
+    number = open_ticket("Disk of a storage node is slow", component="disk/d0", severity="warning")
+    columns = [str(field.column) for field in IncidentRow._meta.concrete_fields]
+    changed = {
+        "id": "gen_random_uuid()",
+        "number": f"{10_000_000} + n",
+        "dedup_key": "'copy ' || n",
+        "component": "'disk/d' || n",
+        "title": "'Disk d' || n || ' of a storage node is slow'",
+        "severity_rank": "2",
+    }
+    chosen = ", ".join(changed.get(name, f'"{name}"') for name in columns)
+    names = ", ".join(f'"{name}"' for name in columns)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO incident ({names}) SELECT {chosen} FROM incident, generate_series(1, {count}) AS n"
+            f" WHERE number = {number}"
+        )
+        cursor.execute("ANALYZE incident")

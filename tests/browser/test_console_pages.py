@@ -1,0 +1,103 @@
+"""Every page in a real browser: nothing is refused by the policy, nothing sticks out, charts are drawn."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from analyzers.queries import runs
+from incidents import commands
+from tests.browser import content
+from tests.browser.conftest import Console
+
+PAGES = [
+    "/",
+    "/?tab=all",
+    "/runs",
+    "/analyzers",
+    "/schedules",
+    "/reports",
+    "/teams",
+    "/docs",
+    "/accounts/password/change/",
+]
+
+
+def draw_all(page: Page) -> None:
+    for chart in page.locator("[data-chart]").all():
+        chart.scroll_into_view_if_needed()
+        expect(chart.locator(".chart svg")).to_be_visible(timeout=30_000)
+
+
+def sticks_out(page: Page) -> bool:
+    return bool(page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"))
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_is_quiet_and_fits_a_phone(console: Console, path: str) -> None:
+    page = console.open(path)
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.locator("h1").count() == 1
+    assert not sticks_out(page)
+
+
+def test_evidence_is_drawn_under_the_strict_policy_in_light_and_dark(console: Console) -> None:
+    page = console.open(f"/incidents/{content.report_finding()}")
+    draw_all(page)
+    page.emulate_media(color_scheme="dark")
+    draw_all(page)
+    page.locator(".chart svg").first.hover()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(18, 21, 24)"
+
+
+def test_a_ticket_with_evidence_fits_a_phone(console: Console) -> None:
+    page = console.open("/")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{console.address}/incidents/{content.report_finding()}")
+    draw_all(page)
+    assert not sticks_out(page)
+
+
+def test_a_run_shows_its_verdict_and_evidence(console: Console) -> None:
+    content.report_finding()
+    newest = runs().first()
+    assert newest is not None
+    page = console.open(f"/runs/{newest.id}")
+    draw_all(page)
+    expect(page.locator("h1")).to_contain_text(content.verdict()["suspects"][0]["component"])
+
+
+def test_a_past_moment_is_marked_and_cannot_be_changed(console: Console) -> None:
+    number = content.open_ticket("Looked back at")
+    before = datetime.now(UTC)
+    time.sleep(0.02)
+    commands.acknowledge(content.ticket_id(number), content.BOB)
+    page = console.open(f"/incidents/{number}?as_of={before.isoformat().replace('+00:00', 'Z')}")
+    expect(page.get_by_role("note")).to_contain_text("As it stood at")
+    expect(page.locator(".verdict .pill")).to_have_text("Open")
+    assert page.locator("main form").count() == 0
+
+
+def test_a_chosen_theme_stays_and_does_not_flash(console: Console) -> None:
+    page = console.open("/docs")
+    page.locator("[data-theme-toggle]").click()
+    page.locator("[data-theme-toggle]").click()
+    page.reload(wait_until="commit")
+    page.wait_for_selector("body", state="attached")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    page.evaluate("localStorage.clear()")
+
+
+def test_ten_thousand_tickets_are_one_quick_page(console: Console) -> None:
+    content.fill_inbox(10_000)
+    page = console.open("/")
+    started = time.monotonic()
+    page.goto(f"{console.address}/?severity=warning")
+    assert time.monotonic() - started < 3
+    expect(page.locator("tr[data-id]")).to_have_count(50)
+    page.get_by_role("link", name="Next").click()
+    expect(page.locator("tr[data-id]")).to_have_count(50)
+    expect(page.get_by_role("link", name="Previous")).to_be_visible()

@@ -1,0 +1,127 @@
+"""Alice triages: what she sees, presses and gets, in a real browser."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from incidents import commands, queries
+from tests.browser import content
+from tests.browser.conftest import Console, sign_in
+
+
+def state(number: int) -> str:
+    return queries.get(str(number)).incident.state
+
+
+def row(number: int) -> str:
+    return f"tr[data-id='{content.ticket_id(number)}']"
+
+
+def test_a_wrong_password_is_refused_in_words(console: Console) -> None:
+    context = console.context.browser
+    assert context is not None
+    stranger = context.new_page()
+    sign_in(stranger, console.address, "wrong")
+    expect(stranger.get_by_role("alert")).to_contain_text("password")
+    stranger.context.close()
+
+
+def test_a_new_ticket_appears_without_a_reload_and_is_lit(console: Console) -> None:
+    content.open_ticket("So that the list is there", severity="info")
+    inbox = console.open("/")
+    expect(inbox.locator(".live")).to_have_text("Live")
+    number = content.open_ticket(
+        "GPU node fails its all-reduce check", component="node/h4-17", severity="critical"
+    )
+    expect(inbox.locator(row(number))).to_be_visible(timeout=3000)
+    assert "arrived" in (inbox.locator(row(number)).get_attribute("class") or "")
+
+
+def test_the_keyboard_walks_the_list_and_opens_a_ticket(console: Console) -> None:
+    number = content.open_ticket("Opened by keyboard", severity="critical")
+    inbox = console.open("/")
+    inbox.keyboard.press("j")
+    assert inbox.evaluate("document.activeElement.closest('tr').dataset.id") == content.ticket_id(number)
+    inbox.keyboard.press("Enter")
+    inbox.wait_for_url(f"**/incidents/{number}")
+
+
+def test_e_acknowledges_in_the_inbox_and_can_be_undone(console: Console) -> None:
+    number = content.open_ticket("Acknowledged by keyboard", severity="critical")
+    inbox = console.open("/")
+    inbox.locator(f"{row(number)} a.title").focus()
+    inbox.keyboard.press("e")
+    expect(inbox.locator(f"{row(number)}.acknowledged")).to_be_visible()
+    inbox.get_by_role("button", name="Undo").click()
+    expect(inbox.locator(f"{row(number)}.open")).to_be_visible()
+
+
+def test_several_tickets_are_acknowledged_at_once(console: Console) -> None:
+    numbers = [content.open_ticket(f"One of several, {place}", severity="critical") for place in range(3)]
+    inbox = console.open("/")
+    for number in numbers:
+        inbox.get_by_label(f"Select #{number}", exact=True).check()
+    inbox.get_by_role("button", name="Acknowledge 3").click()
+    expect(inbox.locator(".toast")).to_contain_text("Acknowledged 3 tickets")
+    assert {state(number) for number in numbers} == {"acknowledged"}
+
+
+def test_a_comment_is_seen_at_once_by_whoever_else_looks(console: Console) -> None:
+    number = content.open_ticket("Commented")
+    bobs, alices = console.open(f"/incidents/{number}"), console.open(f"/incidents/{number}")
+    expect(bobs.locator(".live")).to_have_text("Live")
+    alices.get_by_placeholder("What did you find out?").fill("Two optics flap.\nField team is on the way.")
+    alices.get_by_role("button", name="Comment").click()
+    expect(alices.locator(".timeline .said")).to_contain_text("Two optics flap.")
+    expect(bobs.locator(".timeline .said")).to_contain_text("Two optics flap.", timeout=3000)
+
+
+def test_what_is_being_typed_survives_an_update(console: Console) -> None:
+    number = content.open_ticket("Busy")
+    page = console.open(f"/incidents/{number}")
+    expect(page.locator(".live")).to_have_text("Live")
+    page.keyboard.press("h")
+    page.get_by_label("Why is it theirs?").fill("The fabric is")
+    commands.comment(content.ticket_id(number), "Meanwhile", content.BOB)
+    expect(page.locator(".timeline")).to_contain_text("Meanwhile", timeout=3000)
+    expect(page.get_by_label("Why is it theirs?")).to_have_value("The fabric is")
+
+
+def test_a_ticket_is_handed_over_with_a_reason(console: Console) -> None:
+    number = content.open_ticket("Handed over", component="tor/dc1-t12")
+    page = console.open(f"/incidents/{number}")
+    page.keyboard.press("h")
+    page.get_by_label("To team").select_option("storage")
+    page.get_by_label("Why is it theirs?").fill("The switch is fine; the disks time out.")
+    page.locator("[data-panel=hand_over]").get_by_role("button", name="Hand over").click()
+    expect(page.locator(".timeline")).to_contain_text("the disks time out")
+    assert queries.get(str(number)).incident.team == "storage"
+
+
+def test_a_ticket_is_resolved_with_the_suspect_as_the_cause(console: Console) -> None:
+    number = content.report_finding()
+    suspect = queries.get(str(number)).incident.component
+    page = console.open(f"/incidents/{number}")
+    page.keyboard.press("r")
+    page.locator("[data-panel=resolve]").get_by_role("button", name="Resolve").click()
+    expect(page.locator(".verdict .pill")).to_have_text("Resolved")
+    assert queries.get(str(number)).incident.confirmed_cause == suspect
+
+
+def test_an_action_that_comes_too_late_says_why(console: Console) -> None:
+    number = content.open_ticket("Acknowledged by two")
+    page = console.open(f"/incidents/{number}")
+    page.route("**/live", lambda route: route.abort())
+    page.reload()
+    commands.acknowledge(content.ticket_id(number), content.BOB)
+    page.get_by_role("button", name="Acknowledge").click()
+    expect(page.get_by_role("alert")).to_contain_text("already acknowledged, by bob")
+    console.problems.clear()  # the browser logs the answer 409 and the aborted request, as it should
+
+
+def test_without_live_updates_the_page_polls_and_says_so(console: Console) -> None:
+    page = console.watched(console.context.new_page())
+    page.route("**/events?*", lambda route: route.abort())
+    page.goto(f"{console.address}/")
+    expect(page.locator(".live")).to_have_text("Polling every 10 s")
+    console.problems.clear()  # the browser logs the aborted request
