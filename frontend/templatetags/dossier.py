@@ -101,10 +101,10 @@ def percent(share: float | None) -> str:
         return "–"
     value = share * 100
     if 0 < value < 0.1:
-        return "< 0.1 %"
+        return "<\u00a00.1\u00a0%"
     if 99 < value < 100:
-        return "> 99 %"
-    return f"{value:.1f} %" if value < 10 and value != int(value) else f"{value:.0f} %"
+        return ">\u00a099\u00a0%"
+    return f"{value:.1f}\u00a0%" if value < 10 and value != int(value) else f"{value:.0f}\u00a0%"
 
 
 @register.filter

@@ -84,8 +84,8 @@ def acknowledge_several(request: HttpRequest) -> HttpResponse:
         try:
             commands.acknowledge(queries.get(number).incident.id, context_of(request))
             done += 1
-        except Refused as error:
-            refused.append(error.reason)
+        except (Refused, queries.NoSuchIncident) as error:
+            refused.append(str(error))
     if done:
         messages.success(request, f"Acknowledged {done} ticket{'' if done == 1 else 's'}")
     if refused:

@@ -55,6 +55,9 @@ def render_incident(
         "i": view.incident,
         "position_of_view": view.position,
         "as_of": as_of,
+        # A title that an analyzer gave says what its first verdict said; the latest stands above it.
+        "by_analyzer": view.incident.opened_by.startswith("system:")
+        and not any(entry.type == "incident.title_set" for entry in entries),
         "entries": list(reversed(entries)),
         "current": groups[0] if groups else None,
         "older": groups[1:],

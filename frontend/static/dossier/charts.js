@@ -91,6 +91,11 @@ function redraw() {
 }
 
 export function startCharts() {
+  // The first ticket that is opened shall not wait for the library (nor the server's first visitor for its making).
+  if (document.body.dataset.watch === "incidents") {
+    const warm = () => fetch(bundle, { priority: "low", cache: "force-cache" }).catch(() => {});
+    (window.requestIdleCallback || setTimeout)(warm);
+  }
   onPart((part) => part.querySelectorAll("[data-chart]").forEach((element) => seen.observe(element)));
   document.querySelectorAll("[data-chart]").forEach((element) => { if (!element.closest("[data-part]")) seen.observe(element); });
   document.addEventListener("themechange", redraw);

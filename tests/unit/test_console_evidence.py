@@ -1,0 +1,46 @@
+"""Evidence as pages show it, and the examples of the docs."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from frontend.docs import example
+from frontend.evidence import chart_table, grouped
+from incidents.queries import Evidence
+from ingest.queries import TELEMETRY_KINDS
+
+
+def piece(version: int, place: int = 0) -> Evidence:
+    now = datetime(2026, 11, 21, tzinfo=UTC)
+    return Evidence(
+        version, place, "text", f"{version}.{place}", [], [], {}, "…", now, "user:alice", None, None, None
+    )
+
+
+def test_evidence_is_grouped_by_what_attached_it_newest_first() -> None:
+    groups = grouped([piece(2, 0), piece(2, 1), piece(5)])
+    assert [[one.title for one in group.pieces] for group in groups] == [["5.0"], ["2.0", "2.1"]]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"data": {"values": [{"x": 1}, {"x": 2, "y": 3}]}},
+        {"data": {"name": "d"}, "datasets": {"d": [{"x": 1}, {"x": 2, "y": 3}]}},
+        {"layer": [{"mark": "rule"}, {"data": {"values": [{"x": 1}, {"x": 2, "y": 3}]}}]},
+    ],
+)
+def test_the_data_of_a_chart_is_a_table_wherever_it_stands(spec: dict[str, object]) -> None:
+    assert chart_table(spec) == (["x", "y"], [[1, None], [2, 3]], 2)
+
+
+def test_a_chart_without_rows_has_an_empty_table() -> None:
+    assert chart_table({"data": {"values": [1, 2, 3]}}) == ([], [], 0)
+
+
+@pytest.mark.parametrize("name", sorted(TELEMETRY_KINDS))
+def test_every_kind_has_an_example_with_its_required_fields(name: str) -> None:
+    kind = TELEMETRY_KINDS[name]
+    required = {field.name for field in kind.fields if not field.optional}
+    assert set(json.loads(example(kind))) == required

@@ -1,0 +1,94 @@
+"""How the console writes times, shares, figures and spans."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from frontend.durations import parse_span
+from frontend.templatetags import dossier as words
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0, "now"), (42, "42 s"), (420, "7 min"), (3600 * 5, "5 h"), (86400 * 12, "12 d")],
+)
+def test_an_age_is_said_in_its_largest_unit(seconds: int, said: str) -> None:
+    assert words.words(timedelta(seconds=seconds)) == said
+
+
+def test_a_time_carries_its_exact_moment_as_a_title() -> None:
+    assert 'title="2026-11-21 12:00:00 UTC"' in words.ago(NOON)
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [
+        (None, "–"),
+        (0.0, "0 %"),
+        (1e-6, "< 0.1 %"),
+        (0.021, "2.1 %"),
+        (0.93, "93 %"),
+        (0.9999, "> 99 %"),
+        (1.0, "100 %"),
+    ],
+)
+def test_a_share_is_never_a_false_zero_or_certainty(share: float | None, said: str) -> None:
+    assert words.percent(share).replace("\u00a0", " ") == said
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (14820, "14\u202f820"),
+        (1.2e-9, "1.2e-9"),
+        (0.0081234, "0.008123"),
+        (True, "yes"),
+        (None, "–"),
+        ("s7", "s7"),
+        (0.0, "0"),
+    ],
+)
+def test_a_figure_has_four_digits_at_most(value: Any, said: str) -> None:
+    assert words.figure(value) == said
+
+
+@pytest.mark.parametrize(("text", "minutes"), [("5 min", 5), ("1 h 30 min", 90), ("90s", 1.5), ("1d", 1440)])
+def test_a_typed_span_is_read(text: str, minutes: float) -> None:
+    assert parse_span(text) == timedelta(minutes=minutes)
+
+
+@pytest.mark.parametrize("text", ["", "soon", "5", "-5 min", "5 min and a bit", "400 d", "99999999999 h"])
+def test_a_typed_span_that_makes_no_sense_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        parse_span(text)
+
+
+@pytest.mark.parametrize(
+    "span", [timedelta(minutes=5), timedelta(hours=1), timedelta(days=1), timedelta(seconds=90)]
+)
+def test_a_span_that_is_shown_can_be_typed_back(span: timedelta) -> None:
+    assert parse_span(words.duration(span)) == span
+
+
+def test_an_interval_is_drawn_on_an_axis_that_ends_at_a_round_share() -> None:
+    span = words.range_span({"failure_rate": 0.02, "low": 0.01, "high": 0.03})
+    assert span == {"low": 20.0, "rate": 40.0, "high": 60.0, "end": 0.05}
+
+
+def test_backticks_become_code_and_nothing_else_becomes_markup() -> None:
+    assert words.ticks("rule <1> matched `tor/*`") == "rule &lt;1&gt; matched <code>tor/*</code>"
+
+
+def test_a_lone_backtick_stays_one() -> None:
+    assert words.ticks("a ` b") == "a ` b"
+
+
+def test_json_in_a_page_cannot_end_its_block() -> None:
+    assert "<" not in words.as_json({"title": "</script><script>alert(1)</script>"})
+
+
+def test_a_window_says_its_date_once() -> None:
+    assert words.span_to(NOON, NOON + timedelta(hours=1)) == "21 Nov 12:00 to 13:00"
