@@ -70,7 +70,7 @@ def take_up(run_id: uuid.UUID, now: datetime) -> Run | None:
     Run.objects.filter(free, pk=run_id).update(
         state=State.RUNNING, claim=token, lease_until=now + lease(), attempts=F("attempts") + 1
     )
-    return Run.objects.select_related("schedule").filter(pk=run_id, claim=token).first()
+    return Run.objects.select_related("repeats").filter(pk=run_id, claim=token).first()
 
 
 def finish(run: Run, state: State, now: datetime, **results: Any) -> bool:

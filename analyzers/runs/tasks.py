@@ -26,8 +26,8 @@ def tick() -> None:
 def execute(run_id: str) -> None:
     """Do one run, then queue the next window of its schedule at once: catching up must not wait for ticks."""
     run = execution.execute(UUID(run_id), _now)
-    if run is not None and run.schedule is not None and run.schedule.enabled:
-        claim_due([run.schedule], _now())
+    if run is not None and run.schedule_id is not None:
+        claim_due(Schedule.objects.filter(pk=run.schedule_id, enabled=True), _now())
         send()
 
 

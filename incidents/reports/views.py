@@ -79,15 +79,17 @@ class NewestDay(Pages):
     ordering = ("-day",)
 
 
-@extend_schema(
-    operation_id="reports_list", responses={200: OpenApiResponse(description="A page of reports.")}
-)
 class ReportsView(Readable, ListAPIView[DailyReport]):
-    """The daily reports that were produced, newest first."""
-
     serializer_class = Summary
     pagination_class = NewestDay
     queryset = DailyReport.objects.all()
+
+    @extend_schema(
+        operation_id="reports_list", responses={200: OpenApiResponse(description="A page of reports.")}
+    )
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """The daily reports that were produced, newest first."""
+        return super().get(request, *args, **kwargs)
 
 
 class ReportView(Readable):

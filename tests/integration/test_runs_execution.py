@@ -14,7 +14,7 @@ from django.db import connection
 from analyzers import registry, shell
 from analyzers.commands import BadRun, NotRepeatable, Wanted, request_rerun, request_run
 from analyzers.queries import late_rows, verdict
-from analyzers.runs import claims, execution
+from analyzers.runs import claims, execution, tasks
 from analyzers.runs.models import KeptVerdict, KeptWindow, Run, Schedule, State
 from analyzers.runs.tick import claim_due
 from ingest.queries import read_stream
@@ -253,3 +253,24 @@ def test_telemetry_that_arrives_asks_for_its_run_at_once(door: Door) -> None:
     door.post(healthy(length=HOUR + 2 * MINUTE))
     (run,) = Run.objects.all()
     assert (run.state, run.window_end) == (State.QUEUED, TOP + HOUR)
+
+
+def test_a_worker_goes_straight_on_to_the_next_window(door: Door) -> None:
+    hourly()
+    door.post(healthy(length=HOUR + 12 * MINUTE))
+    for _ in range(3):
+        (run,) = Run.objects.filter(state=State.QUEUED)
+        tasks.execute(str(run.pk))
+    assert Run.objects.filter(state=State.DONE).count() == 3
+    assert not Run.objects.filter(state=State.QUEUED).exists()
+
+
+def test_a_schedule_deleted_while_its_run_is_under_way_leaves_the_run(door: Door) -> None:
+    schedule = hourly()
+    door.post(healthy(length=HOUR + 12 * MINUTE))
+    (run,) = Run.objects.all()
+    schedule.delete()
+    tasks.execute(str(run.pk))
+    run.refresh_from_db()
+    assert (run.state, run.schedule, run.schedule_key) == (State.DONE, None, "hourly@default")
+    assert Run.objects.count() == 1
