@@ -15,6 +15,7 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from multiprocessing import get_context
 from typing import Any
 
@@ -253,7 +254,7 @@ def day_rows(background_name: str, days: int, label: str, bar: str | None, **mor
     seen: list[Day] = spread(run_day, jobs)
     at_once, ruled = sum(day.at_once for day in seen), sum(day.with_rule for day in seen)
     upper = (ruled + 1.92 + 1.96 * math.sqrt(ruled + 0.96)) / days
-    note = f"{ruled} in {days} days (95 % upper bound {upper:.2f}); {at_once / days:.3f} if each blame opened one"
+    note = f"{ruled} in {days} days (95 % bound {upper:.2f}); {at_once / days:.3f} if each blame opened one"
     return [
         {
             "name": f"{label} false tickets per healthy day, {background_name}",
@@ -277,40 +278,46 @@ def detection_row(kind: str, trials: int) -> Row:
         "value": round(p50, 1),
         "unit": "min",
         "bar": "<= 10" if kind == "stop" else None,
-        "note": f"95 % {p95:.1f}; the rule costs {cost:.2f} min on average, delays {np.mean(ruled > first):.0%} of "
-        f"tickets; found within two hours {np.mean(np.isfinite(ruled)):.0%}, {trials} trials",
+        "note": f"95 % {p95:.1f}; the rule costs {cost:.2f} min on average and delays "
+        f"{np.mean(ruled > first):.0%} of tickets; found within two hours {np.mean(np.isfinite(ruled)):.0%}, "
+        f"{trials} trials",
     }
 
 
 def calibration(trials: int) -> list[tuple[float, float]]:
     """Pairs of surplus evidence and the share truly at fault, made monotone; from tuning seeds."""
-    lowered = (("margin", -5.0), ("min_rate", 0.0005))
+    lowered = (("margin", -3.0),)
     default = next(param.default for param in ANALYZER.params if param.name == "margin")
-    kinds = ("healthy", "stop", "healthy", "gray", "healthy", "faint", "healthy", "multi")
+    kinds = ("healthy", "faint", "healthy", "gray", "healthy", "faint", "healthy", "multi")
     names = list(BACKGROUNDS)
     jobs = [Job(n, kinds[n % 8], names[n // 8 % 2], lowered) for n in range(trials)]
     pairs: list[tuple[float, bool]] = []
     for truth, verdict in spread(run_trial, jobs):
-        threshold = verdict.measures["threshold_nats"] + 5.0 + float(default)
+        threshold = verdict.measures["threshold_nats"] + 3.0 + float(default)
         blamed = [one for one in verdict.evidence if one.title == "Blamed"]
         for row in blamed[0].rows if blamed else ():
             entry = {str(row[0]), *str(row[10]).split(", ")}
             pairs.append((float(row[7]) - threshold, bool(entry & truth)))
-    return monotone(sorted(pairs))
+    return monotone(pairs)
 
 
-def monotone(pairs: list[tuple[float, bool]], bins: int = 12) -> list[tuple[float, float]]:
-    """Bins of equal size pooled until shares rise (pool adjacent violators); half a success and failure
-    added.
+def monotone(pairs: list[tuple[float, bool]]) -> list[tuple[float, float]]:
+    """Shares by steps of evidence, pooled until they rise (pool adjacent violators).
+
+    Half a success and half a failure are added to each, so that no finite record makes a certainty.
     """
-    groups = [part for part in np.array_split(np.array(pairs, dtype=float), bins) if len(part)]
+    edges = (-3.0, -2.0, -1.0, 0.0, 1.5, 3.0, 6.0, 12.0, 25.0, math.inf)
     pooled: list[list[float]] = []
-    for part in groups:
-        pooled.append([float(part[:, 0].sum()), float(part[:, 1].sum()), float(len(part))])
-        while len(pooled) > 1 and pooled[-2][1] / pooled[-2][2] >= pooled[-1][1] / pooled[-1][2]:
-            last = pooled.pop()
-            pooled[-1] = [a + b for a, b in zip(pooled[-1], last, strict=True)]
-    return [(round(s / n, 1), round((hits + 0.5) / (n + 1), 3)) for s, hits, n in pooled]
+    for low, high in pairwise(edges):
+        hits = [hit for surplus, hit in pairs if low <= surplus < high]
+        if not hits:
+            continue
+        pooled.append([low, float(sum(hits)), float(len(hits))])
+        while len(pooled) > 1 and pooled[-2][1] / pooled[-2][2] > pooled[-1][1] / pooled[-1][2]:
+            _, more, trials = pooled.pop()
+            pooled[-1] = [pooled[-1][0], pooled[-1][1] + more, pooled[-1][2] + trials]
+    print([(low, hits, trials) for low, hits, trials in pooled])
+    return [(low, round((hits + 0.5) / (trials + 1), 3)) for low, hits, trials in pooled]
 
 
 def main(trials: int = 1000, days: int = 60) -> list[Row]:

@@ -34,7 +34,7 @@ def probability(surplus: float) -> float:
     for (low, p), (high, q) in pairwise(points):
         if surplus <= high:
             at = (surplus - low) / (high - low)
-            return _logistic((1 - at) * _logit(p) + at * _logit(q))
+            return min(q, _logistic((1 - at) * _logit(p) + at * _logit(q)))
     return points[-1][1]
 
 

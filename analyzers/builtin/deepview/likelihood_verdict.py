@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from analyzers.builtin.deepview import evidence as show
@@ -13,32 +14,45 @@ from analyzers.contract import Evidence, Suspect, Verdict, Window, quiet, table,
 _EVERYWHERE = 0.05
 """Share of units above which failures that no component explains are worth saying that nothing is known."""
 
+_CONTRAST = 0.8
+"""Share of units above which too little is healthy to tell several components apart."""
+
 
 def tell(window: Window, outcome: Outcome, measures: Mapping[str, Any]) -> Verdict:
     """What a person on call reads of a likelihood outcome."""
-    base = outcome.baseline
+    noun = show.noun(window)
+    reason = _nothing_known(outcome, noun)
+    if reason is not None:
+        outcome = replace(outcome, charges=(), runners=())
+    base, blamed = outcome.baseline, tuple(charge.name for charge in outcome.charges)
     figures = {
         **measures,
         "baseline": base.units,
         "baseline_windows": base.windows,
         "threshold_nats": outcome.threshold,
     }
-    noun = show.noun(window)
-    shown = show.charts(window, outcome.seen, tuple(charge.name for charge in outcome.charges), noun)
+    shown = show.charts(window, outcome.seen, blamed, noun)
     evidence = (*_tables(outcome, noun), *shown, text("How this was concluded", _account(outcome, noun)))
-    if not outcome.charges:
-        reason = _everywhere(outcome, noun)
-        return Verdict("inconclusive", (), reason, figures, evidence) if reason else quiet(figures, evidence)
-    when = show.spans(window, tuple(charge.name for charge in outcome.charges))
+    if reason is not None:
+        return Verdict("inconclusive", (), reason, figures, evidence)
+    if not blamed:
+        return quiet(figures, evidence)
+    when = show.spans(window, blamed)
     suspects = tuple(_suspect(charge, when.get(charge.name), noun) for charge in outcome.charges)
     return Verdict("named", suspects, None, figures, evidence)
 
 
-def _everywhere(outcome: Outcome, noun: str) -> str | None:
-    """Much fails and nothing explains it: say so, for `quiet` would be wrong."""
+def _nothing_known(outcome: Outcome, noun: str) -> str | None:
+    """Much fails and no one component explains it: say so, for `quiet` would be wrong and names a guess."""
     seen = outcome.seen
     share = float(seen.failures.sum()) / seen.total
-    if share < _EVERYWHERE or (outcome.baseline.windows and share < 5 * outcome.baseline.units):
+    if len(outcome.charges) > 1 and share >= _CONTRAST:
+        return (
+            f"{percent(share)} of {count(seen.total)} {noun} fail: too little is healthy to tell components "
+            "apart. The cause may lie outside the paths, or in the telemetry."
+        )
+    usual = 5 * outcome.baseline.units if outcome.baseline.windows else 0.0
+    if outcome.charges or share < max(_EVERYWHERE, usual):
         return None
     return (
         f"{percent(share)} of {count(seen.total)} {noun} fail, on paths of every kind, and no component or "
