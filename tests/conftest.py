@@ -69,6 +69,9 @@ def log_database(django_db_setup: None, django_db_blocker: DjangoDbBlocker, post
         connections.close_all()
         _administer(postgres, f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
         connection.settings_dict["NAME"] = name
+        with connection.cursor() as cursor:
+            # Sequences do not roll back: tests with `db` leave the template's further on.
+            cursor.execute("ALTER SEQUENCE incident_number RESTART")
         try:
             yield f"postgresql://dossier@/{name}?host={postgres.run}"
         finally:
