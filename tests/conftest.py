@@ -58,7 +58,11 @@ def django_db_setup(
 
 
 @pytest.fixture
-def log_database(django_db_setup: None, django_db_blocker: DjangoDbBlocker, postgres: Home) -> Iterator[str]:
+def log_database(
+    django_db_setup: None,  # noqa: ARG001  makes what is cloned
+    django_db_blocker: DjangoDbBlocker,
+    postgres: Home,
+) -> Iterator[str]:
     """A database cloned from the migrated one, in which transactions really commit; yields its URL.
 
     Followers and the log's trigger work as they do in production, which neither a wrapping transaction nor a flush

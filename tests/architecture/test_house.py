@@ -16,7 +16,6 @@ TOP = {
 }  # fmt: skip
 FILE_LINES, FUNCTION_LINES = 400, 60
 BROAD_EXCEPTS = {
-    "analyzers/registry.py": "importing a stranger's plugin can raise anything; it becomes an error that names it",
     "ingest/log/follow.py": "a handler that raises keeps its place and is recorded, and the other followers go on",
     "analyzers/shell.py": "a crash of an analyzer, whoever wrote it, is recorded and never becomes a verdict",
     "analyzers/registry.py": "importing a plugin can raise anything; it becomes a problem with a name and a cure",
