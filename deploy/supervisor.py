@@ -29,7 +29,7 @@ from deploy.embedded import EmbeddedError, Home, start_broker, start_postgres
 
 Say = Callable[[str], None]
 PATIENCE = 3.0  # seconds that children have to stop before they are killed
-START_PATIENCE = 60.0
+START_PATIENCE = 120.0
 
 
 class CannotStart(RuntimeError):

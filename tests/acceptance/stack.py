@@ -72,7 +72,7 @@ class Stack:
             self.process = subprocess.Popen(command, cwd=ROOT, env=self.environment, stdout=out, stderr=out)
         return self.process
 
-    def start(self, seconds: float = 60) -> None:
+    def start(self, seconds: float = 120) -> None:
         process = self.launch()
         wait_for(lambda: self.answers() or process.poll() is not None, seconds, "pages")
         assert process.poll() is None, self.said

@@ -13,7 +13,7 @@ import pytest
 from deploy.embedded import Home
 from tests.acceptance.stack import Stack, wait_for
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="module")
