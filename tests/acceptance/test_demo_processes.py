@@ -1,6 +1,7 @@
 """Alice starts Dossier on her machine, kills it in every way she can think of, and starts it again."""
 
 import os
+import shutil
 import signal
 import socket
 import tempfile
@@ -25,6 +26,7 @@ def stack() -> Iterator[Stack]:
         stack.stop(signal.SIGKILL)
         wait_for(lambda: not stack.processes(), 10)
     Home(home).forget()
+    shutil.rmtree(home.parent)
 
 
 def running(stack: Stack) -> Stack:

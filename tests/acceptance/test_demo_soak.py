@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import tempfile
 import time
@@ -24,10 +25,12 @@ def demo() -> Iterator[Stack]:
     home = Path(tempfile.mkdtemp(prefix="dossier-d-")) / "home"
     stack = Stack(home, "demo", "--speed", SPEED)
     stack.start()
+    wait_for((home / "demo.json").exists, 60, "the demo's user and key")
     yield stack
     stack.stop(signal.SIGKILL)
     wait_for(lambda: not stack.processes(), 15)
     Home(home).forget()
+    shutil.rmtree(home.parent)
 
 
 def notes(demo: Stack) -> Notes:
