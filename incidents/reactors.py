@@ -28,8 +28,9 @@ def handle(events: list[Event]) -> None:
     """In the order of the log: a run's `analysis.recorded` comes before its findings."""
     for event in events:
         if event.type == "analysis.recorded":
-            project_window(event)
+            # Tickets first: the transaction should get its id while it holds their rows (see `_append`).
             _note_no_longer_blamed(event)
+            project_window(event)
         else:
             _place(finding_from(event.body), event)
 

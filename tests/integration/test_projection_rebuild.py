@@ -111,7 +111,8 @@ def incident(log_database: str) -> str:  # noqa: ARG001
     return id_
 
 
-def test_a_rebuild_of_true_projections_says_that_nothing_differed(incident: str) -> None:
+@pytest.mark.usefixtures("incident")
+def test_a_rebuild_of_true_projections_says_that_nothing_differed() -> None:
     said = StringIO()
     with redirect_stdout(said):
         call_command("rebuild_projections")
@@ -138,7 +139,8 @@ def test_a_rebuild_removes_a_ticket_that_the_log_does_not_know(incident: str) ->
     assert rebuild().differed == ("00000000-0000-4000-8000-000000000000",)
 
 
-def test_after_a_rebuild_from_the_log_alone_no_number_is_given_twice(incident: str) -> None:
+@pytest.mark.usefixtures("incident")
+def test_after_a_rebuild_from_the_log_alone_no_number_is_given_twice() -> None:
     with connection.cursor() as cursor:
         cursor.execute("ALTER SEQUENCE incident_number RESTART")
     rebuild()
