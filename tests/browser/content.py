@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from hashlib import sha256
 from typing import Any
+from urllib.request import Request, urlopen
+from uuid import uuid4
 
 import numpy as np
 from django.db import connection, transaction
@@ -17,6 +20,7 @@ from analyzers.simulators import deepview, fleet
 from incidents import commands, queries, reactors
 from incidents.commands import Report
 from incidents.projections.models import IncidentRow
+from ingest.api import keys
 from ingest.commands import append, run_follower_once
 from ingest.queries import Context, Head, NewEvent
 
@@ -27,6 +31,15 @@ SENDER = Context("key:monitoring")
 def open_ticket(title: str, **fields: Any) -> int:
     """The number of a new ticket."""
     return commands.open_incident(Report(title, **fields), SENDER).incident.number
+
+
+def post_ticket(address: str, **fields: Any) -> int:
+    """The number of a ticket that a sender opened at the ticket API."""
+    key = keys.create(f"sender {uuid4()}", ["incidents:write"])
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    request = Request(f"{address}/api/v1/incidents", json.dumps(fields).encode(), headers)
+    with urlopen(request, timeout=10) as response:
+        return int(json.load(response)["number"])
 
 
 def ticket_id(number: int) -> str:

@@ -26,13 +26,11 @@ def test_a_wrong_password_is_refused_in_words(console: Console) -> None:
     stranger.context.close()
 
 
-def test_a_new_ticket_appears_without_a_reload_and_is_lit(console: Console) -> None:
+def test_a_ticket_sent_to_the_api_appears_without_a_reload_and_is_lit(console: Console) -> None:
     content.open_ticket("So that the list is there", severity="info")
     inbox = console.open("/")
     expect(inbox.locator(".live")).to_have_text("Live")
-    number = content.open_ticket(
-        "GPU node fails its all-reduce check", component="node/h4-17", severity="critical"
-    )
+    number = content.post_ticket(console.address, title="GPU node fails a check", severity="critical")
     expect(inbox.locator(row(number))).to_be_visible(timeout=3000)
     assert "arrived" in (inbox.locator(row(number)).get_attribute("class") or "")
 

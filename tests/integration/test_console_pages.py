@@ -82,7 +82,8 @@ def test_every_ticket_is_on_exactly_one_page(alice: Client) -> None:
     numbers = {opened(f"Ticket {place}") for place in range(60)}
     for number in sorted(numbers)[::3]:
         commands.acknowledge(id_of(number), BOB)
-    address, seen = "", []
+    address: str | None = ""
+    seen: list[int] = []
     while address is not None:
         response = alice.get(f"/{address}")
         seen += [ticket.incident.number for group in response.context["groups"] for ticket in group.tickets]
