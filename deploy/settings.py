@@ -214,7 +214,10 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PERMISSIONS": [],
-    "ENUM_NAME_OVERRIDES": {"IncidentState": "incidents.domain.values.STATES"},
+    "ENUM_NAME_OVERRIDES": {
+        "IncidentState": "incidents.domain.values.STATES",
+        "RunState": ("queued", "running", "done", "failed"),
+    },
 }
 
 # Celery -------------------------------------------------------------------------------------------
