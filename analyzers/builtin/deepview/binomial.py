@@ -122,7 +122,7 @@ def _charges(
                 evidence,
                 p_values[at],
                 q_values[at],
-                probability(surplus),
+                probability(surplus + float(params["margin"])),
                 surplus
                 >= float(params["sure_margin"]) * (1 if baseline.windows >= ENOUGH_HISTORY else _COLD),
                 _estimate(judges, blamed, at),

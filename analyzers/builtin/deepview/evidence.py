@@ -77,11 +77,7 @@ def over_time(window: Window, blamed: tuple[str, ...], counted: str) -> Evidence
     at = np.asarray(sums.keys["slice"]) // fold
     np.add.at(counts, (owner, np.minimum(at, counts.shape[1] - 1)), np.asarray(sums.values["failures"]))
     names = [*series, ELSEWHERE]
-    values = [
-        {"time": _instant(window.start + i * fold * SLICE), "where": name, "failures": int(counts[s, i])}
-        for s, name in enumerate(names)
-        for i in range(counts.shape[1])
-    ]
+    values = _stacked(counts, names, [window.start + i * fold * SLICE for i in range(counts.shape[1] + 1)])
     spec = _bars(values, names, f"failed {counted} per {_minutes(fold)} minutes")
     return chart("Failures over time", spec, "A path through several blamed components counts for the first.")
 
@@ -96,17 +92,37 @@ def _first_blamed(sets: Any, series: tuple[str, ...]) -> Ints:
     return first
 
 
+def _stacked(counts: NDArray[np.float64], names: list[str], edges: list[datetime]) -> list[Json]:
+    """One row a bar, from `low` to `high` in the stack of its slice."""
+    high = np.cumsum(counts, axis=0)
+    return [
+        {
+            "time": _instant(edges[i]),
+            "until": _instant(edges[i + 1]),
+            "where": name,
+            "failures": int(counts[s, i]),
+            "low": int(high[s, i] - counts[s, i]),
+            "high": int(high[s, i]),
+        }
+        for s, name in enumerate(names)
+        for i in range(counts.shape[1])
+    ]
+
+
 def _bars(values: list[Json], names: list[str], title: str) -> Json:
     colours = [*_WARM[: len(names) - 1], _GREY]
+    hour = {"format": "%H:%M", "labelOverlap": True}
     return {
         "$schema": SCHEMA,
         "width": "container",
         "height": 160,
         "data": {"values": values},
-        "mark": {"type": "bar", "tooltip": True},
+        "mark": {"type": "rect", "tooltip": {"content": "data"}, "stroke": "white", "strokeWidth": 0.5},
         "encoding": {
-            "x": {"field": "time", "type": "temporal", "title": None, "scale": {"type": "utc"}},
-            "y": {"field": "failures", "type": "quantitative", "title": title, "stack": True},
+            "x": {"field": "time", "type": "temporal", "title": None, "scale": {"type": "utc"}, "axis": hour},
+            "x2": {"field": "until"},
+            "y": {"field": "low", "type": "quantitative", "title": title},
+            "y2": {"field": "high"},
             "color": {
                 "field": "where",
                 "type": "nominal",
