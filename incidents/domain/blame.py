@@ -133,12 +133,17 @@ def cause_after(incident: Incident, finding: Finding) -> tuple[str | None, tuple
     """The ticket's component and ambiguous group once `finding` has joined.
 
     The component stays as long as the finding allows it; a finding that names one of the group instead
-    narrows the cause; a finding whose group merely meets the ticket's changes nothing.
+    narrows the cause; a finding whose group merely meets the ticket's changes nothing. The group never grows:
+    what one window told apart stays apart when a later one, with less to go on, cannot. Else a fading failure
+    would take in a stranger, and hide the ticket that this one deserves when it fails itself.
     """
-    if incident.component in finding.cause:
-        return incident.component, tuple(sorted(finding.cause - {incident.component}))
-    if incident.component is None or finding.component in incident.cause:
+    if incident.component is None:
         return finding.component, finding.ambiguous_with
+    left = finding.cause & incident.cause
+    if incident.component in left:
+        return incident.component, tuple(sorted(left - {incident.component}))
+    if finding.component in left:
+        return finding.component, tuple(sorted(left - {finding.component}))
     return incident.component, incident.ambiguous_with
 
 

@@ -116,6 +116,16 @@ def test_a_finding_that_names_one_of_the_group_narrows_the_cause() -> None:
     assert cause_after(incident, finding(T12)) == (T12, ())
 
 
+def test_what_one_window_told_apart_stays_apart() -> None:
+    incident = after(blamed(finding(S7)))
+    assert cause_after(incident, finding(S7, [T12])) == (S7, ())
+
+
+def test_a_stranger_that_a_fading_failure_was_confused_with_gets_its_own_ticket() -> None:
+    fading = after(blamed(finding(S7)), c.JoinFinding(finding(S7, [T12])))
+    assert isinstance(place(finding(T12, sure=True), [fading], []), OpenNew)
+
+
 def test_a_component_stays_while_the_finding_allows_it() -> None:
     incident = after(blamed(finding(S7, [T12])))
     assert cause_after(incident, finding(T12, [S7])) == (S7, (T12,))
