@@ -17,6 +17,15 @@ from deploy.embedded import Home, start_broker, start_postgres, stop
 from tests.settings import HOME_OF_TESTS
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in one line when the browser tests were left out."""
+    reasons = {str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])}
+    if any("no Chromium" in reason for reason in reasons):
+        terminalreporter.write_line(
+            "Browser tests skipped: no Chromium here; deploy/install-chromium.sh installs it"
+        )
+
+
 @pytest.fixture(scope="session")
 def home() -> Iterator[Home]:
     """The directory of this worker's servers."""
