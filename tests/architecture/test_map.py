@@ -1,0 +1,27 @@
+"""The map in ARCHITECTURE.md is the checkout's: prose that nobody checks rots."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FLOORS = ["deploy", "frontend", "incidents", "analyzers", "ingest", "tests"]
+
+
+def mapped() -> set[str]:
+    text = (ROOT / "ARCHITECTURE.md").read_text().partition("### The map")[2].partition("###")[0]
+    return set(re.findall(r"^\| `([^`]+)` \|", text, flags=re.MULTILINE))
+
+
+def test_every_place_on_the_map_is_there() -> None:
+    assert [place for place in sorted(mapped()) if not (ROOT / place).exists()] == []
+
+
+def test_every_drawer_is_on_the_map() -> None:
+    drawers = {
+        f"{floor}/{path.name}"
+        for floor in FLOORS
+        for path in (ROOT / floor).iterdir()
+        if path.is_dir() and (path / "__init__.py").exists()
+    }
+    known = {"deploy/management", "frontend/templatetags"}  # Django's own names
+    assert drawers - known - mapped() == set()
