@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 REPLACEABLE = 3.0
 """Nats within which another component explains the failures as well: a likelihood ratio of 20."""
 
-_COLD = 10  # times the evidence that makes one window enough, as long as history is too short to know normal
+_COLD = 5  # times the evidence that makes one window enough, as long as history is too short to know normal
 
 _INTERVAL = 1.92  # half the 95 % point of chi-square with one degree of freedom
 
