@@ -37,7 +37,8 @@ class Witness:
         truth = f"right: {story.title}" if story else "the simulated truth has no such failure"
         # Nobody is ever quite sure, and rounding should not say so.
         sure = f", {min(ticket['confidence'], 0.99):.0%} sure" if ticket["confidence"] is not None else ""
-        return f"  Ticket #{ticket['number']}: {ticket['component']}{sure} ({truth})\n    {ticket['url']}"
+        head = f"  Ticket #{ticket['number']} at {ticket['team']}: {ticket['component']}{sure}"
+        return f"{head} ({truth})\n    {ticket['url']}"
 
     def _sum_up(self) -> None:
         wanted = {component for story in self.stories for component in story.components}

@@ -54,7 +54,7 @@ def test_all_three_stories_name_the_culprits_and_nobody_else(demo: Stack) -> Non
     kill_web(demo)
     wait_for(lambda: demo.answers() and truth <= blamed(demo), 600, "the tickets")
     assert blamed(demo) == truth
-    assert "each culprit has its ticket" in demo.said
+    wait_for(lambda: "each culprit has its ticket" in demo.said, 10, "the last line")
 
 
 def test_nothing_was_lost_or_doubled_by_the_kill(demo: Stack) -> None:
