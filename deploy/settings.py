@@ -105,12 +105,10 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
-    "django.contrib.humanize",
     "frontend",  # before allauth, whose templates it replaces
     "allauth",
     "allauth.account",
     "django_celery_beat",
-    "django_htmx",
     "rest_framework",
     "drf_spectacular",
     "ingest.log",
@@ -135,7 +133,6 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
-    "django_htmx.middleware.HtmxMiddleware",
 ]
 ROOT_URLCONF = "deploy.urls"
 WSGI_APPLICATION = "deploy.wsgi.application"
