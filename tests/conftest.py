@@ -60,7 +60,7 @@ def django_db_setup(
 ) -> Iterator[None]:
     """The migrated database. Unlike pytest-django's own fixture it is made also when only `log_database` asks."""
     with django_db_blocker.unblock():
-        made = setup_databases(verbosity=0, interactive=False, aliases={"default"})
+        made = setup_databases(verbosity=0, interactive=False, aliases={"default": None})
     yield
     with django_db_blocker.unblock():
         teardown_databases(made, verbosity=0)

@@ -8,11 +8,14 @@ so checking a chain needs no JSON at all.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
+from typing import Any
 
-from ingest.log.types import Json, UnrecordableEvent
+import msgspec
+
+from ingest.log.types import Body, Json, UnrecordableEvent
 
 _encode = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"), check_circular=True
@@ -35,6 +38,10 @@ def body_text(body: Mapping[str, Json]) -> str:
     return text
 
 
+read_body: Callable[[str], Body] = msgspec.json.Decoder(dict[str, Any]).decode
+"""The body that a text was made of. Several times faster than the standard library's, and equal to it."""
+
+
 def _strings(value: Json) -> Iterator[str]:
     if isinstance(value, str):
         yield value
@@ -51,7 +58,7 @@ def time_text(moment: datetime) -> str:
     """RFC 3339 in UTC with microseconds, as precise as Postgres keeps it. Refuses a time without a zone."""
     if moment.tzinfo is None:
         raise UnrecordableEvent(f"a time without a zone: {moment.isoformat()}")
-    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+    return (moment if moment.tzinfo is UTC else moment.astimezone(UTC)).isoformat(timespec="microseconds")
 
 
 def chain(

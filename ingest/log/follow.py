@@ -1,9 +1,9 @@
 """Followers: code that sees every event of some types once, in the total order.
 
-A follower's place is a row. `run_once` locks it, reads on from it below the watermark, hands the events
+A follower's place is a row. `run_once` takes its lock, reads on from it below the watermark, hands the events
 over and writes the new place, all in one transaction: effects in this database happen exactly once. A
 handler that raises keeps its place and is tried again later; others go on. Any number of processes may run
-the same followers: whoever finds the row locked passes by.
+the same followers: whoever finds one taken passes by.
 
 A handler's transaction holds the watermark back while it runs, as every writing transaction does: keep it
 short, and reach the outside world (mail, HTTP) from elsewhere.
@@ -28,7 +28,7 @@ from ingest.log.wake import CHANNEL
 FIRST_RETRY = 1.0  # seconds; doubles with each failure
 LONGEST_RETRY = 300.0
 POLL = 1.0  # seconds between looks when nothing wakes us: the back-stop for a lost notification
-ALERT = 0.25  # seconds after a sign of life in which we look again every ALERT_POLL
+ALERT = 0.5  # seconds after a sign of life in which we look again every ALERT_POLL
 ALERT_POLL = 0.02
 LONGEST_PAUSE = 30.0  # seconds between attempts to reach the database
 LONGEST_ERROR = 4000  # characters
@@ -137,10 +137,15 @@ def _due(follower: Follower) -> int | None:
 
 def _advance(follower: Follower, limit: int) -> int:
     with transaction.atomic(), connection.cursor() as cursor:
+        # An advisory lock, because a row lock would give the transaction its id here: what another writer commits
+        # to a stream while the handler waits for it would then stand after the handler's events in the total order.
+        # A statement of its own, so that the place is read as the last holder of the lock left it.
         cursor.execute(
-            "SELECT epoch, txid::text, seq FROM log_follower WHERE name = %s FOR UPDATE SKIP LOCKED",
-            (follower.name,),
+            "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))", (f"follower {follower.name}",)
         )
+        if not cursor.fetchone()[0]:
+            return 0
+        cursor.execute("SELECT epoch, txid::text, seq FROM log_follower WHERE name = %s", (follower.name,))
         row = cursor.fetchone()
         if row is None:
             return 0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 from django.db import DatabaseError, InterfaceError
 from prometheus_client import Counter, Gauge
 
 APPENDED = Counter("dossier_log_appended_events", "Events appended and committed by this process", ["type"])
+appended = cache(APPENDED.labels)
 HANDLED = Counter("dossier_log_handled_events", "Events handled by followers in this process", ["follower"])
 FAILED = Counter("dossier_log_follower_failures", "Failed runs of followers in this process", ["follower"])
 WATERMARK_AGE = Gauge(

@@ -8,7 +8,6 @@ watermark: the oldest transaction id still at work (`pg_snapshot_xmin`). All bel
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -18,10 +17,7 @@ from django.db import IntegrityError, connection, transaction
 from ingest.log import canonical, metrics, registry, wake
 from ingest.log.types import Context, Event, Head, NewEvent, Position, UnrecordableEvent, WrongExpectedVersion
 
-_APPEND = """
-SELECT epoch_, txid_::text, seqs FROM log_append(
-    %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s::timestamptz[], %s::bytea[])
-"""
+_APPEND = "SELECT log_append(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s::timestamptz[], %s::bytea[])"
 
 # The text of txid is never called txid: ORDER BY would sort by the text, and "9999" stands after "10000".
 COLUMNS = """stream, version, type, schema, body, actor, cause, trace, occurred_at, recorded_at, hash,
@@ -82,8 +78,8 @@ def append(stream: str, events: Sequence[NewEvent], expected: Head, context: Con
     transaction.on_commit(lambda: _committed(types), robust=True)
     return [
         Event(
-            stream, version, type_, schema, json.loads(body), context.actor, context.cause, context.trace,
-            event.occurred_at, recorded_at, position, digest,
+            stream, version, type_, schema, canonical.read_body(body),
+            context.actor, context.cause, context.trace, event.occurred_at, recorded_at, position, digest,
         )
         for version, (event, type_, schema, body, digest, position) in enumerate(
             zip(events, types, schemas, bodies, hashes, positions, strict=True), expected.version + 1
@@ -108,15 +104,16 @@ def _insert(stream: str, expected: Head, values: tuple[Any, ...]) -> list[Positi
             if getattr(error.__cause__, "pgcode", None) == "23505":  # unique_violation
                 raise WrongExpectedVersion(stream, expected.version) from error
             raise
-        epoch, txid, seqs = cursor.fetchone()
-    if seqs is None:
+        (placed,) = cursor.fetchone()
+    if placed is None:
         raise WrongExpectedVersion(stream, expected.version)
-    return [Position(epoch, int(txid), seq) for seq in seqs]
+    epoch, txid, *numbers = placed
+    return [Position(epoch, txid, seq) for seq in sorted(numbers)]
 
 
 def _committed(types: Iterable[str]) -> None:
     for name in types:
-        metrics.APPENDED.labels(name).inc()
+        metrics.appended(name).inc()
     wake.notify()
 
 
@@ -171,9 +168,10 @@ def _event(row: Sequence[Any]) -> Event:
         stream, version, name, schema, text, actor, cause, trace, occurred_at, recorded_at,
         digest, epoch, txid, seq,
     ) = row  # fmt: skip
+    body = registry.upcast(name, schema, canonical.read_body(text))
     return Event(
-        stream, version, name, registry.find(name).schema, registry.upcast(name, schema, json.loads(text)),
-        actor, cause, trace, occurred_at, recorded_at, Position(epoch, int(txid), seq), bytes(digest),
+        stream, version, name, registry.find(name).schema, body, actor, cause, trace, occurred_at, recorded_at,
+        Position(epoch, int(txid), seq), bytes(digest),
     )  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -100,7 +99,7 @@ def _verify_seals() -> tuple[int, str | None]:
             "SELECT version, body, hash FROM log_event WHERE stream = %s ORDER BY version", (seals.STREAM,)
         )
         for version, text, hash_ in _rows(cursor, 10):
-            body: Body = json.loads(text)
+            body: Body = canonical.read_body(text)
             seal_id = f"{seals.STREAM}@{version}"
             if body["from"] != str(upto):
                 raise BadLog(seal_id, f"begins at {body['from']}, but the seal before ends at {upto}")

@@ -8,7 +8,7 @@ import time
 from django.db import connection
 
 CHANNEL = "dossier_log"
-QUIET = 0.05
+QUIET = 0.2
 """Seconds between two notifications from one process. A follower that was woken looks again every few
 milliseconds for longer than this (`follow.ALERT`), so that what is held back here is seen all the same."""
 

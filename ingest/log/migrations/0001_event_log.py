@@ -87,35 +87,50 @@ $$;
 ALTER TABLE log_event ALTER COLUMN epoch SET DEFAULT log_enter_epoch();
 """
 
-# A function, because the server keeps its plans: planning this statement anew costs more than running it.
-# `seqs` is null when the stream's predecessor is not there, or not with the hash that the new events are
-# chained to.
+# A function, because the server keeps its plans: planning this statement anew costs more than running it. It answers
+# with epoch, transaction id and then the number of each event (one array: cheaper than a row), or with null when the
+# stream's predecessor is not there, or not with the hash that the new events are chained to.
 APPEND = """
 CREATE FUNCTION log_append(
     stream_ text, after_version integer, after_hash bytea, actor_ text, cause_ text, trace_ text,
-    recorded_at_ timestamptz, types text[], schemas integer[], bodies text[], times timestamptz[], hashes
-    bytea[], OUT epoch_ integer, OUT txid_ xid8, OUT seqs bigint[]
-) LANGUAGE plpgsql VOLATILE AS $$
+    recorded_at_ timestamptz, types text[], schemas integer[], bodies text[], times timestamptz[], hashes bytea[]
+) RETURNS bigint[] LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    epoch_ integer;
+    txid_ xid8;
+    placed bigint[];
 BEGIN
     IF after_version > 0 AND NOT EXISTS (
         SELECT 1 FROM log_event WHERE stream = stream_ AND version = after_version AND hash = after_hash
     ) THEN
-        RETURN;
+        RETURN NULL;
     END IF;
-    epoch_ := log_enter_epoch();
+    SELECT CASE WHEN system_identifier::text = current_setting('dossier.cluster', true) THEN epoch END
+        INTO epoch_ FROM log_epoch ORDER BY epoch DESC LIMIT 1;
+    IF epoch_ IS NULL THEN
+        epoch_ := log_enter_epoch();
+    END IF;
     txid_ := pg_current_xact_id();
+    IF cardinality(types) = 1 THEN  -- by far the most common case, at three quarters of the cost
+        INSERT INTO log_event
+            (epoch, txid, stream, version, type, schema, body, actor, cause, trace, occurred_at, recorded_at, hash)
+        VALUES (epoch_, txid_, stream_, after_version + 1, types[1], schemas[1], bodies[1], actor_, cause_, trace_,
+            times[1], recorded_at_, hashes[1])
+        RETURNING ARRAY[epoch_, txid_::text::bigint, seq] INTO placed;
+        RETURN placed;
+    END IF;
     WITH added AS (
         INSERT INTO log_event
             (epoch, txid, stream, version, type, schema, body, actor, cause, trace, occurred_at, recorded_at, hash)
-        SELECT epoch_, txid_, stream_, after_version + place, new_type, new_schema, new_body, actor_,
-        cause_, trace_,
+        SELECT epoch_, txid_, stream_, after_version + place, new_type, new_schema, new_body, actor_, cause_, trace_,
             new_time, recorded_at_, new_hash
         FROM unnest(types, schemas, bodies, times, hashes)
             WITH ORDINALITY AS new (new_type, new_schema, new_body, new_time, new_hash, place)
         ORDER BY place
         RETURNING seq
     )
-    SELECT array_agg(seq ORDER BY seq) INTO seqs FROM added;
+    SELECT ARRAY[epoch_, txid_::text::bigint] || array_agg(seq) INTO placed FROM added;
+    RETURN placed;
 END
 $$;
 """
