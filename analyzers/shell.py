@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import json
 import math
-import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -24,11 +23,11 @@ import numpy as np
 
 from analyzers.contract import Analyzer, Evidence, Paths, Sums, Suspect, Verdict, Window
 from analyzers.params import check_params
+from ingest.telemetry.component import COMPONENT_FORM, is_component
 
 TIME_LIMIT = 120.0
 """Seconds an analyzer may take unless the caller says otherwise."""
 
-_COMPONENT = re.compile(r"[^/\s]+/\S+")
 _SIGNIFICANT = 9  # digits kept: more would only record how a library summed
 
 
@@ -175,8 +174,8 @@ def _suspects(suspects: Sequence[Suspect]) -> list[dict[str, Any]]:
 
 def _suspect(suspect: Suspect, rank: int) -> dict[str, Any]:
     for name in (suspect.component, *suspect.ambiguous_with):
-        if not _COMPONENT.fullmatch(name):
-            raise ValueError(f"component {name!r} is not of the form kind/name")
+        if not is_component(name):
+            raise ValueError(f"component {name!r} is not of the form {COMPONENT_FORM}")
     if suspect.component in suspect.ambiguous_with or list(suspect.ambiguous_with) != sorted(
         set(suspect.ambiguous_with)
     ):

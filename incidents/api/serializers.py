@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 from rest_framework import serializers as s
 
 from incidents.catalog.models import Route, Team
-from incidents.domain.values import COMPONENT_FORM, SEVERITIES, STATES, Invalid, check_line
+from incidents.domain.values import SEVERITIES, STATES, Invalid, check_line
+from ingest.telemetry.component import COMPONENT_FORM
 
 
 class LinkShape(s.Serializer[Any]):

@@ -12,6 +12,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, get_args
 
+from ingest.telemetry.component import COMPONENT_FORM, is_component
+
 Severity = Literal["critical", "error", "warning", "info"]
 State = Literal["open", "acknowledged", "snoozed", "resolved"]
 Json = Any
@@ -31,8 +33,6 @@ COLUMNS_LIMIT: Final = 50
 DEPTH_LIMIT: Final = 40
 
 NO_CAUSE: Final = "none"
-COMPONENT_FORM: Final = "kind/name, for example storage_cluster/s7"
-_COMPONENT = re.compile(r"[a-z][a-z0-9_]*/[^\s\x00-\x1f\x7f]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _LINE_BREAK = re.compile(r"[\r\n\t]")
 
@@ -74,7 +74,7 @@ def check_line(field: str, text: object, limit: int = NAME_LIMIT, *, blank: bool
 
 def check_component(field: str, text: object) -> str:
     component = check_line(field, text)
-    if not _COMPONENT.fullmatch(component):
+    if not is_component(component):
         raise Invalid(field, f"must be {COMPONENT_FORM}")
     return component
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ingest.telemetry.columns import Column, Names, Sets
+from ingest.telemetry.component import COMPONENT, COMPONENT_FORM
 from ingest.telemetry.faults import MOST_NAMED, BadRow
 from ingest.telemetry.kinds import AtMost, Check, Field, Kind
 from ingest.telemetry.kinds.declare import MAX_COMPONENTS, MAX_COUNT, MAX_LABELS, MAX_TEXT
@@ -19,12 +20,11 @@ from ingest.telemetry.kinds.declare import MAX_COMPONENTS, MAX_COUNT, MAX_LABELS
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
-_COMPONENT = r"[A-Za-z][A-Za-z0-9_.-]*/[^\x00-\x1f\x7f\ud800-\udfff]+"
 _PRINTABLE = r"[^\x00-\x1f\x7f\ud800-\udfff]+"
 _TEXT = r"[^\x00\ud800-\udfff]*"
 _PATTERNS = {
-    "component": (re.compile(_COMPONENT), "is not of the form kind/name"),
-    "components": (re.compile(_COMPONENT), "is not of the form kind/name"),
+    "component": (re.compile(COMPONENT), f"is not of the form {COMPONENT_FORM}"),
+    "components": (re.compile(COMPONENT), f"is not of the form {COMPONENT_FORM}"),
     "name": (re.compile(_PRINTABLE), "is empty or holds control characters"),
     "text": (re.compile(_TEXT), "holds a NUL character or half a surrogate pair"),
     "labels": (re.compile(_TEXT), "holds a NUL character or half a surrogate pair"),

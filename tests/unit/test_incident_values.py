@@ -23,7 +23,7 @@ def test_a_title_is_one_printable_line(title: str) -> None:
         Report(title)
 
 
-@pytest.mark.parametrize("component", ["s7", "storage/", "Storage/s7", "storage/s 7", "/s7"])
+@pytest.mark.parametrize("component", ["s7", "storage/", "7storage/s7", "storage/s 7", "/s7"])
 def test_a_component_is_kind_and_name(component: str) -> None:
     with pytest.raises(Invalid, match=r"^component: .*kind/name"):
         Report("x", component=component)

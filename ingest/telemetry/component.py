@@ -1,0 +1,16 @@
+"""The form of a component's name, the same on every floor: what a door takes in must be nameable on a ticket."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+COMPONENT: Final = r"[A-Za-z][A-Za-z0-9_.-]{0,62}/[^\s\x00-\x1f\x7f\ud800-\udfff]{1,190}"
+"""`kind/name`: a kind of up to 63 letters, digits, `_`, `.` and `-`; a name of up to 190 characters, no white space."""
+COMPONENT_FORM: Final = "kind/name without white space, for example storage_cluster/s7"
+
+_COMPONENT = re.compile(COMPONENT)
+
+
+def is_component(text: str) -> bool:
+    return _COMPONENT.fullmatch(text) is not None

@@ -1,0 +1,36 @@
+"""One form of a component's name for doors, verdicts and tickets."""
+
+import json
+
+import pytest
+
+from incidents.domain.values import Invalid, check_component
+from ingest.telemetry.component import is_component
+from ingest.telemetry.decode_json import decode_ndjson
+from ingest.telemetry.faults import BadRows
+from ingest.telemetry.kinds import KINDS
+from ingest.telemetry.offline import ALWAYS, REGION
+
+GOOD = ["tor/dc1-t12", "Rack/A", "link/a~b", "instance/ts-order.7f", "nic/ü", "a/" + "n" * 190]
+BAD = ["tor", "/t1", "tor/", "tor/a b", "tor/a\u00a0b", "1/x", "a/" + "n" * 191, "k" * 64 + "/x"]
+
+
+def take_in(name: str) -> None:
+    row = {"time": 1, "components": [name], "attempts": 1, "failures": 0}
+    decode_ndjson(KINDS["path_outcome"], json.dumps(row).encode(), REGION, ALWAYS)
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_what_a_door_takes_a_ticket_can_name(name: str) -> None:
+    take_in(name)
+    assert is_component(name)
+    assert check_component("component", name) == name
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_a_ticket_cannot_name_no_door_takes(name: str) -> None:
+    assert not is_component(name)
+    with pytest.raises(BadRows, match="kind/name"):
+        take_in(name)
+    with pytest.raises(Invalid, match="kind/name"):
+        check_component("component", name)
