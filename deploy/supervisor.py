@@ -66,7 +66,7 @@ class Supervisor:
         """Start again what has ended. Call it a few times a second."""
         for child in [*self.servers, *self.programs]:
             try:
-                child.watch(self.say)
+                child.watch(lambda line: self.say(f"{line} (logs in {self.home.logs})"))
             except EmbeddedError as error:
                 self.say(str(error))
                 child.due = time.monotonic() + child.pause
