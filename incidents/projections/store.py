@@ -14,7 +14,7 @@ from incidents.projections.models import IncidentRow
 from incidents.projections.project import project
 from incidents.projections.rows import state_of
 from ingest.commands import append
-from ingest.queries import Context, Event, Head, Position, WrongExpectedVersion, head, read_stream
+from ingest.queries import Context, Event, Head, head, read_stream
 
 
 class NoSuchIncident(LookupError):
@@ -47,21 +47,17 @@ def record(incident_id: str, command: Command, context: Context) -> Recorded:
     if not events:
         assert state is not None
         return Recorded(state, row.position, ())
-    return _append(stream, at, state, append(stream, events, at, context), row.position)
+    return _recorded(state, append(stream, events, at, context))
 
 
 def record_opening(command: Open | OpenForFinding, context: Context) -> Recorded:
     """Opens a ticket. The caller holds the dedup key (`lock_key`) and has seen no open ticket of it."""
     stream = stream_of(command.id)
     events = append(stream, decide(None, command, datetime.now(UTC)), Head.NEW, context)
-    return _append(stream, Head.NEW, None, events, str(Position.START))
+    return _recorded(None, events)
 
 
-def _append(stream: str, at: Head, before: Incident | None, events: list[Event], position: str) -> Recorded:
-    # A transaction that got its id before another one wrote to this stream would stand before it in the total
-    # order though its versions come after: it starts again and gets a later id.
-    if events[0].position < Position.parse(position):
-        raise WrongExpectedVersion(stream, at.version)
+def _recorded(before: Incident | None, events: list[Event]) -> Recorded:
     return Recorded(project(before, events), str(events[-1].position), tuple(events))
 
 

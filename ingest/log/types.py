@@ -106,8 +106,8 @@ class Event:
 
 
 class WrongExpectedVersion(Exception):
-    """The stream has moved on (or never was) where the writer thought it stood: load, decide and try
-    again."""
+    """The stream has moved on (or never was) where the writer thought it stood, or was last written by a
+    transaction with a later id: load, decide and try again in a new transaction."""
 
     def __init__(self, stream: str, expected: int) -> None:
         super().__init__(f"{stream} does not stand at version {expected}")

@@ -89,7 +89,9 @@ ALTER TABLE log_event ALTER COLUMN epoch SET DEFAULT log_enter_epoch();
 
 # A function, because the server keeps its plans: planning this statement anew costs more than running it. It answers
 # with epoch, transaction id and then the number of each event (one array: cheaper than a row), or with null when the
-# stream's predecessor is not there, or not with the hash that the new events are chained to.
+# stream's predecessor is not there, or not with the hash that the new events are chained to, or has the later
+# transaction id: a transaction that got its id early and appends late would place version 5 before version 4 for
+# everyone who reads in the total order.
 APPEND = """
 CREATE FUNCTION log_append(
     stream_ text, after_version integer, after_hash bytea, actor_ text, cause_ text, trace_ text,
@@ -100,17 +102,18 @@ DECLARE
     txid_ xid8;
     placed bigint[];
 BEGIN
-    IF after_version > 0 AND NOT EXISTS (
-        SELECT 1 FROM log_event WHERE stream = stream_ AND version = after_version AND hash = after_hash
-    ) THEN
-        RETURN NULL;
-    END IF;
     SELECT CASE WHEN system_identifier::text = current_setting('dossier.cluster', true) THEN epoch END
         INTO epoch_ FROM log_epoch ORDER BY epoch DESC LIMIT 1;
     IF epoch_ IS NULL THEN
         epoch_ := log_enter_epoch();
     END IF;
     txid_ := pg_current_xact_id();
+    IF after_version > 0 AND NOT EXISTS (
+        SELECT 1 FROM log_event
+        WHERE stream = stream_ AND version = after_version AND hash = after_hash AND (epoch, txid) <= (epoch_, txid_)
+    ) THEN
+        RETURN NULL;
+    END IF;
     IF cardinality(types) = 1 THEN  -- by far the most common case, at three quarters of the cost
         INSERT INTO log_event
             (epoch, txid, stream, version, type, schema, body, actor, cause, trace, occurred_at, recorded_at, hash)
