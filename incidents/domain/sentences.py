@@ -7,6 +7,7 @@ from typing import Any
 
 from incidents.domain.blame import percent
 from incidents.domain.incident import Fact
+from incidents.domain.times import parse_rfc3339
 
 
 def who(actor: str) -> str:
@@ -21,10 +22,16 @@ def sentence(event: Fact) -> str:
 
 def repeated(event: Fact, count: int) -> str:
     """One sentence for `count` events of the kind in a row, the last of which is `event`."""
+    if event.type == "incident.joined":
+        return f"{who(event.actor)} reported it {count} times again, last: {event.body['title']}"
     finding = event.body["finding"]
     over = "" if event.type == "incident.finding_joined" else " over failures before the resolution"
     runs = f"{count} runs of {finding['analyzer']}"
     return f"{runs} blamed {finding['component']} again{over}, last {_score(finding)}"
+
+
+def _minute(time: str) -> str:
+    return f"{parse_rfc3339(time):%Y-%m-%d %H:%M} UTC"
 
 
 def _score(finding: Mapping[str, Any]) -> str:
@@ -56,7 +63,7 @@ def _finding_recorded(_: str, body: Mapping[str, Any]) -> str:
 
 
 def _no_longer_blamed(_: str, body: Mapping[str, Any]) -> str:
-    return f"no longer blamed by {body['analyzer']} in the window that ended {body['window_end']}"
+    return f"no longer blamed by {body['analyzer']} in the window that ended {_minute(body['window_end'])}"
 
 
 def _evidence(name: str, body: Mapping[str, Any]) -> str:

@@ -10,8 +10,9 @@ from typing import Any
 from incidents.domain.sentences import repeated, sentence
 from ingest.queries import Event
 
-# A finding joins every few minutes for as long as a failure lasts: the timeline counts those in a row.
-_COUNTED = frozenset({"incident.finding_joined", "incident.finding_recorded"})
+# A finding joins every few minutes for as long as a failure lasts, an alert may be repeated ten thousand times: the
+# timeline counts those in a row.
+_COUNTED = frozenset({"incident.finding_joined", "incident.finding_recorded", "incident.joined"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +69,14 @@ def next_entry(last: Entry | None, event: Event) -> Entry:
     )
     if last is None or last.type != event.type or event.type not in _COUNTED:
         return entry
-    if last.body["finding"]["analyzer"] != event.body["finding"]["analyzer"]:
+    if _source(last.type, last.actor, last.body) != _source(event.type, event.actor, event.body):
         return entry
     count = last.count + 1
     return replace(entry, version=last.version, at=last.at, count=count, text=repeated(event, count))
+
+
+def _source(type_: str, actor: str, body: Mapping[str, Any]) -> str:
+    return actor if type_ == "incident.joined" else str(body["finding"]["analyzer"])
 
 
 def timeline_of(events: Iterable[Event]) -> list[Entry]:

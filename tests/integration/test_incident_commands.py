@@ -32,6 +32,15 @@ def test_an_incident_is_found_by_its_number() -> None:
     assert queries.get(str(queries.get(id_).incident.number)).incident.id == id_
 
 
+def test_a_report_that_is_repeated_is_one_line_of_the_timeline() -> None:
+    id_ = opened(dedup_key="disk7")
+    for _ in range(5):
+        opened(dedup_key="disk7")
+    assert [(e.count, e.text) for e in queries.timeline(id_)][1:] == [
+        (5, "alice reported it 5 times again, last: Disks fail")
+    ]
+
+
 def test_numbers_count_from_one() -> None:
     assert [queries.get(opened()).incident.number for _ in range(3)] == [1, 2, 3]
 
