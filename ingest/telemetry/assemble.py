@@ -64,6 +64,8 @@ class Assembly:
 
     def column(self, each: Field, values: Sequence[Any]) -> Part:
         if each.optional:
+            if values.count(UNSET) == len(values):
+                return self.constant(each, len(values))
             values = self._filled(each, values)
         match each.type:
             case "time":
@@ -80,10 +82,17 @@ class Assembly:
                 values = [v if isinstance(v, str) else canonical_labels(v) for v in values]
         return self.indexes[each.name].codes(values)
 
+    def constant(self, each: Field, rows: int) -> Part:
+        """The column of an optional field that no row has."""
+        default = self.default(each)
+        if each.type == "components":
+            return np.full(rows, self.set_indexes[each.name][default], np.int32)
+        if each.name in self.indexes:
+            return np.full(rows, self.indexes[each.name][default], np.int32)
+        return np.full(rows, default)
+
     def _filled(self, each: Field, values: Sequence[Any]) -> Sequence[Any]:
         default = self.default(each)
-        if values.count(UNSET) == len(values):
-            return [default] * len(values)
         return [default if value is UNSET or value is None else value for value in values]
 
     def refuse(self, row: int, where: str, reason: str) -> None:

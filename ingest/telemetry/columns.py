@@ -5,6 +5,7 @@ Every decoder makes this form, and storage and the offline reader take it. Pure:
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -100,6 +101,10 @@ class Index(dict[str, int]):
         return number
 
     def codes(self, texts: Sequence[str]) -> Codes:
+        new: Iterable[str] = dict.fromkeys(texts)
+        if self:
+            new = [text for text in new if text not in self]
+        self.update(zip(new, itertools.count(len(self))))  # faster than one __missing__ each
         return np.fromiter(map(self.__getitem__, texts), np.int32, len(texts))
 
 

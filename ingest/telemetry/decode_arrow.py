@@ -136,7 +136,7 @@ def _fits(field: Field, type_: pa.DataType) -> bool:
 def _column(assembly: Assembly, field: Field, array: pa.Array | None, rows: int, first: int) -> Part:
     """The column; what is wrong with a value is told to the assembly, with the row's number."""
     if array is None or pa.types.is_null(array.type):
-        return assembly.column(field, [assembly.default(field)] * rows)
+        return assembly.constant(field, rows)
     array = _nulls_outside(array)
     if array.null_count and not field.optional:
         for place in np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))[:20]:

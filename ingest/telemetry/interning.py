@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 import numpy as np
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection, connections
 from numpy.typing import NDArray
 
 from ingest.telemetry.columns import Names, Sets
@@ -42,11 +42,12 @@ _sets: dict[str, dict[bytes, int]] = {}  # by database, then by the members' ids
 
 def _memory(memories: dict[str, dict[K, int]]) -> dict[K, int]:
     """What this process remembers of its database; inside a transaction, which may yet be undone, nothing."""
-    if connection.in_atomic_block:
+    database = connections[DEFAULT_DB_ALIAS]
+    if database.in_atomic_block:
         return {}
-    memory = memories.setdefault(connection.settings_dict["NAME"], {})
+    memory = memories.setdefault(database.settings_dict["NAME"], {})
     if len(memory) > MOST_REMEMBERED:
-        memory = memories[connection.settings_dict["NAME"]] = {}
+        memory = memories[database.settings_dict["NAME"]] = {}
     return memory
 
 

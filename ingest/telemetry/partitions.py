@@ -46,8 +46,10 @@ def ensure(kind: Kind, times: NDArray[np.int64]) -> None:
         return
     cell = length() * 1_000_000
     first, last = int(times.min()) // cell, int(times.max()) // cell
-    wanted = {first} if first == last else set(np.unique(times // cell).tolist())
     known = _known.get((connection.settings_dict["NAME"], kind.name), set())
+    if first in known and last in known and last - first <= 1:
+        return
+    wanted = set(np.unique(times // cell).tolist())
     if not wanted <= known:
         make(kind, wanted - known)
 

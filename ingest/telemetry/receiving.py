@@ -26,6 +26,7 @@ from ingest.telemetry.copying import Columns, copy_in
 from ingest.telemetry.events import RECEIVED
 from ingest.telemetry.faults import BadBody
 from ingest.telemetry.kinds import Kind
+from ingest.telemetry.numbering import draw
 from ingest.telemetry.schema import columns, table
 
 AT_ONCE = 100_000
@@ -154,11 +155,7 @@ def _pieces(rows: Rows) -> tuple[list[_Piece], NDArray[np.int64]]:
     present = [0] if len(names) == 1 else np.unique(codes).tolist()
     if len(present) > MOST_REGIONS:
         raise BadBody(f"the body holds rows of more than {MOST_REGIONS} regions")
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT nextval('telemetry_receipt_number') FROM generate_series(1, %s)", (len(present),)
-        )
-        drawn = [number for (number,) in cursor.fetchall()]
+    drawn = draw(len(present))
     by_code = np.zeros(len(names), np.int64)
     by_code[present] = drawn
     pieces = []

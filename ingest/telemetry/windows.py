@@ -292,7 +292,7 @@ def _late(kind: Kind, region: int, start: datetime, end: datetime, after: Positi
         FROM telemetry_receipt AS late JOIN {table(kind)} AS t ON t.receipt = late.number
         WHERE late.region = %s AND late.kind = %s AND (late.epoch, late.txid, late.seq) > (%s, %s::xid8, %s)
             AND t.region = %s AND {inside}
-        GROUP BY late.number, late.receipt, late.received_at ORDER BY late.number
+        GROUP BY late.number, late.receipt, late.received_at ORDER BY late.received_at, late.number
     """
     place = (after.epoch, str(after.txid), after.seq)
     with connection.cursor() as cursor:

@@ -63,6 +63,13 @@ def test_accepted_rows_are_stored_with_a_receipt(post: Post) -> None:
     assert count("telemetry_unit_failure") == 2
 
 
+def test_an_answer_carries_its_length_and_the_request_its_id(post: Post) -> None:
+    answer = post("unit_failure", ndjson(failure()), X_Request_ID="abc")
+    assert int(answer["Content-Length"]) == len(answer.content)
+    assert answer["X-Request-ID"] == "abc"
+    assert read_stream(f"receipt/{answer['Dossier-Receipt']}")[0].trace == "abc"
+
+
 def test_the_log_says_what_was_received(post: Post) -> None:
     receipt = post("unit_failure", ndjson(failure()))["Dossier-Receipt"]
     (event,) = read_stream(f"receipt/{receipt}")

@@ -1,0 +1,37 @@
+"""A short way for telemetry: a sender brings a key and no cookie, so sessions, logins and messages are not for it.
+
+They are a third of what a body of a hundred rows costs the web server. Stands after the middleware that every request
+passes (its id, its log line, its metrics).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import resolve
+
+DOORS = "/api/v1/telemetry/"
+
+GetResponse = Callable[[HttpRequest], HttpResponse]
+_resolved = functools.lru_cache(maxsize=64)(resolve)  # addresses of kinds are few, and always asked for
+
+
+class ShortWayForTelemetry:
+    """Calls the door's view past the middleware that comes after this one."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if not request.path_info.startswith(DOORS):
+            return self.get_response(request)
+        try:
+            match = _resolved(request.path_info)
+        except Http404:
+            return self.get_response(request)
+        request.resolver_match = match
+        response: HttpResponse = match.func(request, *match.args, **match.kwargs)
+        response["Content-Length"] = str(len(response.content))  # as CommonMiddleware does
+        return response
