@@ -173,7 +173,7 @@ def _rate_colour(counted: str) -> Json:
         "field": "rate",
         "type": "quantitative",
         "title": f"share of {counted} failed",
-        "scale": {"scheme": "orangered", "domainMin": 0},
+        "scale": {"domainMin": 0},
         "legend": {"format": ".1%"},
     }
 

@@ -115,7 +115,11 @@ def _tables(outcome: Outcome, noun: str) -> tuple[Evidence, ...]:
 def _account(outcome: Outcome, noun: str) -> str:
     base, seen = outcome.baseline, outcome.seen
     if base.windows:
-        source = f"the {base.windows} windows before this one"
+        source = (
+            f"the {base.windows} windows before this one"
+            if base.windows > 1
+            else "the window before this one"
+        )
         if base.excluded:
             source += f", without {listed(base.excluded)}, which failed in them"
     else:

@@ -40,7 +40,9 @@ def analyze(window: Window, params: Params) -> Verdict:
     if share[worst] < max(float(params["least"]), 2 * float(np.median(share))):
         return quiet({"worst_share": float(share[worst])})
     name = paths.names[worst]
-    rows = tuple((paths.names[j], int(failed[j]), float(share[j])) for j in np.argsort(-share, kind="stable")[:5])
+    rows = tuple(
+        (paths.names[j], int(failed[j]), float(share[j])) for j in np.argsort(-share, kind="stable")[:5]
+    )
     summary = f"{name} fails {share[worst]:.1%} of its attempts, more than any other component."
     evidence = (table("Shares of failed attempts", ("component", "failed", "share"), rows),)
     return Verdict("named", (Suspect(name, None, summary),), evidence=evidence)
