@@ -18,7 +18,7 @@ from analyzers.contract import Sums, Window
 from analyzers.simulators.fleet import Fleet
 from analyzers.simulators.tables import sums_of
 
-FIRST_REPORTING_SEED = 1_000_000
+FIRST_REPORTING_SEED = 2_000_000
 EPOCH = datetime(2026, 1, 5, tzinfo=UTC)
 SLICE_MINUTES = 5
 

@@ -285,17 +285,16 @@ def detection_row(kind: str, trials: int) -> Row:
 def calibration(trials: int) -> list[tuple[float, float]]:
     """Pairs of surplus evidence and the share truly at fault, made monotone; from tuning seeds."""
     lowered = (("margin", -3.0),)
-    default = next(param.default for param in ANALYZER.params if param.name == "margin")
     kinds = ("healthy", "faint", "healthy", "gray", "healthy", "faint", "healthy", "multi")
     names = list(BACKGROUNDS)
     jobs = [Job(n, kinds[n % 8], names[n // 8 % 2], lowered) for n in range(trials)]
     pairs: list[tuple[float, bool]] = []
     for truth, verdict in spread(run_trial, jobs):
-        threshold = verdict.measures["threshold_nats"] + 3.0 + float(default)
         blamed = [one for one in verdict.evidence if one.title == "Blamed"]
         for row in blamed[0].rows if blamed else ():
-            entry = {str(row[0]), *str(row[10]).split(", ")}
-            pairs.append((float(row[7]) - threshold, bool(entry & truth)))
+            entry = {str(row[0]), *str(row[11]).split(", ")}
+            needed = float(row[8]) + 3.0  # at margin 0
+            pairs.append((float(row[7]) - needed, bool(entry & truth)))
     return monotone(pairs)
 
 

@@ -23,7 +23,11 @@ PARAMS = (
         choices=("binomial", "lasso"),
     ),
     Param(
-        "margin", -1.0, "binomial: nats of evidence above log(components x windows a day)", low=-5, high=50
+        "margin",
+        0.25,
+        "binomial: nats of evidence above log(components of a kind x kinds x windows a day)",
+        low=-5,
+        high=50,
     ),
     Param(
         "sure_margin", 3.0, "binomial: nats above the threshold that make one window enough", low=0, high=100

@@ -13,7 +13,7 @@ from scipy.special import erfc
 
 from analyzers.builtin.deepview.baseline import ENOUGH_HISTORY, Baseline, from_history, from_window
 from analyzers.builtin.deepview.calibration import probability
-from analyzers.builtin.deepview.observed import Observed, alike, component_sets, observe
+from analyzers.builtin.deepview.observed import Observed, alike, component_sets, kinds_of, observe
 from analyzers.builtin.deepview.selection import Blamed, Judges, Rules, select
 from analyzers.contract import Estimate, Params, Window
 
@@ -30,13 +30,14 @@ _INTERVAL = 1.92  # half the 95 % point of chi-square with one degree of freedom
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """A blamed component with its figures; `evidence` in nats, `lost` units of `carried`, on `hosts`
-    hosts.
+    """A blamed component with its figures; `evidence` and what was `needed` in nats, `lost` units of
+    `carried`, on `hosts` hosts.
     """
 
     component: int
     name: str
     evidence: float
+    needed: float
     p_value: float
     q_value: float
     score: float | None
@@ -66,7 +67,7 @@ class Runner:
 class Outcome:
     seen: Observed
     baseline: Baseline
-    threshold: float
+    needed: Floats
     charges: tuple[Charge, ...]
     runners: tuple[Runner, ...]
 
@@ -77,7 +78,10 @@ def blame(window: Window, params: Params) -> Outcome:
     rules = _rules(seen, window, params)
     baseline = from_history(seen, window, rules) or from_window(seen, rules)
     rules = Rules(rules.threshold, baseline.spread, rules.smallest, rules.witnesses, rules.allowed)
-    judges = Judges(seen, baseline.units, baseline.witnesses)
+    # Where hosts are known, clumps are the witnesses' business: a rate of units that holds the clumps of history
+    # would hide faint failures, and without them it only makes the witnesses' figure the smaller one.
+    usual = baseline.units if seen.testimony is None else min(baseline.units, baseline.witnesses)
+    judges = Judges(seen, usual, baseline.witnesses)
     blamed = select(judges, rules)
     charges = _charges(judges, blamed, rules, baseline, params, alike(component_sets(window.sums["paths"])))
     return Outcome(seen, baseline, rules.threshold, charges, _runners(judges, blamed, rules))
@@ -86,21 +90,23 @@ def blame(window: Window, params: Params) -> Outcome:
 def _rules(seen: Observed, window: Window, params: Params) -> Rules:
     """The bars that a blamed component must pass.
 
-    The threshold is the log of the chances to be fooled in a day (components times independent windows), plus
-    the parameter `margin`.
+    The threshold is the log of the chances to be fooled in a day, components times independent windows, plus
+    the parameter `margin`. Every kind gets an equal share of those chances: 128 ToRs must clear more than one
+    spine.
     """
     first = alike(component_sets(window.sums["paths"]))
-    distinct = len(np.unique(first))
+    allowed = first == np.arange(len(seen.names))
+    kinds, kind_of = kinds_of(seen.names)
+    peers = np.bincount(kind_of[allowed], minlength=len(kinds))[kind_of] * len(kinds)
     daily = max(1.0, timedelta(days=1) / window.length)
-    threshold = math.log(max(distinct, 2)) + math.log(daily) + float(params["margin"])
+    threshold = np.log(np.maximum(peers, 2)) + math.log(daily) + float(params["margin"])
     needed = float(params["min_witnesses"])
     if seen.testimony is None:  # paths are the witnesses, and a component may have few
         witnesses = np.full(len(seen.names), max(needed, 3.0))
     else:
         witnesses = np.full(len(seen.names), needed)
     smallest = -math.log1p(-float(params["min_rate"]))
-    allowed = first == np.arange(len(seen.names))
-    return Rules(max(threshold, 1.0), np.ones(len(seen.names)), smallest, witnesses, allowed)
+    return Rules(np.maximum(threshold, 1.0), np.ones(len(seen.names)), smallest, witnesses, allowed)
 
 
 def _charges(
@@ -114,12 +120,14 @@ def _charges(
     for at, component in enumerate(blamed.chosen):
         evidence = float(blamed.evidence[at])
         ambiguous = _ambiguous(judges, blamed, at, rules, first)
-        surplus = evidence - rules.threshold
+        needed = float(rules.threshold[component])
+        surplus = evidence - needed
         charges.append(
             Charge(
                 component,
                 seen.names[component],
                 evidence,
+                needed,
                 p_values[at],
                 q_values[at],
                 probability(surplus + float(params["margin"])),
@@ -238,7 +246,8 @@ def _reason(judges: Judges, blamed: Blamed, rules: Rules, component: int, theta:
         (judges.seen.failures[np.intersect1d(rows, judges.units.member_rows(other))].sum(), other)
         for other in blamed.chosen
     ]
-    if shares and left < rules.threshold:
+    needed = rules.threshold[component]
+    if shares and left < needed:
         share, other = max(shares)
         if share >= 0.5 * lost:
             return f"{share:.0f} of its {lost:.0f} failures lie on paths through {judges.seen.names[other]}"
@@ -247,6 +256,6 @@ def _reason(judges: Judges, blamed: Blamed, rules: Rules, component: int, theta:
         return f"all its failures are on {hosts} host{'s' if hosts != 1 else ''}"
     if theta < rules.smallest:
         return "what is left for it is below the smallest rate that counts"
-    if left < rules.threshold:
-        return f"evidence of {left:.1f} where {rules.threshold:.1f} is needed"
+    if left < needed:
+        return f"evidence of {left:.1f} where {needed:.1f} is needed"
     return "too few witnesses speak against it"

@@ -29,7 +29,7 @@ def tell(window: Window, outcome: Outcome, measures: Mapping[str, Any]) -> Verdi
         **measures,
         "baseline": base.units,
         "baseline_windows": base.windows,
-        "threshold_nats": outcome.threshold,
+        "threshold_nats": float(outcome.needed.max()),
     }
     shown = show.charts(window, outcome.seen, blamed, noun)
     evidence = (*_tables(outcome, noun), *shown, text("How this was concluded", _account(outcome, noun)))
@@ -93,12 +93,23 @@ def _tables(outcome: Outcome, noun: str) -> tuple[Evidence, ...]:
         rows = tuple(
             (
                 one.name, int(one.carried), int(one.lost), one.hosts, one.estimate.failure_rate,
-                one.estimate.low, one.estimate.high, round(one.evidence, 1), one.p_value, one.q_value,
+                one.estimate.low, one.estimate.high, round(one.evidence, 1), round(one.needed, 1),
+                one.p_value, one.q_value,
                 ", ".join(one.ambiguous),
             )
             for one in outcome.charges
         )  # fmt: skip
-        figures = "hosts", "failure rate", "low", "high", "evidence (nats)", "p", "q", "cannot be told from"
+        figures = (
+            "hosts",
+            "failure rate",
+            "low",
+            "high",
+            "evidence (nats)",
+            "needed",
+            "p",
+            "q",
+            "cannot be told from",
+        )
         note = "The failure rate is what the component itself adds, with its 95 % interval."
         tables.append(table("Blamed", ("component", noun, "failed", *figures), rows, note))
     if outcome.runners:
@@ -129,7 +140,8 @@ def _account(outcome: Outcome, noun: str) -> str:
         f"Baseline: {percent(base.units)} of {noun} fail in a healthy window (upper bound), from {source}. "
         f"{count(float(seen.failures.sum()))} of {count(seen.total)} {noun} failed here. A component is "
         f"blamed when it explains what the others cannot, judged on {noun} and again on {witnesses} so that "
-        f"one dead host counts once; {outcome.threshold:.1f} nats of evidence are needed. Method: "
+        f"one dead host counts once; {outcome.needed.min():.1f} to {outcome.needed.max():.1f} nats of evidence are "
+        "needed, more where a kind has more components. Method: "
         "non-negative binomial likelihood over paths, forward selection, joint refit and pruning, after "
         "Deepview (Zhang et al., NSDI 2018)."
     )

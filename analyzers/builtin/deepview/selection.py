@@ -30,12 +30,13 @@ _EXCHANGE = 0.5  # nats that a swap must gain, so that ties do not wander
 class Rules:
     """When a component may be blamed.
 
-    `threshold` is in nats; `spread[j]` divides the evidence of witnesses for component j (its over-dispersion
-    in healthy history, >= 1); `smallest` is the least theta worth a ticket; `witnesses[j]` is how many of
-    them must speak against j; `allowed[j]` is false for all but one of components that are always together.
+    `threshold[j]` is the evidence needed against component j, in nats; `spread[j]` divides the evidence of
+    witnesses for component j (its over-dispersion in healthy history, >= 1); `smallest` is the least theta
+    worth a ticket; `witnesses[j]` is how many of them must speak against j; `allowed[j]` is false for all but
+    one of components that are always together.
     """
 
-    threshold: float
+    threshold: Floats
     spread: Floats
     smallest: float
     witnesses: Floats
@@ -110,6 +111,7 @@ class Judges:
         large = steps.theta >= np.maximum(rules.smallest, 3 * self.units.base)
         heard = self._heard(hearing, eta, steps.theta) >= rules.witnesses[steps.component]
         eligible = large & heard & rules.allowed[steps.component]
+        eligible &= evidence >= rules.threshold[steps.component]
         eligible &= ~np.isin(steps.component, blamed.chosen)
         return Evidence(steps.component, steps.theta, steps.gain, evidence, eligible)
 
@@ -134,7 +136,7 @@ def select(judges: Judges, rules: Rules) -> Blamed:
     while len(blamed.chosen) < MOST:
         found = judges.evidence(blamed, rules)
         best = _best(found)
-        if best is None or found.evidence[best] < rules.threshold:
+        if best is None:
             break
         blamed = judges.fit([*blamed.chosen, int(found.component[best])])
         blamed = _prune(judges, _exchange(judges, blamed, rules), rules)
@@ -171,7 +173,7 @@ def _exchange(judges: Judges, blamed: Blamed, rules: Rules) -> Blamed:
         if best is None or int(found.component[best]) == component:
             continue
         swapped = judges.fit([*rest.chosen, int(found.component[best])])
-        if swapped.loglik > blamed.loglik + _EXCHANGE and found.evidence[best] >= rules.threshold:
+        if swapped.loglik > blamed.loglik + _EXCHANGE:
             blamed = swapped
     return blamed
 
@@ -180,11 +182,12 @@ def _prune(judges: Judges, blamed: Blamed, rules: Rules) -> Blamed:
     """Drop, weakest first, what the others explain by now."""
     while len(blamed.chosen) > 1:
         weighed = _weigh(judges, blamed, rules)
-        weakest = int(np.argmin(weighed.evidence))
+        surplus = weighed.evidence - rules.threshold[blamed.chosen]
+        weakest = int(np.argmin(surplus))
         tiny = np.flatnonzero(weighed.theta < rules.smallest)
-        if weighed.evidence[weakest] >= rules.threshold and not len(tiny):
+        if surplus[weakest] >= 0 and not len(tiny):
             return weighed
-        gone = weakest if weighed.evidence[weakest] < rules.threshold else int(tiny[0])
+        gone = weakest if surplus[weakest] < 0 else int(tiny[0])
         blamed = judges.fit([other for at, other in enumerate(blamed.chosen) if at != gone])
     return blamed
 
