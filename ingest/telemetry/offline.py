@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from ingest.telemetry.check import Bounds, microseconds
+from ingest.telemetry.check import MICROSECOND, Bounds, microseconds
 from ingest.telemetry.columns import Names, Rows, Sets
 from ingest.telemetry.decode_arrow import decode_batches, decode_stream
 from ingest.telemetry.decode_json import decode_array, decode_ndjson
@@ -183,7 +183,7 @@ def _partials(chosen: Plan, rows: Rows, states: Rows | None, start: int, unmatch
 def _slices(reduction: Reduction, times: NDArray[np.int64], start: int) -> NDArray[np.int64] | None:
     if reduction.slice is None:
         return None
-    return (times - start) // max(1, int(reduction.slice.total_seconds() * 1_000_000))
+    return (times - start) // max(1, reduction.slice // MICROSECOND)
 
 
 def _any_above(groups: Groups, values: NDArray[np.generic]) -> NDArray[np.bool_]:

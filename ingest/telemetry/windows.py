@@ -17,6 +17,7 @@ from django.db import connection, transaction
 from numpy.typing import NDArray
 
 from ingest.log.types import Position
+from ingest.telemetry.check import MICROSECOND, microseconds
 from ingest.telemetry.columns import Names, Sets
 from ingest.telemetry.copying import copy_out
 from ingest.telemetry.kinds import KINDS, Kind
@@ -105,7 +106,7 @@ def _read(chosen: Plan, region: int, start: datetime, end: datetime, upto: Posit
     matched = found.pop("matched").astype(bool)
     counts = found["n"].astype(np.int64)
     kept = {name: values[matched] for name, values in found.items()}
-    return finish(chosen, _partials(chosen, kept, int(counts[~matched].sum())))
+    return finish(chosen, _partials(chosen, kept, microseconds(start), int(counts[~matched].sum())))
 
 
 def _columns(chosen: Plan) -> dict[str, tuple[str, str]]:
@@ -119,11 +120,8 @@ def _columns(chosen: Plan) -> dict[str, tuple[str, str]]:
     columns |= {f"k_{name}": grouped(name) for name in chosen.named}
     if chosen.set_field is not None:
         columns["set"] = grouped(chosen.set_field)
-    if (length := chosen.reduction.slice) is not None:
-        microseconds = max(1, int(length.total_seconds() * 1_000_000))
-        # As integers: division of intervals rounds.
-        since = '(extract(epoch FROM r."time" - {start}) * 1000000)::bigint'
-        columns["slice"] = "bigint", f"({since} / {microseconds})"
+    if chosen.reduction.slice is not None:
+        columns["slice"] = "timestamptz", f"date_bin('{_length(chosen)} microseconds', r.\"time\", {{start}})"
     columns |= {f"d_{name}": grouped(name) for name in chosen.distinct}
     columns["matched"] = "boolean", f'(s."{chosen.state.key}" IS NOT NULL)' if chosen.state else "true"
     columns["n"] = "bigint", "count(*)"
@@ -204,11 +202,17 @@ def _recorded(kind: Kind, region: int, upto: Position | None) -> _Sql:
     return condition + _Sql(later, [region, kind.name, upto.epoch, str(upto.txid), upto.seq])
 
 
-def _partials(chosen: Plan, found: dict[str, NDArray[np.generic]], unmatched: int) -> Partials:
+def _length(chosen: Plan) -> int:
+    """Microseconds in a slice."""
+    assert chosen.reduction.slice is not None
+    return max(1, chosen.reduction.slice // MICROSECOND)
+
+
+def _partials(chosen: Plan, found: dict[str, NDArray[np.generic]], start: int, unmatched: int) -> Partials:
     return Partials(
         counts=found["n"].astype(np.int64),
         named={name: _names(found[f"k_{name}"]) for name in chosen.named},
-        slices=found["slice"].astype(np.int64) if "slice" in found else None,
+        slices=(found["slice"].astype(np.int64) - start) // _length(chosen) if "slice" in found else None,
         sets=_sets(found["set"]) if "set" in found else None,
         distinct={name: found[f"d_{name}"] for name in chosen.distinct},
         flags={name: found[f"w_{name}"].astype(bool) for name in chosen.flags},

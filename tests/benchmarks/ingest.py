@@ -258,11 +258,15 @@ class Ceiling:
 def request(load: Load, seed: int, secret: str) -> bytes:
     """A whole HTTP request, made beforehand: the senders are to cost as little as they can."""
     body = _arrow(load.rows, seed) if load.media_type == ARROW else _ndjson(load.rows, seed)
+    return head_of(load.media_type, len(body), secret) + body
+
+
+def head_of(media_type: str, length: int, secret: str) -> bytes:
     head = (
         "POST /api/v1/telemetry/unit_failure HTTP/1.1\r\nHost: localhost\r\n"
-        f"Authorization: Bearer {secret}\r\nContent-Type: {load.media_type}\r\nContent-Length: {len(body)}\r\n\r\n"
+        f"Authorization: Bearer {secret}\r\nContent-Type: {media_type}\r\nContent-Length: {length}\r\n\r\n"
     )
-    return head.encode() + body
+    return head.encode()
 
 
 def _columns(rows: int, seed: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -321,7 +325,7 @@ def send(port: int, requests: list[bytes], clients: int, seconds: float) -> Sent
             while time.perf_counter() < begun + seconds and not failed:
                 started = time.perf_counter()
                 connection.sendall(requests[number % len(requests)])
-                answer = _answer(connection)
+                answer = answer_of(connection)
                 waits[client].append((time.perf_counter() - started) * 1000)
                 if b" 202 " not in answer[:20]:
                     failed.append(answer)
@@ -339,7 +343,8 @@ def send(port: int, requests: list[bytes], clients: int, seconds: float) -> Sent
     return Sent(len(every), took, every)
 
 
-def _answer(connection: socket.socket) -> bytes:
+def answer_of(connection: socket.socket) -> bytes:
+    """Status line, headers and body of the next answer."""
     answer = b""
     while True:
         received = connection.recv(65536)
@@ -356,5 +361,5 @@ def _answer(connection: socket.socket) -> bytes:
 if __name__ == "__main__":
     for figure in main():
         print(
-            f"{figure['name']:<44} {figure['value']:>12,} {figure['unit']:<11} {figure['bar'] or '':<8} {figure['note']}"
+            f"{figure['name']:<44} {figure['value']:>12,} {figure['unit']} {figure['bar'] or ''}  {figure['note']}"
         )
