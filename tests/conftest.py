@@ -11,10 +11,16 @@ import pytest
 from django.conf import settings
 from django.db import connection, connections
 from django.test.utils import setup_databases, teardown_databases
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 from pytest_django import DjangoDbBlocker
 
 from deploy.embedded import Home, start_broker, start_postgres, stop
 from tests.settings import HOME_OF_TESTS
+
+# No test fails because the machine is busy: how long an example takes is not what properties are about.
+hypothesis_settings.register_profile("dossier", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.load_profile("dossier")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
