@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import hashlib
 import re
+import threading
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import wraps
 from typing import Any
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError
+from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connections
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
@@ -26,7 +28,11 @@ from ingest.telemetry.kinds import KINDS, Field, Kind
 from ingest.telemetry.receiving import Delivery, IdempotencyConflict, Receipt, find_repeated, receive
 
 RETRY_AFTER = "5"
+BUSY = 1.0
+"""Seconds for which a connection that was used is taken to be alive."""
 View = Callable[..., HttpResponse]
+
+_connection = threading.local()  # as Django's connections are
 
 
 def _says_when_down(view: View) -> View:
@@ -59,6 +65,7 @@ def telemetry(request: HttpRequest, kind: str) -> HttpResponse:
     """POST: rows of one kind, stored all or none. GET: what a row of the kind looks like."""
     if request.method not in ("GET", "POST"):
         return _not_allowed("GET, POST")
+    _spare_the_question()
     declared = KINDS.get(kind)
     if request.method == "POST" and isinstance(key := _key(request), HttpResponse):
         return key
@@ -68,6 +75,17 @@ def telemetry(request: HttpRequest, kind: str) -> HttpResponse:
         return JsonResponse(_described(declared))
     assert isinstance(key, Key)
     return _post(request, declared, key)
+
+
+def _spare_the_question() -> None:
+    """Do not ask a connection whether it is alive if it was used a moment ago: that is a journey for every body.
+
+    If it died in that moment the sender gets a 503 and comes back.
+    """
+    now = time.monotonic()
+    if now - getattr(_connection, "used", -BUSY) < BUSY:
+        connections[DEFAULT_DB_ALIAS].health_check_done = True  # type: ignore[attr-defined]
+    _connection.used = now
 
 
 def _key(request: HttpRequest) -> Key | HttpResponse:
@@ -121,8 +139,9 @@ def _read(request: HttpRequest) -> bytes:
     """The body as sent. Raises TooLarge without reading on, BadBody when the sender went away."""
     limit: int = settings.TELEMETRY_MAX_BODY
     # Without a length the body comes in chunks; Django would take that for no body at all.
-    chunked = not request.headers.get("Content-Length") and "wsgi.input" in request.META
-    if int(request.headers.get("Content-Length") or 0) > limit:
+    length = request.headers.get("Content-Length", "")
+    chunked = not length and "wsgi.input" in request.META
+    if length.isdecimal() and int(length) > limit:
         raise TooLarge(f"the body is larger than {limit} bytes")
     try:
         body: bytes = (request.META["wsgi.input"] if chunked else request).read(limit + 1)
