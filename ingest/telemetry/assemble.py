@@ -5,21 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 import numpy as np
 from msgspec import UNSET
 from numpy.typing import NDArray
 
-from ingest.telemetry.check import EPOCH, MICROSECOND, Bounds, bad_rows
+from ingest.telemetry.check import Bounds, bad_rows
 from ingest.telemetry.columns import Codes, Column, Index, Names, Rows, SetIndex
 from ingest.telemetry.faults import MOST_NAMED, BadBody, BadRow, BadRows
+from ingest.telemetry.instants import times
 from ingest.telemetry.kinds import Field, Kind
-
-INT64 = 2**63
-FAR = 2**32
-"""Seconds since 1970 from which on a float no longer tells microseconds apart."""
 
 Part = Codes | NDArray[np.int64] | NDArray[np.float64] | NDArray[np.bool_]
 
@@ -52,7 +48,7 @@ class Assembly:
         """Values as decoded from JSON: texts, lists, numbers; UNSET or None where an optional field is
         absent.
 
-        Raises OverflowError for integers beyond 64 bits.
+        Raises OverflowError for integers beyond 64 bits, msgspec.ValidationError for a text that is no time.
         """
         self.add_columns(
             {each.name: self.column(each, values[each.name]) for each in self.kind.all_fields}, numbers
@@ -135,36 +131,3 @@ class Assembly:
 
 def canonical_labels(labels: Mapping[str, str]) -> str:
     return json.dumps(labels, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-
-
-def times(values: Sequence[Any]) -> NDArray[np.int64]:
-    """Microseconds since 1970 of integer nanoseconds and datetimes with a zone. Raises OverflowError."""
-    first = values[0] if values else 0
-    if isinstance(first, int):
-        try:
-            return from_nanoseconds(np.fromiter(values, np.int64, len(values)))
-        except TypeError:  # there are datetimes among them
-            return _one_by_one(values)
-    try:
-        seconds = np.fromiter(map(datetime.timestamp, values), np.float64, len(values))
-    except TypeError:
-        return _one_by_one(values)
-    if np.abs(seconds).max(initial=0) >= FAR:
-        return _one_by_one(values)
-    return np.rint(seconds * 1e6).astype(np.int64)
-
-
-def from_nanoseconds(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """To the nearest microsecond, half up, as msgspec rounds the digits of an RFC 3339 time."""
-    return values // 1000 + (values % 1000 >= 500)
-
-
-def _one_by_one(values: Sequence[Any]) -> NDArray[np.int64]:
-    def one(value: int | datetime) -> int:
-        if isinstance(value, int):
-            if not -INT64 <= value < INT64:
-                raise OverflowError
-            return (value + 500) // 1000
-        return (value - EPOCH) // MICROSECOND
-
-    return np.fromiter(map(one, values), np.int64, len(values))

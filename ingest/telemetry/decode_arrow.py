@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -18,14 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ingest.telemetry.assemble import Assembly, Part, canonical_labels, from_nanoseconds, times
+from ingest.telemetry.assemble import Assembly, Part, canonical_labels
 from ingest.telemetry.check import Bounds
 from ingest.telemetry.columns import Codes, Rows
 from ingest.telemetry.faults import BadBody
+from ingest.telemetry.instants import Moment, from_nanoseconds, times
 from ingest.telemetry.kinds import Field, Kind
 
 PER_MICROSECOND = {"s": 1_000_000, "ms": 1000, "us": 1}
-_Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 def decode_stream(kind: Kind, body: bytes, region: str, bounds: Bounds) -> Rows:
@@ -196,15 +195,19 @@ def _times(assembly: Assembly, field: Field, array: pa.Array, first: int) -> NDA
 
 
 def _times_of_texts(assembly: Assembly, field: Field, array: pa.Array, first: int) -> NDArray[np.int64]:
-    moments = []
-    for number, text in enumerate(array.to_pylist(), first):
+    texts = array.to_pylist()
+    try:
+        return times(texts)
+    except msgspec.ValidationError:
+        pass  # which ones?
+    for number, text in enumerate(texts, first):
         try:
-            moments.append(msgspec.convert(text, _Moment))
+            msgspec.convert(text, Moment)
         except msgspec.ValidationError:
             assembly.refuse(number, field.name, f"{text[:60]!r} is not an RFC 3339 time with a zone")
             if assembly.full:
                 break
-    return times(moments)
+    return np.zeros(len(texts), np.int64)
 
 
 def _texts(array: pa.Array, number: Callable[[Sequence[str]], Codes], default: str) -> Codes:

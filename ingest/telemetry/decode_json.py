@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from operator import attrgetter
 from typing import Annotated, Any
 
@@ -18,10 +17,11 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
-from ingest.telemetry.assemble import INT64, Assembly
+from ingest.telemetry.assemble import Assembly
 from ingest.telemetry.check import Bounds
 from ingest.telemetry.columns import Rows
 from ingest.telemetry.faults import BadBody
+from ingest.telemetry.instants import INT64, Moment
 from ingest.telemetry.kinds import Field, Kind
 from ingest.telemetry.kinds.declare import MAX_COMPONENTS
 
@@ -32,7 +32,7 @@ CHUNK = 4 * 2**20
 """Bytes decoded at a time: the structs of one chunk are gone before the next is read."""
 
 _TYPES: dict[str, Any] = {
-    "time": int | Annotated[datetime, msgspec.Meta(tz=True)],
+    "time": int | Moment,
     "component": str,
     "name": str,
     "text": str,
@@ -53,7 +53,8 @@ class _Repeats(dict[str, Any]):
 @functools.cache
 def _struct(kind: Kind) -> type[msgspec.Struct]:
     def declared(field: Field) -> Any:
-        type_ = _TYPES[field.type]
+        # Texts of times are read all at once, later.
+        type_ = int | str if field.type == "time" else _TYPES[field.type]
         return (field.name, type_ | None | UnsetType, UNSET) if field.optional else (field.name, type_)
 
     # Required fields first, because that is how structs are.
