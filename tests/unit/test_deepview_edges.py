@@ -154,3 +154,8 @@ def test_any_small_window_gets_a_verdict(
     past = [window_of(placed, {})] if with_past else []
     verdict = verdict_on(window_of(placed, failing, history=past), method=method)
     assert verdict["status"] in ("named", "quiet", "inconclusive")
+
+
+def test_clumps_of_history_teach_caution_where_hosts_are_unknown() -> None:
+    accused = sum(bool(verdict_on(struck(seed, hosts=False))["suspects"]) for seed in range(40, 52))
+    assert accused <= 2

@@ -46,9 +46,10 @@ def from_history(seen: Observed, window: Window, rules: Rules) -> Baseline | Non
     together = pooled([one for _, one in usable], seen.names)
     if together.total <= 0:
         return None
-    strict = Rules(
-        rules.threshold + _STRICT, np.ones_like(rules.spread), rules.smallest, rules.witnesses, rules.allowed
-    )
+    rough = np.ones_like(rules.spread)
+    if together.testimony is None:  # clumps are no faults: taking them out would make history look tame
+        rough = _rough_spread([one for _, one in usable], seen.names)
+    strict = Rules(rules.threshold + _STRICT, rough, rules.smallest, rules.witnesses, rules.allowed)
     judges, faulty = _faulty(together, strict)
     excluded = tuple(seen.names[j] for j in faulty)
     windows = [_clean(past, one, excluded) for past, one in usable]
@@ -135,22 +136,38 @@ def _dispersion(counts: Floats, share: Floats) -> float:
 
 
 def _spread(windows: list[Observed], names: tuple[str, ...], rate: float) -> Floats:
-    """Over-dispersion of witnesses per component, the same for all of a kind, at least 1; shape
-    (components,).
+    """Over-dispersion of witnesses per component, equal within a kind, at least 1; shape (components,).
 
     Pearson's statistic pooled over the components of a kind and the windows, drawn towards 1 as by 20
     expected witnesses that behaved.
     """
     if len(windows) < ENOUGH_HISTORY or rate <= 0:
         return np.ones(len(names))
+    squares, expected = _deviations(windows, names, rate)
+    by_kind = (squares.sum(axis=0) + 20.0) / (expected.sum(axis=0) + 20.0)
+    return np.asarray(np.maximum(1.0, by_kind)[kinds_of(names)[1]])
+
+
+def _rough_spread(windows: list[Observed], names: tuple[str, ...]) -> Floats:
+    """The same from windows that may hold faults: the upper quartile over windows, so that few are none."""
+    rate = float(np.median([one.witness.sum() / one.total for one in windows]))
+    if len(windows) < ENOUGH_HISTORY or rate <= 0:
+        return np.ones(len(names))
+    squares, expected = _deviations(windows, names, rate)
+    by_kind = np.quantile((squares + 1.0) / (expected + 1.0), 0.75, axis=0)
+    return np.asarray(np.maximum(1.0, by_kind)[kinds_of(names)[1]])
+
+
+def _deviations(windows: list[Observed], names: tuple[str, ...], rate: float) -> tuple[Floats, Floats]:
+    """Squared deviations of witnesses from their mean, and the means, summed by window and kind."""
     kinds, kind_of = kinds_of(names)
     number = dict(zip(names, kind_of.tolist(), strict=True))
-    squares, expected = np.full(len(kinds), 20.0), np.full(len(kinds), 20.0)
-    for one in windows:
+    squares, expected = np.zeros((len(windows), len(kinds))), np.zeros((len(windows), len(kinds)))
+    for at, one in enumerate(windows):
         kind = np.array([number.get(name, -1) for name in one.names])
         mean = rate * one.carried
         off = (one.per_component(one.witness) - mean) ** 2
         known = kind >= 0
-        squares += np.bincount(kind[known], off[known], minlength=len(kinds))
-        expected += np.bincount(kind[known], mean[known], minlength=len(kinds))
-    return np.asarray(np.maximum(1.0, squares / expected)[kind_of])
+        squares[at] = np.bincount(kind[known], off[known], minlength=len(kinds))
+        expected[at] = np.bincount(kind[known], mean[known], minlength=len(kinds))
+    return squares, expected
