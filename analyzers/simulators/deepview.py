@@ -196,7 +196,7 @@ def window(
     inside = slice(*np.searchsorted(failures.minute, [start, end]))
     minute, unit = failures.minute[inside], failures.unit[inside]
     sums = {
-        "paths": _placed(fleet, hosts),
+        "paths": _placed(fleet),
         "failing": _failing(fleet, np.unique(unit), hosts),
         "over_time": _over_time(fleet, unit, ((minute - start) // SLICE_MINUTES).astype(np.int64)),
     }
@@ -213,10 +213,8 @@ def with_history(
     return window(fleet, failures, end - length, end, history, hosts)
 
 
-def _placed(fleet: Fleet, hosts: bool) -> Sums:
-    seen = fleet.hosts_on if hosts else np.zeros_like(fleet.hosts_on)
-    values = {"attempts": fleet.units_on, "hosts": seen}
-    return Sums(keys={"components": fleet.paths}, values=values, rows=len(fleet.paths))
+def _placed(fleet: Fleet) -> Sums:
+    return Sums(keys={"components": fleet.paths}, values={"attempts": fleet.units_on}, rows=len(fleet.paths))
 
 
 def _failing(fleet: Fleet, units: Ints, hosts: bool) -> Sums:

@@ -69,7 +69,6 @@ class Fleet:
     host_of: Ints
     host_names: tuple[str, ...]
     units_on: Ints
-    hosts_on: Ints
     column: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -101,9 +100,8 @@ def build(preset: Preset, rng: np.random.Generator) -> Fleet:
     units_on = units[kept][order]
     path_of = np.repeat(np.arange(len(units_on)), units_on)
     host_of = tor[kept][order][path_of] * preset.hosts + rng.integers(0, preset.hosts, len(path_of))
-    hosts_on = _distinct_per(path_of, host_of, len(units_on))
     column = {name: i for i, name in enumerate(paths.names)}
-    return Fleet(preset, paths, path_of, host_of, _host_names(preset), units_on, hosts_on, column)
+    return Fleet(preset, paths, path_of, host_of, _host_names(preset), units_on, column)
 
 
 def _pairs(preset: Preset, rng: np.random.Generator) -> tuple[Ints, Ints]:
@@ -166,15 +164,6 @@ def _sorted_paths(names: list[str], members: Ints) -> tuple[Paths, Ints]:
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     indices = rows[rows < beyond].astype(np.int32)
     return Paths(tuple(names[i] for i in by_name), indptr, indices), order
-
-
-def _distinct_per(group: Ints, value: Ints, groups: int) -> Ints:
-    """How many different values each group has; shape (groups,)."""
-    if not len(group):
-        return np.zeros(groups, dtype=np.int64)
-    span = int(value.max()) + 1
-    distinct = np.unique(group * span + value)
-    return np.bincount(distinct // span, minlength=groups).astype(np.int64)
 
 
 def _host_names(preset: Preset) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ def window_of(
         path = tuple(name for name in members if not name.startswith("host/"))
         bare[path] = bare.get(path, 0) + failures
     sums = {
-        "paths": sums_of(list(placed), {"attempts": list(placed.values()), "hosts": [1] * len(placed)}),
+        "paths": sums_of(list(placed), {"attempts": list(placed.values())}),
         "failing": replace(sums_of(list(failing), {"failures": list(failing.values())}), unmatched=unmatched),
         "over_time": sums_of(list(bare), {"failures": list(bare.values())}, slices=[3] * len(bare)),
     }

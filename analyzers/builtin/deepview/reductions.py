@@ -3,8 +3,7 @@
 Two inputs give the same three tables under the same names, so that the method does not know which one it was
 given:
 
-- `paths`: every path (a set of components, hosts taken out) with its `attempts` (units, or tries) and how
-  many `hosts` carry them;
+- `paths`: every path (a set of components, hosts taken out) with its `attempts` (units, or tries);
 - `failing`: only what failed, with the host left among the components where the sender named one. One host
   that dies takes its units on many paths down with it: a count of hosts per path would see that host once on
   each path, so the hosts themselves are kept and counted per component by the method;
@@ -16,7 +15,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from analyzers.contract import AsOf, Count, CountDistinct, CountWitnesses, Input, Reduction, Sum
+from analyzers.contract import AsOf, Count, CountDistinct, Input, Reduction, Sum
 
 WITNESS_KIND = "host"
 """The kind of component that dies as one piece: it is counted as a witness and never blamed."""
@@ -32,7 +31,7 @@ PLACEMENT = Input(
             "paths",
             kind="placement",
             group_by=("components",),
-            aggregates={"attempts": Count(), "hosts": CountWitnesses()},
+            aggregates={"attempts": Count()},
             witness_kinds=(WITNESS_KIND,),
         ),
         Reduction(
@@ -61,7 +60,7 @@ PATH_OUTCOME = Input(
             "paths",
             kind="path_outcome",
             group_by=("components",),
-            aggregates={"attempts": Sum("attempts"), "hosts": CountWitnesses()},
+            aggregates={"attempts": Sum("attempts")},
             witness_kinds=(WITNESS_KIND,),
         ),
         Reduction(
