@@ -8,7 +8,7 @@ from typing import Any
 
 from analyzers.builtin.deepview import evidence as show
 from analyzers.builtin.deepview.binomial import Charge, Outcome
-from analyzers.builtin.deepview.words import count, listed, percent
+from analyzers.builtin.words import count, listed, percent
 from analyzers.contract import Evidence, Suspect, Verdict, Window, quiet, table, text
 
 _EVERYWHERE = 0.05
