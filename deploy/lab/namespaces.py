@@ -1,0 +1,126 @@
+"""Network namespaces: made, entered and removed with `ip` and setns(2). Nothing outside them is changed."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from deploy.lab import plan
+
+PLACE = Path("/run/netns")
+CLONE_NEWNET = 0x40000000  # linux/sched.h
+TIMEOUT = 20.0  # seconds a command may take
+
+
+class CannotBuild(RuntimeError):
+    """The lab cannot be built here; the message says what is missing."""
+
+
+def why_not() -> str | None:
+    """Why the lab cannot run on this machine, or None if it can."""
+    if os.geteuid() != 0:
+        return "the lab makes network namespaces: it must run as root"
+    if shutil.which("ip") is None:
+        return "the command `ip` is missing: install the package iproute2 (deploy/install-lab.sh)"
+    probe = f"{plan.PREFIX}probe"
+    try:
+        run("ip", "netns", "add", probe)
+    except CannotBuild as error:
+        return f"network namespaces cannot be made here: {error}"
+    run("ip", "netns", "delete", probe)
+    return None
+
+
+def run(*command: str, stdin: str | None = None) -> str:
+    """The output of a command. Raises CannotBuild with what it complained about."""
+    try:
+        done = subprocess.run(
+            command, input=stdin, capture_output=True, text=True, timeout=TIMEOUT, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CannotBuild(f"{command[0]}: {error}") from error
+    if done.returncode:
+        raise CannotBuild(f"{' '.join(command)}: {(done.stderr or done.stdout).strip()[:500]}")
+    return done.stdout
+
+
+def existing() -> list[str]:
+    """The lab's namespaces on this machine."""
+    return sorted(one.name for one in PLACE.glob(f"{plan.PREFIX}*")) if PLACE.exists() else []
+
+
+def clean() -> int:
+    """Remove what a killed lab left; how many namespaces that were."""
+    found = existing()
+    for name in found:
+        run("ip", "netns", "delete", name)
+    return len(found)
+
+
+@contextmanager
+def fabric() -> Iterator[None]:
+    """The whole fabric, up and forwarding; gone afterwards. One at a time on a machine. Raises CannotBuild."""
+    with _alone():
+        clean()
+        try:
+            _build()
+            yield
+        finally:
+            clean()
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    with (Path(tempfile.gettempdir()) / "dossier-lab.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise CannotBuild("another lab is running on this machine") from error
+        yield
+
+
+def _build() -> None:
+    for node in plan.NODES:
+        run("ip", "netns", "add", plan.namespace(node))
+    run("ip", "-batch", "-", stdin="".join(f"{line}\n" for line in map(_cable, plan.CABLES)))
+    for node in plan.NODES:
+        lines = "".join(f"{line}\n" for line in plan.build_commands(node))
+        run("ip", "-netns", plan.namespace(node), "-batch", "-", stdin=lines)
+        if node in plan.SWITCHES:
+            with inside(node):
+                Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
+
+
+def _cable(cable: plan.Cable) -> str:
+    here, there = plan.namespace(cable.lower), plan.namespace(cable.upper)
+    # Made where they belong: no interface ever appears in the machine's own namespace.
+    return f"link add {cable.upper} netns {here} type veth peer name {cable.lower} netns {there}"
+
+
+@contextmanager
+def inside(node: str) -> Iterator[None]:
+    """This thread, and every socket it makes meanwhile, in the namespace of a node."""
+    own = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    try:
+        with (PLACE / plan.namespace(node)).open("rb") as there:
+            _enter(there.fileno())
+        try:
+            yield
+        finally:
+            _enter(own)
+    finally:
+        os.close(own)
+
+
+def _enter(descriptor: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.setns(descriptor, CLONE_NEWNET):
+        number = ctypes.get_errno()
+        raise OSError(number, f"setns: {os.strerror(number)}")
