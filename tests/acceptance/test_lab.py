@@ -1,0 +1,56 @@
+"""Real packets through a fabric of network namespaces. Needs root, `ip`, and a kernel that lets us make namespaces."""
+
+from __future__ import annotations
+
+import pytest
+
+from deploy.lab import namespaces
+from deploy.lab.faults import Fault, broken
+from deploy.lab.probing import Row, prober
+
+LINK = "link/leaf1~spine1"
+REASON = namespaces.why_not()
+
+pytestmark = pytest.mark.skipif(REASON is not None, reason=f"no fault lab here: {REASON}")
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> object:
+    before = namespaces.existing()
+    yield
+    assert namespaces.existing() == before == [], "the lab left namespaces behind"
+
+
+def probed(fault: Fault, rounds: int = 3) -> list[Row]:
+    """Rows of a few rounds through the fabric with a fault in it."""
+    with namespaces.fabric(), prober() as one, broken(fault):
+        return [row for _ in range(rounds) for row in one.round(5)]
+
+
+def losses(rows: list[Row], component: str) -> tuple[int, int]:
+    """Packets lost over the component, and elsewhere."""
+    over = sum(row["lost"] for row in rows if component in row["hops"])
+    return over, sum(row["lost"] for row in rows) - over
+
+
+def test_a_whole_fabric_loses_nothing_and_answers_are_timed() -> None:
+    rows = probed(Fault())
+    assert sum(row["lost"] for row in rows) == 0
+    assert all(len(row["rtt_us"]) == row["sent"] and min(row["rtt_us"]) > 0 for row in rows)
+
+
+def test_a_lossy_link_loses_packets_that_pass_it_and_no_others() -> None:
+    over, elsewhere = losses(probed(Fault("loss", LINK, 40)), LINK)
+    assert over > 50
+    assert elsewhere == 0
+
+
+def test_a_link_that_is_down_loses_everything_that_should_pass_it() -> None:
+    rows = probed(Fault("down", LINK), rounds=1)
+    assert {row["lost"] for row in rows if LINK in row["hops"]} == {5}
+    assert losses(rows, LINK)[1] == 0
+
+
+def test_a_second_lab_is_refused_while_one_runs() -> None:
+    with namespaces.fabric(), pytest.raises(namespaces.CannotBuild, match="another lab is running"):
+        namespaces.fabric().__enter__()
