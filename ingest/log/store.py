@@ -8,6 +8,7 @@ watermark: the oldest transaction id still at work (`pg_snapshot_xmin`). All bel
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -17,7 +18,7 @@ from django.db import IntegrityError, connection, transaction
 from ingest.log import canonical, metrics, registry, wake
 from ingest.log.types import Context, Event, Head, NewEvent, Position, UnrecordableEvent, WrongExpectedVersion
 
-_APPEND = "SELECT log_append(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s::timestamptz[], %s::bytea[])"
+_APPEND = "SELECT log_append(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 
 # The text of txid is never called txid: ORDER BY would sort by the text, and "9999" stands after "10000".
 COLUMNS = """stream, version, type, schema, body, actor, cause, trace, occurred_at, recorded_at, hash,
@@ -63,7 +64,13 @@ def append(stream: str, events: Sequence[NewEvent], expected: Head, context: Con
         bodies.append(body)
         times.append(occurred)
         hashes.append(previous)
-    columns = (types, schemas, bodies, times, [f"\\x{digest.hex()}" for digest in hashes])
+    columns = (
+        _array(types),
+        f"{{{','.join(map(str, schemas))}}}",
+        _array(bodies),
+        f"{{{','.join(times)}}}",
+        "{" + ",".join([f"\\\\x{digest.hex()}" for digest in hashes]) + "}",
+    )
     values = (
         stream,
         expected.version,
@@ -85,6 +92,12 @@ def append(stream: str, events: Sequence[NewEvent], expected: Head, context: Con
             zip(events, types, schemas, bodies, hashes, positions, strict=True), expected.version + 1
         )
     ]  # fmt: skip
+
+
+def _array(texts: Iterable[str]) -> str:
+    """An array as Postgres reads it: one literal costs both sides a fraction of what a list of literals does."""
+    joined = '","'.join([text.replace("\\", "\\\\").replace('"', '\\"') for text in texts])
+    return f'{{"{joined}"}}'
 
 
 def _check_names(stream: str, context: Context) -> None:
@@ -112,8 +125,8 @@ def _insert(stream: str, expected: Head, values: tuple[Any, ...]) -> list[Positi
 
 
 def _committed(types: Iterable[str]) -> None:
-    for name in types:
-        metrics.appended(name).inc()
+    for name, count in Counter(types).items():
+        metrics.appended(name).inc(count)
     wake.notify()
 
 
