@@ -118,6 +118,7 @@ INSTALLED_APPS = [
     "analyzers.runs",
     "incidents.catalog",
     "incidents.projections",
+    "incidents.scorecards",
     "incidents.reports",
     "deploy",
 ]

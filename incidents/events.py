@@ -4,8 +4,32 @@ from __future__ import annotations
 
 from incidents.domain.incident import EVENT_TYPES
 from ingest.commands import EventType, register_event_type
+from ingest.queries import Body
+
+
+def _joined_alone(body: Body) -> Body:
+    """Schema 1 knew one analyzer a ticket: what a leading finding said was what the ticket said."""
+    finding, leads = body["finding"], body["leads"]
+    alone = {
+        "confidence": finding["score"] if leads else None,
+        "analyzer": finding["analyzer"] if leads else None,
+        "agreeing": [finding["analyzer"]] if leads else [],
+    }
+    return {**body, **alone}
+
+
+def _quiet_alone(body: Body) -> Body:
+    """Schema 1: a schedule that no longer blamed a ticket changed nothing that the ticket said."""
+    return {**body, "confidence": None, "analyzer": None, "verdict": None, "agreeing": []}
+
+
+_UPCASTERS = {
+    "incident.finding_joined": {1: _joined_alone},
+    "incident.no_longer_blamed": {1: _quiet_alone},
+}
 
 
 def register() -> None:
     for name in EVENT_TYPES:
-        register_event_type(EventType(name))
+        upcasters = _UPCASTERS.get(name, {})
+        register_event_type(EventType(name, len(upcasters) + 1, upcasters))

@@ -17,6 +17,7 @@ from django.db.models import Count, Q, QuerySet
 
 from incidents.catalog.models import Route, Team
 from incidents.domain.incident import EVENT_TYPES, Incident, evolve, fold
+from incidents.domain.opinion import Opinion
 from incidents.domain.times import optional_rfc3339, parse_rfc3339, rfc3339
 from incidents.domain.values import SEVERITIES, STATES, Invalid, State
 from incidents.filters import ORDERS, PARAMETERS, Filter, parse_filters
@@ -34,6 +35,7 @@ __all__ = [
     "Evidence",
     "Filter",
     "NoSuchIncident",
+    "Opinion",
     "Page",
     "Placed",
     "View",
@@ -65,6 +67,12 @@ class View:
     def url(self) -> str:
         return f"{settings.BASE_URL}/incidents/{self.incident.number}"
 
+    @property
+    def opinions(self) -> list[Opinion]:
+        """Who blames it first, the most probable first; then who names something else, then who sees nothing."""
+        said = self.incident.opinions.values()
+        return sorted(said, key=lambda one: (-one.weight, -(one.score or 0.0), one.analyzer))
+
     def as_json(self) -> dict[str, Any]:
         i = self.incident
         return {
@@ -86,6 +94,7 @@ class View:
             "confidence": i.confidence,
             "verdict": i.verdict,
             "analyzer": i.analyzer,
+            "opinions": [one.as_json() for one in self.opinions],
             "still_blamed": bool(i.blamed_by),
             "alerts": i.alerts,
             "findings": i.findings,

@@ -1,4 +1,4 @@
-"""What the log asks of incidents: findings become tickets, quiet windows become notes on them.
+"""What the log asks of incidents: findings become tickets, other verdicts become opinions and notes on them.
 
 The follower's place moves in the transaction of its effects, so each event takes effect once.
 """
@@ -14,14 +14,13 @@ from incidents.domain.blame import JoinOpen, OpenNew, RecordOnResolved, place
 from incidents.domain.finding import Finding, finding_from
 from incidents.domain.routing import route
 from incidents.domain.times import parse_rfc3339
+from incidents.listening import context_of, hear, note_missed
 from incidents.projections.models import FindingPlaced, IncidentRow
 from incidents.projections.rows import state_of
 from incidents.projections.store import lock_key, next_number, record, record_opening
 from incidents.projections.windows import project_window, windows_of
 from ingest.commands import Follower, register_follower
 from ingest.queries import Context, Event
-
-ACTOR = "system:incidents"
 
 
 def handle(events: list[Event]) -> None:
@@ -30,22 +29,24 @@ def handle(events: list[Event]) -> None:
         if event.type == "analysis.recorded":
             # Tickets first: the transaction should get its id while it holds their rows (see `_append`).
             _note_no_longer_blamed(event)
+            hear(event)
             project_window(event)
+        elif event.type == "incident.resolved":
+            note_missed(event)
         else:
             _place(finding_from(event.body), event)
 
 
+FOLLOWED = frozenset({"analysis.recorded", "finding.reported", "incident.resolved"})
+
+
 @cache
 def follower() -> Follower:
-    return Follower("incidents", frozenset({"analysis.recorded", "finding.reported"}), handle)
+    return Follower("incidents", FOLLOWED, handle)
 
 
 def register() -> None:
     register_follower(follower())
-
-
-def _context(event: Event) -> Context:
-    return Context(ACTOR, cause=event.id, trace=event.body["run"])
 
 
 def _place(finding: Finding, event: Event) -> None:
@@ -56,7 +57,7 @@ def _place(finding: Finding, event: Event) -> None:
     same = [state_of(row) for row in rows.order_by("number").select_for_update()]
     windows = [] if finding.schedule is None else windows_of(finding.schedule)
     placement = place(finding, same, windows)
-    context = _context(event)
+    context = context_of(event)
     if isinstance(placement, JoinOpen):
         record(placement.incident.id, c.JoinFinding(finding), context)
     elif isinstance(placement, RecordOnResolved):
@@ -83,4 +84,4 @@ def _note_no_longer_blamed(event: Event) -> None:
     quiet = blamed.exclude(cause__overlap=sorted(named)).filter(last_blamed__lt=parse_rfc3339(end))
     for id_ in quiet.order_by("number").values_list("pk", flat=True):
         note = c.NoteNoLongerBlamed(body["run"], body["schedule"], body["analyzer"], end)
-        record(str(id_), note, _context(event))
+        record(str(id_), note, context_of(event))

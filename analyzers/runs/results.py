@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from analyzers.registry import UnknownAnalyzer
 from analyzers.runs import feeds
 from analyzers.runs.events import instant
-from analyzers.runs.models import KeptVerdict, Run
+from analyzers.runs.models import KeptVerdict, Run, State
 from ingest import queries as ingest
 from ingest.queries import Position
 
@@ -61,3 +61,21 @@ def runs_with_window_ending(start: datetime, end: datetime) -> Sequence[Run]:
             "window_end", "created_at"
         )
     )
+
+
+def judged_over(region: str | None, start: datetime, end: datetime) -> Sequence[Run]:
+    """First runs of schedules that reached a verdict over a window that overlaps `[start, end)`, oldest first.
+
+    A region of None is every region.
+    """
+    found = Run.objects.filter(
+        repeats=None,
+        schedule_key__isnull=False,
+        state=State.DONE,
+        status__in=("named", "quiet"),
+        window_start__lt=end,
+        window_end__gt=start,
+    )
+    if region is not None:
+        found = found.filter(region=region)
+    return list(found.order_by("window_end", "created_at"))

@@ -43,6 +43,27 @@ class ReportShape(s.Serializer[Any]):
     evidence = EvidenceShape(many=True, required=False, help_text="at most 20 pieces and 1 MB")
 
 
+class OpinionShape(s.Serializer[Any]):
+    """The latest word of one analyzer on a ticket."""
+
+    analyzer = s.CharField()
+    version = s.CharField()
+    says = s.ChoiceField(
+        choices=["blames", "blames_other", "saw_nothing", "no_longer_blames"],
+        help_text="blames: names this ticket's cause; blames_other: looked at it and names `component` instead;"
+        " saw_nothing: looked at it and names nothing there; no_longer_blames: a later window of the same"
+        " schedule does not name it any more",
+    )
+    component = s.CharField(allow_null=True, help_text="what it blames, or blamed last; null: nothing")
+    ambiguous_with = s.ListField(child=s.CharField())
+    score = s.FloatField(allow_null=True, help_text="its own probability, 0 to 1; null where it gives none")
+    failure_rate = s.FloatField(allow_null=True)
+    run = s.CharField(help_text="the run that said so")
+    schedules = s.ListField(child=s.CharField(), help_text="schedules that still say so")
+    window = s.DictField(help_text="start and end of the telemetry that it rests on")
+    first_at = s.DateTimeField(allow_null=True, help_text="when it first blamed this ticket")
+
+
 class IncidentShape(s.Serializer[Any]):
     """An incident as it stands at `position`."""
 
@@ -61,9 +82,14 @@ class IncidentShape(s.Serializer[Any]):
     dedup_key = s.CharField()
     labels = s.DictField(child=s.CharField())
     links = LinkShape(many=True)
-    confidence = s.FloatField(allow_null=True, help_text="latest leading score of the analyzers, 0 to 1")
-    verdict = s.CharField(allow_null=True, help_text="one sentence: what the analyzer concluded")
-    analyzer = s.CharField(allow_null=True)
+    confidence = s.FloatField(
+        allow_null=True,
+        help_text="0 to 1: the latest leading score of the analyzer that blames it; of several that agree what"
+        " they say together (log-odds of the best plus half those of each other, at most .999)",
+    )
+    verdict = s.CharField(allow_null=True, help_text="one sentence: what the analyzers concluded")
+    analyzer = s.CharField(allow_null=True, help_text="whose sentence the verdict is")
+    opinions = OpinionShape(many=True, help_text="what each analyzer says, who blames it first")
     still_blamed = s.BooleanField(help_text="whether a schedule's latest window blames it")
     alerts = s.IntegerField(help_text="reports with a dedup key that opened or joined it")
     findings = s.IntegerField(help_text="findings that opened, joined or were recorded on it")

@@ -92,5 +92,6 @@ urlpatterns = [
     ),
     path("receipts/<str:id>", ReceiptView.as_view(), name="api-receipt"),
     path("", include("incidents.reports.urls")),
+    path("", include("incidents.scorecards.urls")),
     path("", include(router.urls)),
 ]

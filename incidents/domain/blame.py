@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Protocol
 
 from incidents.domain.finding import Finding
 from incidents.domain.incident import Incident, Shown
@@ -176,19 +176,36 @@ def is_worse(a: Severity, b: Severity) -> bool:
     return SEVERITIES.index(a) < SEVERITIES.index(b)
 
 
-def title_of(finding: Finding) -> str:
-    if finding.failure_rate is None:
-        return f"{finding.component} is blamed by {finding.analyzer}"[:300]
-    return f"{finding.component} fails {percent(finding.failure_rate)} of what depends on it"[:300]
+class Blame(Protocol):
+    """What a title and a verdict are made of: a finding, or an analyzer's opinion of a ticket."""
+
+    @property
+    def analyzer(self) -> str: ...
+    @property
+    def component(self) -> str | None: ...
+    @property
+    def ambiguous_with(self) -> tuple[str, ...]: ...
+    @property
+    def failure_rate(self) -> float | None: ...
 
 
-def verdict_of(finding: Finding) -> str:
-    """One sentence that a person on call understands."""
-    likely = "" if finding.score is None else f", {percent(finding.score)} likely at fault"
-    sentence = f"{title_of(finding)}{likely}"
-    if finding.ambiguous_with:
-        shown = ", ".join(finding.ambiguous_with[:5])
-        more = f" and {len(finding.ambiguous_with) - 5} more" if len(finding.ambiguous_with) > 5 else ""
+def title_of(blame: Blame) -> str:
+    if blame.failure_rate is None:
+        return f"{blame.component} is blamed by {blame.analyzer}"[:300]
+    return f"{blame.component} fails {percent(blame.failure_rate)} of what depends on it"[:300]
+
+
+def verdict_of(blame: Blame, probability: float | None, agreeing: Sequence[str] = ()) -> str:
+    """One sentence that a person on call understands; `agreeing` are the analyzers that say so."""
+    likely = "" if probability is None else f", {percent(probability)} likely at fault"
+    together = ""
+    if len(agreeing) > 1:
+        names = f"{', '.join(agreeing[:-1])} and {agreeing[-1]}"
+        together = f" as {names} agree" if likely else f"; {names} agree"
+    sentence = f"{title_of(blame)}{likely}{together}"
+    if blame.ambiguous_with:
+        shown = ", ".join(blame.ambiguous_with[:5])
+        more = f" and {len(blame.ambiguous_with) - 5} more" if len(blame.ambiguous_with) > 5 else ""
         sentence += f"; the data cannot tell it apart from {shown}{more}"
     return sentence + "."
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from incidents.domain.finding import Finding
+from incidents.domain.opinion import Word
 from incidents.domain.routing import Routing
 from incidents.domain.values import (
     NO_CAUSE,
@@ -104,6 +105,26 @@ class NoteNoLongerBlamed:
     schedule: str
     analyzer: str
     window_end: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoteOpinion:
+    """What a finished window of a schedule that does not blame this ticket says about it."""
+
+    word: Word
+
+
+@dataclass(frozen=True, slots=True)
+class NoteMissed:
+    """An analyzer judged `windows` windows over the confirmed cause and named it in none; `run` is the last."""
+
+    confirmed_cause: str
+    analyzer: str
+    version: str
+    windows: int
+    window_start: str
+    window_end: str
+    run: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +232,8 @@ Command = (
     | JoinFinding
     | RecordFinding
     | NoteNoLongerBlamed
+    | NoteOpinion
+    | NoteMissed
     | AttachEvidence
     | Acknowledge
     | Unacknowledge

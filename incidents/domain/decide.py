@@ -18,6 +18,7 @@ from incidents.domain.blame import (
 )
 from incidents.domain.finding import Finding
 from incidents.domain.incident import Incident
+from incidents.domain.opinion import Opinions, after_word, agreeing, blaming, fused, without
 from incidents.domain.routing import Routing
 from incidents.domain.times import parse_rfc3339
 from incidents.domain.values import LINKS_LIMIT, Severity
@@ -86,7 +87,7 @@ def _open_for_finding(command: c.OpenForFinding) -> Bodies:
         "labels": {},
         "links": [],
         "alerts": 0,
-        "verdict": verdict_of(finding),
+        "verdict": verdict_of(finding, finding.score),
         "finding": finding.reference(),
         "why": command.why,
     }
@@ -139,12 +140,15 @@ def _join_finding(state: Incident, command: c.JoinFinding) -> Bodies:
     leads = names_cause(state, finding)
     component, ambiguous_with = cause_after(state, finding)
     shows = worth_showing(state.shown.get(finding.analyzer), finding)
+    reference = finding.reference()
+    said = blaming(state.opinions.get(finding.analyzer), reference, leads, None)
+    cause = frozenset(name for name in (component, *ambiguous_with) if name)
     body = {
-        "finding": finding.reference(),
+        "finding": reference,
         "leads": leads,
         "component": component,
         "ambiguous_with": list(ambiguous_with),
-        "verdict": verdict_of(finding) if leads else state.verdict,
+        **(_conclusion({**state.opinions, finding.analyzer: said}, cause) if leads else _AS_BEFORE),
         "evidence": "attached" if shows else "counted",
     }
     events: Bodies = [("incident.finding_joined", body)]
@@ -152,6 +156,29 @@ def _join_finding(state: Incident, command: c.JoinFinding) -> Bodies:
     if leads and not state.severity_by_person and is_worse(severity, state.severity):
         events.append(_raise_severity(severity, state, "the latest finding is worse"))
     return events + (_attached(finding.evidence, finding) if shows else [])
+
+
+_AS_BEFORE: Mapping[str, Any] = {"confidence": None, "analyzer": None, "verdict": None, "agreeing": []}
+
+
+def _conclusion(opinions: Opinions, cause: frozenset[str]) -> Mapping[str, Any]:
+    """What the analyzers that blame the cause say together. None leaves the ticket as it is."""
+    together = agreeing(opinions, cause)
+    if not together:
+        return _AS_BEFORE
+    confidence, names = fused(one.score for one in together), [one.analyzer for one in together]
+    return {
+        "confidence": confidence,
+        "analyzer": names[0],
+        "verdict": verdict_of(together[0], confidence, names),
+        "agreeing": names,
+    }
+
+
+def _reconsidered(state: Incident, opinions: Opinions) -> Mapping[str, Any]:
+    """What those say who still blame the cause, once one does so no more."""
+    said, left = (agreeing(each, state.cause) for each in (state.opinions, opinions))
+    return _AS_BEFORE if len(said) == len(left) else _conclusion(opinions, state.cause)
 
 
 def _record_finding(state: Incident, command: c.RecordFinding) -> Bodies:
@@ -170,8 +197,39 @@ def _note_no_longer_blamed(state: Incident, command: c.NoteNoLongerBlamed) -> Bo
         "run": command.run,
         "analyzer": command.analyzer,
         "window_end": command.window_end,
+        **_reconsidered(state, {n: without(o, command.schedule) for n, o in state.opinions.items()}),
     }
     return [("incident.no_longer_blamed", body)]
+
+
+def _note_opinion(state: Incident, command: c.NoteOpinion) -> Bodies:
+    before = state.opinions.get(command.word.analyzer)
+    opinion = after_word(before, command.word)
+    if state.state == "resolved" or opinion is None:
+        return []
+    body = {
+        "opinion": opinion.as_json(),
+        "previous": None if before is None else before.says,
+        **_reconsidered(state, {**state.opinions, opinion.analyzer: opinion}),
+    }
+    return [("incident.opinion_changed", body)]
+
+
+def _note_missed(state: Incident, command: c.NoteMissed) -> Bodies:
+    """Noted once for a resolution; one that was reopened or changed meanwhile is noted anew by its own."""
+    if state.state != "resolved" or state.confirmed_cause != command.confirmed_cause:
+        return []
+    if command.analyzer in state.missed_by:
+        return []
+    body = {
+        "confirmed_cause": command.confirmed_cause,
+        "analyzer": command.analyzer,
+        "version": command.version,
+        "windows": command.windows,
+        "window": {"start": command.window_start, "end": command.window_end},
+        "run": command.run,
+    }
+    return [("incident.cause_missed", body)]
 
 
 def _attach_evidence(_: Incident, command: c.AttachEvidence) -> Bodies:
@@ -257,6 +315,8 @@ _DECIDE: dict[type, Callable[[Incident, Any], Bodies]] = {
     c.JoinFinding: _join_finding,
     c.RecordFinding: _record_finding,
     c.NoteNoLongerBlamed: _note_no_longer_blamed,
+    c.NoteOpinion: _note_opinion,
+    c.NoteMissed: _note_missed,
     c.AttachEvidence: _attach_evidence,
     c.Acknowledge: _acknowledge,
     c.Unacknowledge: _unacknowledge,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
 
+from incidents.domain.opinion import Opinion, Opinions, blaming, opinion_from, without
 from incidents.domain.times import optional_time, parse_rfc3339
 from incidents.domain.values import Severity, State
 
@@ -76,6 +77,12 @@ class Incident:
     """Schedules whose latest finished window still blames this cause."""
     shown: Mapping[str, Shown] = field(default_factory=dict)
     """By analyzer: the evidence attached last."""
+    opinions: Opinions = field(default_factory=dict)
+    """By analyzer: its latest word on this cause."""
+    reported_at: datetime | None = None
+    """When a person or an alert first reported it; None while only analyzers have."""
+    missed_by: Mapping[str, str] = field(default_factory=dict)
+    """Analyzers (with version) that judged the confirmed cause and did not name it."""
 
     @property
     def cause(self) -> frozenset[str]:
@@ -126,10 +133,14 @@ def _opened(event: Fact) -> Incident:
         verdict=body["verdict"],
         alerts=body["alerts"],
     )
-    return opened if body["finding"] is None else _blamed(opened, body["finding"])
+    if body["finding"] is None:
+        return replace(opened, reported_at=event.occurred_at)
+    finding = body["finding"]
+    blamed = _blamed(opened, finding, True, event.occurred_at)
+    return replace(blamed, confidence=finding["score"], analyzer=finding["analyzer"])
 
 
-def _blamed(state: Incident, finding: Mapping[str, Any], leads: bool = True) -> Incident:
+def _blamed(state: Incident, finding: Mapping[str, Any], leads: bool, at: datetime) -> Incident:
     """What any finding that joins tells: how often, since when, until when, and who says so."""
     end = parse_rfc3339(finding["window"]["end"])
     first, last = optional_time(finding["first_failure"]), optional_time(finding["last_failure"])
@@ -137,13 +148,16 @@ def _blamed(state: Incident, finding: Mapping[str, Any], leads: bool = True) -> 
     return replace(
         state,
         findings=state.findings + 1,
-        confidence=finding["score"] if leads and finding["score"] is not None else state.confidence,
-        analyzer=finding["analyzer"] if leads else state.analyzer,
         failing_since=_earliest(state.failing_since, first),
         last_failure=_latest(state.last_failure, last),
         last_blamed=_latest(state.last_blamed, end),
         blamed_by=state.blamed_by if schedule is None else tuple(sorted({*state.blamed_by, schedule})),
+        opinions=_with(state, blaming(state.opinions.get(finding["analyzer"]), finding, leads, at)),
     )
+
+
+def _with(state: Incident, opinion: Opinion) -> Opinions:
+    return {**state.opinions, opinion.analyzer: opinion}
 
 
 def _earliest(a: datetime | None, b: datetime | None) -> datetime | None:
@@ -154,18 +168,27 @@ def _latest(a: datetime | None, b: datetime | None) -> datetime | None:
     return max((t for t in (a, b) if t is not None), default=None)
 
 
-def _joined(state: Incident, _: Fact) -> Incident:
-    return replace(state, alerts=state.alerts + 1)
+def _joined(state: Incident, event: Fact) -> Incident:
+    return replace(state, alerts=state.alerts + 1, reported_at=state.reported_at or event.occurred_at)
 
 
 def _finding_joined(state: Incident, event: Fact) -> Incident:
     finding, body = event.body["finding"], event.body
-    blamed = _blamed(state, finding, leads=body["leads"])
+    blamed = _blamed(state, finding, body["leads"], event.occurred_at)
     return replace(
-        blamed,
+        _concluded(blamed, body),
         component=body["component"],
         ambiguous_with=tuple(body["ambiguous_with"]),
-        verdict=body["verdict"],
+    )
+
+
+def _concluded(state: Incident, body: Mapping[str, Any]) -> Incident:
+    """What the analyzers together say; None in the event leaves it as it was."""
+    return replace(
+        state,
+        confidence=state.confidence if body["confidence"] is None else body["confidence"],
+        analyzer=body["analyzer"] or state.analyzer,
+        verdict=body["verdict"] or state.verdict,
     )
 
 
@@ -174,7 +197,20 @@ def _finding_recorded(state: Incident, _: Fact) -> Incident:
 
 
 def _no_longer_blamed(state: Incident, event: Fact) -> Incident:
-    return replace(state, blamed_by=tuple(s for s in state.blamed_by if s != event.body["schedule"]))
+    schedule = event.body["schedule"]
+    opinions = {name: without(one, schedule) for name, one in state.opinions.items()}
+    left = tuple(s for s in state.blamed_by if s != schedule)
+    return _concluded(replace(state, blamed_by=left, opinions=opinions), event.body)
+
+
+def _opinion_changed(state: Incident, event: Fact) -> Incident:
+    opinion = opinion_from(event.body["opinion"])
+    return _concluded(replace(state, opinions=_with(state, opinion)), event.body)
+
+
+def _cause_missed(state: Incident, event: Fact) -> Incident:
+    missed_by = {**state.missed_by, event.body["analyzer"]: event.body["version"]}
+    return replace(state, missed_by=missed_by)
 
 
 def _evidence_attached(state: Incident, event: Fact) -> Incident:
@@ -243,6 +279,7 @@ def _resolved(state: Incident, event: Fact) -> Incident:
         resolved_by=person(event.actor),
         confirmed_cause=event.body["confirmed_cause"],
         blamed_by=(),
+        opinions={name: replace(one, schedules=()) for name, one in state.opinions.items()},
     )
 
 
@@ -253,6 +290,7 @@ def _reopened(state: Incident, _: Fact) -> Incident:
         resolved_at=None,
         resolved_by=None,
         confirmed_cause=None,
+        missed_by={},
         acknowledged_at=None,
         acknowledged_by=None,
     )
@@ -263,6 +301,8 @@ _EVOLVE: dict[str, Callable[[Incident, Fact], Incident]] = {
     "incident.finding_joined": _finding_joined,
     "incident.finding_recorded": _finding_recorded,
     "incident.no_longer_blamed": _no_longer_blamed,
+    "incident.opinion_changed": _opinion_changed,
+    "incident.cause_missed": _cause_missed,
     "incident.evidence_attached": _evidence_attached,
     "incident.acknowledged": _acknowledged,
     "incident.unacknowledged": _unacknowledged,

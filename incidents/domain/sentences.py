@@ -24,6 +24,8 @@ def repeated(event: Fact, count: int) -> str:
     """One sentence for `count` events of the kind in a row, the last of which is `event`."""
     if event.type == "incident.joined":
         return f"{who(event.actor)} reported it {count} times again, last: {event.body['title']}"
+    if event.type == "incident.opinion_changed":
+        return f"{sentence(event)} (its opinion changed {count} times)"
     finding = event.body["finding"]
     over = "" if event.type == "incident.finding_joined" else " over failures before the resolution"
     runs = f"{count} runs of {finding['analyzer']}"
@@ -53,7 +55,14 @@ def _joined(name: str, body: Mapping[str, Any]) -> str:
 
 def _finding_joined(_: str, body: Mapping[str, Any]) -> str:
     finding = body["finding"]
-    return f"{finding['analyzer']} blamed {finding['component']} again, {_score(finding)}"
+    others = [one for one in body["agreeing"] if one != finding["analyzer"]]
+    if not others:
+        return f"{finding['analyzer']} blamed {finding['component']} again, {_score(finding)}"
+    agree = f"as {' and '.join(others)} {'does' if len(others) == 1 else 'do'}"
+    together = (
+        "" if body["confidence"] is None else f": together {percent(body['confidence'])} likely at fault"
+    )
+    return f"{finding['analyzer']} blamed {finding['component']}, {_score(finding)}, {agree}{together}"
 
 
 def _finding_recorded(_: str, body: Mapping[str, Any]) -> str:
@@ -64,6 +73,22 @@ def _finding_recorded(_: str, body: Mapping[str, Any]) -> str:
 
 def _no_longer_blamed(_: str, body: Mapping[str, Any]) -> str:
     return f"no longer blamed by {body['analyzer']} in the window that ended {_minute(body['window_end'])}"
+
+
+def _opinion_changed(_: str, body: Mapping[str, Any]) -> str:
+    opinion = body["opinion"]
+    window = f"the window that ended {_minute(opinion['window']['end'])}"
+    if opinion["says"] == "blames_other":
+        return f"{opinion['analyzer']} blames {opinion['component']} instead, {_score(opinion)}"
+    if opinion["says"] == "no_longer_blames":
+        return f"{opinion['analyzer']} no longer blames it in {window}"
+    return f"{opinion['analyzer']} saw nothing here in {window}"
+
+
+def _cause_missed(_: str, body: Mapping[str, Any]) -> str:
+    count = body["windows"]
+    windows = f"{count} window{'' if count == 1 else 's'}"
+    return f"{body['analyzer']} judged {windows} over {body['confirmed_cause']} and did not name it"
 
 
 def _evidence(name: str, body: Mapping[str, Any]) -> str:
@@ -104,6 +129,8 @@ _SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "incident.finding_joined": _finding_joined,
     "incident.finding_recorded": _finding_recorded,
     "incident.no_longer_blamed": _no_longer_blamed,
+    "incident.opinion_changed": _opinion_changed,
+    "incident.cause_missed": _cause_missed,
     "incident.evidence_attached": _evidence,
     "incident.acknowledged": lambda name, _: f"{name} acknowledged it",
     "incident.unacknowledged": lambda name, _: f"{name} took the acknowledgement back",

@@ -48,6 +48,9 @@ class IncidentRow(models.Model):
     last_blamed = models.DateTimeField(null=True)
     blamed_by = ArrayField(models.TextField())
     shown = models.JSONField(encoder=DjangoJSONEncoder)
+    opinions = models.JSONField(default=dict)
+    reported_at = models.DateTimeField(null=True)
+    missed_by = models.JSONField(default=dict)
     cause = ArrayField(models.TextField())
 
     class Meta:
@@ -125,6 +128,28 @@ class FindingPlaced(models.Model):
             # A finding takes effect once, however often it is delivered.
             models.UniqueConstraint(fields=("run", "component"), name="a_finding_is_placed_once"),
         )
+
+
+class StandingRow(models.Model):
+    """How an analyzer stands on a ticket as it was resolved: what score-cards count. None while it is open."""
+
+    incident = models.ForeignKey(IncidentRow, on_delete=models.CASCADE, related_name="standings")
+    version = models.IntegerField()
+    analyzer = models.TextField()
+    analyzer_version = models.TextField()
+    outcome = models.CharField(max_length=8)
+    component = models.TextField(null=True)
+    score = models.FloatField(null=True)
+    first = models.BooleanField()
+    alone = models.BooleanField()
+    lead_seconds = models.FloatField(null=True)
+
+    class Meta:
+        db_table = "incident_standing"
+        constraints = (
+            models.UniqueConstraint(fields=("incident", "analyzer"), name="one_standing_per_analyzer"),
+        )
+        indexes = (models.Index(fields=("analyzer",), name="incident_standing_analyzer"),)
 
 
 class ScheduleWindowRow(models.Model):

@@ -6,11 +6,19 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 
 from incidents.domain.incident import Incident, evolve
-from incidents.projections.models import EvidenceItem, FindingPlaced, IncidentRow, TimelineEntry
+from incidents.domain.standing import standings
+from incidents.projections.models import (
+    EvidenceItem,
+    FindingPlaced,
+    IncidentRow,
+    StandingRow,
+    TimelineEntry,
+)
 from incidents.projections.rows import fields_of
 from incidents.projections.timeline import Entry, evidence_in, next_entry
 from ingest.queries import Event
 
+_SETTLES = frozenset({"incident.resolved", "incident.reopened", "incident.cause_missed"})
 _OUTCOMES = {
     "incident.opened": "opened",
     "incident.finding_joined": "joined",
@@ -35,6 +43,7 @@ def project(before: Incident | None, events: Sequence[Event]) -> Incident:
     _evidence(state.id, events)
     for event in events:
         _finding(state.id, event)
+    _standings(state, events)
     return state
 
 
@@ -74,3 +83,14 @@ def _finding(incident: str, event: Event) -> None:
             incident_id=incident,
             version=event.version,
         )
+
+
+def _standings(state: Incident, events: Sequence[Event]) -> None:
+    """Each as the latest resolution has it; a ticket that was reopened has none until it is resolved again."""
+    settled = [event.version for event in events if event.type in _SETTLES]
+    if not settled:
+        return
+    StandingRow.objects.filter(incident__pk=state.id).delete()
+    StandingRow.objects.bulk_create(
+        StandingRow(incident_id=state.id, version=settled[-1], **asdict(one)) for one in standings(state)
+    )

@@ -21,6 +21,7 @@ from incidents.projections.models import (
     FindingPlaced,
     IncidentRow,
     ScheduleWindowRow,
+    StandingRow,
     TimelineEntry,
 )
 from incidents.projections.project import project
@@ -29,7 +30,7 @@ from incidents.projections.windows import project_window
 from ingest.queries import Position, follower_places, read_all, read_stream, watermark
 
 FOLLOWER = "incidents"
-_PARTS: tuple[type[models.Model], ...] = (TimelineEntry, EvidenceItem, FindingPlaced)
+_PARTS: tuple[type[models.Model], ...] = (TimelineEntry, EvidenceItem, FindingPlaced, StandingRow)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from incidents.domain.incident import Incident, Shown
+from incidents.domain.opinion import opinion_from
 from incidents.domain.times import parse_rfc3339, rfc3339
 from incidents.domain.values import SEVERITIES
 from incidents.projections.models import IncidentRow
@@ -22,6 +23,7 @@ def fields_of(state: Incident) -> dict[str, Any]:
         analyzer: {"score": shown.score, "window_end": rfc3339(shown.window_end)}
         for analyzer, shown in state.shown.items()
     }
+    columns["opinions"] = {name: one.as_json() for name, one in state.opinions.items()}
     columns["cause"] = sorted(state.cause)
     columns["severity_rank"] = SEVERITIES.index(state.severity)
     return columns
@@ -36,4 +38,5 @@ def state_of(row: IncidentRow) -> Incident:
         analyzer: Shown(shown["score"], parse_rfc3339(shown["window_end"]))
         for analyzer, shown in row.shown.items()
     }
+    values["opinions"] = {name: opinion_from(one) for name, one in row.opinions.items()}
     return Incident(**values)

@@ -12,7 +12,9 @@ from ingest.queries import Event
 
 # A finding joins every few minutes for as long as a failure lasts, an alert may be repeated ten thousand times: the
 # timeline counts those in a row.
-_COUNTED = frozenset({"incident.finding_joined", "incident.finding_recorded", "incident.joined"})
+_COUNTED = frozenset(
+    {"incident.finding_joined", "incident.finding_recorded", "incident.joined", "incident.opinion_changed"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,8 @@ def next_entry(last: Entry | None, event: Event) -> Entry:
 
 
 def _source(type_: str, actor: str, body: Mapping[str, Any]) -> str:
+    if type_ == "incident.opinion_changed":
+        return str(body["opinion"]["analyzer"])
     return actor if type_ == "incident.joined" else str(body["finding"]["analyzer"])
 
 

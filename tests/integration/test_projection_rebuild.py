@@ -27,7 +27,7 @@ from incidents.projections.rows import state_of
 from incidents.projections.store import next_number, record, record_opening
 from incidents.projections.timeline import timeline_of
 from ingest.queries import Context, read_stream
-from tests.unit.incident_cases import NOON, finding
+from tests.unit.incident_cases import NOON, finding, word
 
 ALICE = Context("user:alice")
 STORAGE = Routing("storage", 6, "routed to Storage because rule 6 matched `storage_cluster/*`")
@@ -35,18 +35,29 @@ STORAGE = Routing("storage", 6, "routed to Storage because rule 6 matched `stora
 words = st.text("ab é\n", min_size=1, max_size=5).filter(str.strip)
 evidence = st.just(({"kind": "table", "title": "t", "columns": ["a"], "rows": [[1.5]]},))
 findings = st.builds(
-    lambda minutes, score, rate, others: finding(
+    lambda minutes, score, rate, others, analyzer: finding(
         "storage_cluster/s7",
         others,
         run=str(uuid4()),  # a finding is placed once, and all examples share the database
         end=NOON + timedelta(minutes=minutes),
         score=score,
         failure_rate=rate,
+        analyzer=analyzer,
+        schedule=analyzer,
     ),
     minutes=st.integers(0, 200),
     score=st.none() | st.floats(0, 1),
     rate=st.none() | st.floats(0, 1),
     others=st.lists(st.sampled_from(["tor/t1", "tor/t2"]), unique=True),
+    analyzer=st.sampled_from(["deepview", "voting"]),
+)
+words_of_runs = st.builds(
+    lambda minutes, other, analyzer: word(
+        other, analyzer=analyzer, schedule=analyzer, end=NOON + timedelta(minutes=minutes)
+    ),
+    minutes=st.integers(0, 200),
+    other=st.sampled_from([None, "link/a", "link/b"]),
+    analyzer=st.sampled_from(["deepview", "voting", "netbouncer"]),
 )
 any_command: st.SearchStrategy[c.Command] = st.one_of(
     st.builds(c.Acknowledge),
@@ -66,9 +77,20 @@ any_command: st.SearchStrategy[c.Command] = st.one_of(
     st.builds(
         c.NoteNoLongerBlamed,
         st.just("run-x"),
-        st.just("hourly"),
+        st.sampled_from(["deepview", "voting"]),
         st.just("deepview"),
         st.just("2026-11-21T13:00:00Z"),
+    ),
+    st.builds(c.NoteOpinion, words_of_runs),
+    st.builds(
+        c.NoteMissed,
+        st.just("tor/t1"),
+        st.just("netbouncer"),
+        st.just("1.0.0"),
+        st.just(3),
+        st.just("2026-11-21T12:00:00Z"),
+        st.just("2026-11-21T13:00:00Z"),
+        st.just("run-m"),
     ),
 )
 

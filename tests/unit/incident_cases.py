@@ -12,6 +12,7 @@ from incidents.domain.commands import Report
 from incidents.domain.decide import decide
 from incidents.domain.finding import Finding
 from incidents.domain.incident import Incident, evolve
+from incidents.domain.opinion import Word
 from incidents.domain.routing import Routing
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -64,11 +65,12 @@ def finding(
     sure: bool = False,
     last_failure: datetime | None = None,
     region: str = "default",
+    analyzer: str = "deepview",
 ) -> Finding:
     return Finding(
         run=run,
         schedule=schedule,
-        analyzer="deepview",
+        analyzer=analyzer,
         version="1.0.0",
         params={"method": "binomial"},
         region=region,
@@ -83,4 +85,25 @@ def finding(
         first_failure=None,
         last_failure=last_failure,
         evidence=({"kind": "text", "title": "Why", "text": "It fails."},),
+    )
+
+
+def word(
+    component: str | None = None,
+    *,
+    analyzer: str = "voting",
+    schedule: str = "voting-5m",
+    end: datetime = NOON,
+    score: float | None = None,
+) -> Word:
+    """What a window that blames no ticket says: nothing, or that something else is at fault."""
+    return Word(
+        analyzer=analyzer,
+        version="1.0.0",
+        run="run-w",
+        schedule=schedule,
+        window_start=end - timedelta(hours=1),
+        window_end=end,
+        component=component,
+        score=score,
     )

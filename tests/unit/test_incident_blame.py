@@ -155,7 +155,7 @@ def test_the_severity_follows_from_estimate_and_score(
 
 
 def test_the_verdict_is_one_plain_sentence() -> None:
-    assert verdict_of(finding(ambiguous_with=[T12])) == (
+    assert verdict_of(finding(ambiguous_with=[T12]), 0.93) == (
         "storage_cluster/s7 fails 2.1 % of what depends on it, 93 % likely at fault;"
         " the data cannot tell it apart from tor/t12."
     )

@@ -1,0 +1,165 @@
+"""Score-cards: how often each analyzer was right about tickets that people have resolved.
+
+Counted from `incident_standing`, which is rebuilt from the log: one row a resolved ticket and analyzer
+(`incidents.domain.standing` says what right, wrong and missed mean). The latest resolution of a ticket counts;
+one that was reopened counts nowhere until it is resolved again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Q
+
+from analyzers.queries import Share, median_of
+from incidents.projections.models import IncidentRow, StandingRow
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """The record of one analyzer, of one version of it or of all (`version` None).
+
+    `right` and `wrong` count resolved tickets that it blamed, `missed` those whose cause it judged and did not name,
+    `first` those right before any person or alert, `alone` those that nobody else reported at all, `matched` those
+    that somebody else reported too. `waiting` are blamed tickets that nobody has resolved yet.
+    """
+
+    analyzer: str
+    version: str | None
+    right: int = 0
+    wrong: int = 0
+    missed: int = 0
+    first: int = 0
+    alone: int = 0
+    waiting: int = 0
+    median_lead: timedelta | None = None
+
+    @property
+    def matched(self) -> int:
+        return self.right - self.alone
+
+    @property
+    def resolved(self) -> int:
+        """Resolved tickets that it blamed."""
+        return self.right + self.wrong
+
+    @property
+    def precision(self) -> Share:
+        return Share(self.right, self.right + self.wrong)
+
+    @property
+    def recall(self) -> Share:
+        return Share(self.right, self.right + self.missed)
+
+    @property
+    def sentence(self) -> str:
+        """`right in 41 of 44 resolved tickets`, or that there is none yet."""
+        if self.resolved == 0:
+            return "no resolved ticket yet"
+        return f"right in {self.right} of {self.resolved} resolved ticket{'' if self.resolved == 1 else 's'}"
+
+    def as_json(self) -> dict[str, Any]:
+        lead = self.median_lead
+        return {
+            "analyzer": self.analyzer,
+            "version": self.version,
+            "resolved": self.resolved,
+            "right": self.right,
+            "wrong": self.wrong,
+            "missed": self.missed,
+            "matched": self.matched,
+            "found_first": self.first,
+            "found_alone": self.alone,
+            "waiting": self.waiting,
+            "median_lead_seconds": None if lead is None else lead.total_seconds(),
+            "precision": share_json(self.precision),
+            "recall": share_json(self.recall),
+            "sentence": self.sentence,
+        }
+
+
+def share_json(share: Share) -> dict[str, Any]:
+    low, high = share.interval
+    return {
+        "value": None if share.value is None else round(share.value, 4),
+        "low": round(low, 4),
+        "high": round(high, 4),
+        "trials": share.trials,
+    }
+
+
+def scorecard(
+    analyzer: str, since: datetime | None = None, until: datetime | None = None, team: str | None = None
+) -> Card:
+    """The card of one analyzer, over tickets resolved in `[since, until)`, of a team if one is given."""
+    rows = list(_rows(since, until, team).filter(analyzer=analyzer))
+    return _card(analyzer, None, rows, _waiting([analyzer], team)[analyzer])
+
+
+def scorecards(
+    names: Sequence[str] = (),
+    since: datetime | None = None,
+    until: datetime | None = None,
+    team: str | None = None,
+) -> dict[str, Card]:
+    """By name: the analyzers asked for, and all that have a record; an empty card for one without."""
+    by_name: dict[str, list[StandingRow]] = {name: [] for name in names}
+    for row in _rows(since, until, team):
+        by_name.setdefault(row.analyzer, []).append(row)
+    waiting = _waiting(list(by_name), team)
+    return {name: _card(name, None, rows, waiting[name]) for name, rows in sorted(by_name.items())}
+
+
+def by_version(analyzer: str) -> list[Card]:
+    """A card for each version that has a record, newest version last."""
+    groups: dict[str, list[StandingRow]] = {}
+    for row in _rows(None, None, None).filter(analyzer=analyzer):
+        groups.setdefault(row.analyzer_version, []).append(row)
+    return [_card(analyzer, version, groups[version], 0) for version in sorted(groups, key=_version_key)]
+
+
+def _rows(since: datetime | None, until: datetime | None, team: str | None) -> Any:
+    asked = Q()
+    if since is not None:
+        asked &= Q(incident__resolved_at__gte=since)
+    if until is not None:
+        asked &= Q(incident__resolved_at__lt=until)
+    if team is not None:
+        asked &= Q(incident__team=team)
+    return StandingRow.objects.filter(asked)
+
+
+def _waiting(names: Sequence[str], team: str | None) -> dict[str, int]:
+    rows = IncidentRow.objects.exclude(state="resolved")
+    if team is not None:
+        rows = rows.filter(team=team)
+    return {name: rows.filter(_blaming(name)).count() for name in names}
+
+
+def _blaming(name: str) -> Q:
+    """Rows on which the last word of an analyzer was a blame, still held or not."""
+    held, over = ({name: {"says": says}} for says in ("blames", "no_longer_blames"))
+    return Q(opinions__contains=held) | Q(opinions__contains=over)
+
+
+def _card(analyzer: str, version: str | None, rows: Sequence[StandingRow], waiting: int) -> Card:
+    leads = [timedelta(seconds=row.lead_seconds) for row in rows if row.lead_seconds is not None]
+    return Card(
+        analyzer,
+        version,
+        right=sum(row.outcome == "right" for row in rows),
+        wrong=sum(row.outcome == "wrong" for row in rows),
+        missed=sum(row.outcome == "missed" for row in rows),
+        first=sum(row.first for row in rows),
+        alone=sum(row.alone for row in rows),
+        waiting=waiting,
+        median_lead=median_of(leads),
+    )
+
+
+def _version_key(version: str) -> tuple[tuple[int, int, str], ...]:
+    parts = version.split(".")
+    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts)
