@@ -58,7 +58,11 @@ def run(
     """A finished run over the hour that ends so many minutes from now, as a worker records it."""
     end, digest = NOW + minute * MINUTE, kept()
     key = None if by_hand else f"{analyzer}-{schedule}"
-    verdict = {"status": "named" if suspects else "quiet", "suspects": list(suspects), "measures": {}}
+    verdict: dict[str, Any] = {
+        "status": "named" if suspects else "quiet",
+        "suspects": list(suspects),
+        "measures": {},
+    }
     body = verdict_json(verdict)
     verdict_hash = sha256(body).hexdigest()
     KeptVerdict.objects.get_or_create(hash=verdict_hash, defaults={"body": body})
