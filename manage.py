@@ -4,7 +4,7 @@
 import os
 import sys
 
-OFFLINE = {"analyze", "analyzers", "convert", "simulate"}
+OFFLINE = {"analyze", "analyzers", "convert", "diagnose", "simulate"}
 """Commands that work on files alone; their settings open no connection and read no environment."""
 
 

@@ -1,4 +1,4 @@
-"""Makes telemetry rows of files in other formats; at present `spans` into `path_outcome`."""
+"""Makes telemetry rows of files in other formats: `spans` into `path_outcome`, `superbench` into `benchmark`."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from analyzers.runs.management.offline_command import OfflineCommand, Refused, progress
-from ingest.doors import spans
+from ingest.doors import spans, superbench
 
 
 class Command(OfflineCommand):
     help = (
-        "Make path_outcome rows (NDJSON) of the spans of traces: one row a trace; it failed if it had an "
-        "error or its root was slower than the normal p99 of its operation. "
-        "Example: manage.py convert spans --normal calm.csv.gz --input bad.csv.gz --out mine.ndjson"
+        "Make telemetry rows (NDJSON) of files in other formats. spans: path_outcome rows of traces, one row a "
+        "trace; it failed if it had an error or its root was slower than the normal p99 of its operation. "
+        "superbench: benchmark rows of results-summary.jsonl, or of a node's monitor.jsonl. "
+        "Examples: manage.py convert spans --normal calm.csv.gz --input bad.csv.gz --out mine.ndjson; "
+        "manage.py convert superbench results-summary.jsonl --time 2026-03-01T12:00:00Z --out benchmark.ndjson"
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("format", choices=["spans"], help="what the files hold")
+        parser.add_argument("format", choices=["spans", "superbench"], help="what the files hold")
+        parser.add_argument("files", nargs="*", metavar="FILE", help="files to convert, as with --input")
         parser.add_argument(
             "--normal",
             action="append",
@@ -32,7 +35,9 @@ class Command(OfflineCommand):
             metavar="FILE",
             help="spans of fault-free time (.csv, .csv.gz)",
         )
-        parser.add_argument("--input", action="append", default=[], metavar="FILE", help="spans to convert")
+        parser.add_argument(
+            "--input", action="append", default=[], metavar="FILE", help="a file to convert; may be repeated"
+        )
         parser.add_argument("--out", metavar="FILE", help="where the rows go (default: standard output)")
         parser.add_argument(
             "--operation",
@@ -43,15 +48,40 @@ class Command(OfflineCommand):
         parser.add_argument(
             "--ending",
             metavar="TIME",
-            help="shift all times so that the last row is at TIME (RFC 3339, or now)",
+            help="spans: shift all times so that the last row is at TIME (RFC 3339, or now)",
         )
+        parser.add_argument(
+            "--time",
+            metavar="TIME",
+            help="superbench: when results were taken (RFC 3339, or now; default: when FILE was written)",
+        )
+        parser.add_argument("--node", metavar="NAME", help="superbench: whose monitor.jsonl it is")
+        parser.add_argument("--sku", default="", metavar="NAME", help="superbench: the kind of machine")
 
     def work(self, **options: Any) -> None:
+        options["input"] = [*options["files"], *options["input"]]
         if not options["input"]:
-            raise Refused("--input FILE is missing: which spans should be converted?")
+            raise Refused(f"--input FILE is missing: which {options['format']} files should be converted?")
+        convert = self._spans if options["format"] == "spans" else self._superbench
+        convert(options)
+
+    def _superbench(self, options: dict[str, Any]) -> None:
+        at = _moment("--time", options["time"])
+        rows: list[dict[str, Any]] = []
+        for name in options["input"]:
+            payload = _payload(name)
+            try:
+                rows += _benchmark_rows(name, payload, at, options["node"], options["sku"])
+            except superbench.BadResults as error:
+                raise Refused(f"{name}: {error}") from error
+        _write(options["out"], rows)
+        nodes = len({row["node"] for row in rows})
+        self.note(f"{len(rows)} rows of {nodes} node{'' if nodes == 1 else 's'}")
+
+    def _spans(self, options: dict[str, Any]) -> None:
         if not options["normal"]:
             raise Refused("--normal FILE is missing: without fault-free spans nobody knows what is slow")
-        ending = _moment(options["ending"])
+        ending = _moment("--ending", options["ending"])
         normal = spans.learn(_traces(options["normal"], spans.Holes()), options["operation"])
         holes = spans.Holes()
         judged = _traces(options["input"], holes)
@@ -67,6 +97,18 @@ class Command(OfflineCommand):
         self.note(f"{holes.spans} spans, {holes.traces} traces, {len(rows)} rows, {slow} of them failed")
         for sentence in holes.sentences():
             self.note(sentence)
+
+
+def _benchmark_rows(
+    name: str, payload: bytes, at: datetime | None, node: str | None, sku: str
+) -> list[dict[str, Any]]:
+    if superbench.is_monitor(payload):
+        if node is None:
+            raise Refused(f"{name}: holds monitor samples of one node; --node NAME says of which")
+        return superbench.monitor_rows(payload, node, sku)
+    if at is None:  # the summary has no times: when the file was written is the nearest to the truth
+        at = datetime.fromtimestamp(int(Path(name).stat().st_mtime), UTC)
+    return superbench.benchmark_rows(superbench.parse_results(payload), at, sku)
 
 
 def _traces(files: list[str], holes: spans.Holes) -> list[spans.Trace]:
@@ -106,7 +148,7 @@ def _write(name: str | None, rows: list[dict[str, Any]]) -> None:
         raise Refused(f"{name}: cannot be written: {error.strerror}") from error
 
 
-def _moment(text: str | None) -> datetime | None:
+def _moment(option: str, text: str | None) -> datetime | None:
     if text is None:
         return None
     if text == "now":
@@ -114,7 +156,7 @@ def _moment(text: str | None) -> datetime | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
-        raise Refused(f"--ending {text!r}: is not a time such as 2026-03-01T12:00:00Z, nor now") from error
+        raise Refused(f"{option} {text!r}: is not a time such as 2026-03-01T12:00:00Z, nor now") from error
     if moment.tzinfo is None:
-        raise Refused(f"--ending {text!r}: has no time zone")
+        raise Refused(f"{option} {text!r}: has no time zone")
     return moment
