@@ -15,10 +15,12 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from ingest.telemetry.reductions import (
+    STILL_GOING,
     AsOf,
     Count,
     CountDistinct,
     CountWitnesses,
+    Each,
     Input,
     Paths,
     Reduction,
@@ -27,11 +29,13 @@ from ingest.telemetry.reductions import (
 )
 
 __all__ = [
+    "STILL_GOING",
     "Analyzer",
     "AsOf",
     "Count",
     "CountDistinct",
     "CountWitnesses",
+    "Each",
     "Estimate",
     "Evidence",
     "Input",

@@ -119,11 +119,10 @@ def unplaced(window: Window) -> str | None:
 
 def _extent(tables: Mapping[str, Rows]) -> tuple[datetime, datetime]:
     """The first and the last time of what happened; if nothing did, the time of the last state, twice."""
-    happened = [rows.times for rows in tables.values() if not rows.kind.is_state and rows.count]
+    happened = [rows for rows in tables.values() if not rows.kind.is_state and rows.count]
     if happened:
-        return _moment(min(int(times.min()) for times in happened)), _moment(
-            max(int(times.max()) for times in happened)
-        )
+        first = min(int(rows.times.min()) for rows in happened)
+        return _moment(first), _moment(max(int(rows.latest.max()) for rows in happened))
     states = [int(rows.times.max()) for rows in tables.values() if rows.count]
     if not states:
         raise CannotAnalyze(f"there are no rows of {' and '.join(tables)}")

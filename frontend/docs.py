@@ -17,6 +17,24 @@ _KNOWN: dict[str, Any] = {
     "failures": 3,
     "symptom": "disk_timeout",
     "active": True,
+    "src": "host/h3",
+    "dst": "host/h17",
+    "node": "node/gpu-17",
+    "device": "tor/dc1-t12",
+    "observer": "process/api-3",
+    "subject": "process/store-1",
+    "context": "put",
+    "cause": "soft",
+    "benchmark": "gemm-flops",
+    "metric": "fp16",
+    "kind": "gpu_ecc",
+    "trace": "4bf92f3577b34da6a3ce929d0e0e4736",
+    "service": "cart",
+    "instance": "cart-7d9",
+    "operation": "GET /cart",
+    "lost": 0,
+    "error": False,
+    "end": "2026-11-21T10:20:00Z",
 }
 _OF_TYPE: dict[str, Any] = {
     "time": "2026-11-21T10:00:00Z",
@@ -28,14 +46,17 @@ _OF_TYPE: dict[str, Any] = {
     "amount": 1.0,
     "flag": True,
     "labels": {"row": "12"},
+    "id": "00f067aa0ba902b7",
+    "numbers": [268.0, 301.5],
+    "measures": {"age_days": 412.0},
 }
 
 
 def example(kind: Any) -> str:
     """One row of a telemetry kind as a line of NDJSON, without its optional fields."""
-    row = {
-        field.name: _KNOWN.get(field.name, _OF_TYPE[field.type])
-        for field in kind.fields
-        if not field.optional
-    }
+    row = {field.name: _example(field) for field in kind.fields if not field.optional}
     return json.dumps(row)
+
+
+def _example(field: Any) -> Any:
+    return field.choices[0] if field.choices else _KNOWN.get(field.name, _OF_TYPE[field.type])

@@ -173,6 +173,7 @@ def _described(kind: Kind) -> dict[str, Any]:
         "kind": kind.name,
         "help": kind.help,
         "state": kind.is_state,
+        "interval": kind.is_interval,
         "key": kind.key,
         "formats": list(FORMATS),
         "fields": [_field(field) for field in kind.all_fields],

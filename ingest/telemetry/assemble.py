@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,12 +13,25 @@ from msgspec import UNSET
 from numpy.typing import NDArray
 
 from ingest.telemetry.check import Bounds, bad_rows
-from ingest.telemetry.columns import Codes, Column, Index, Names, Rows, SetIndex
+from ingest.telemetry.columns import (
+    Codes,
+    Column,
+    Index,
+    Names,
+    Numbers,
+    Rows,
+    SetIndex,
+    joined_numbers,
+    numbers_of,
+)
 from ingest.telemetry.faults import MOST_NAMED, BadBody, BadRow, BadRows
+from ingest.telemetry.ids import canonical_id
 from ingest.telemetry.instants import times
 from ingest.telemetry.kinds import Field, Kind
 
-Part = Codes | NDArray[np.int64] | NDArray[np.float64] | NDArray[np.bool_]
+NAMED = ("name", "component", "text", "choice", "id", "labels", "measures")
+"""Types whose columns are `Names`."""
+Part = Codes | Numbers | NDArray[np.int64] | NDArray[np.float64] | NDArray[np.bool_]
 
 
 @dataclass
@@ -36,13 +50,13 @@ class Assembly:
         for each in self.kind.all_fields:
             if each.type == "components":
                 self.set_indexes[each.name] = SetIndex()
-            elif each.type in ("name", "component", "text", "labels"):
+            elif each.type in NAMED:
                 self.indexes[each.name] = Index()
 
     def default(self, each: Field) -> Any:
         if each.name == "region":
             return self.region
-        return () if each.type == "components" else each.default
+        return () if each.type in ("components", "numbers") else each.default
 
     def add(self, values: Mapping[str, Sequence[Any]], numbers: NDArray[np.int64]) -> None:
         """Values as decoded from JSON: texts, lists, numbers; UNSET or None where an optional field is
@@ -62,6 +76,8 @@ class Assembly:
         if each.optional:
             if values.count(UNSET) == len(values):
                 return self.constant(each, len(values))
+            if each.type == "time":
+                return self._some_times(each, values)
             values = self._filled(each, values)
         match each.type:
             case "time":
@@ -74,8 +90,12 @@ class Assembly:
                 return np.fromiter(values, np.bool_, len(values))
             case "components":
                 return self.set_indexes[each.name].codes(values)
-            case "labels":
-                values = [v if isinstance(v, str) else canonical_labels(v) for v in values]
+            case "numbers":
+                return numbers_of(values)
+            case "labels" | "measures":
+                values = [v if isinstance(v, str) else canonical_json(v) for v in values]
+            case "id":
+                values = [canonical_id(value) for value in values]
         return self.indexes[each.name].codes(values)
 
     def constant(self, each: Field, rows: int) -> Part:
@@ -85,7 +105,17 @@ class Assembly:
             return np.full(rows, self.set_indexes[each.name][default], np.int32)
         if each.name in self.indexes:
             return np.full(rows, self.indexes[each.name][default], np.int32)
+        if each.type == "numbers":
+            return numbers_of([default] * rows)
         return np.full(rows, default)
+
+    def _some_times(self, each: Field, values: Sequence[Any]) -> Part:
+        there = np.fromiter(
+            (value is not UNSET and value is not None for value in values), np.bool_, len(values)
+        )
+        found = np.full(len(values), self.default(each), np.int64)
+        found[there] = times([value for value, known in zip(values, there.tolist(), strict=True) if known])
+        return found
 
     def _filled(self, each: Field, values: Sequence[Any]) -> Sequence[Any]:
         default = self.default(each)
@@ -116,7 +146,10 @@ class Assembly:
     def _joined(self) -> Rows:
         columns: dict[str, Column] = {}
         for each in self.kind.all_fields:
-            parts = [part[each.name] for part in self.parts]
+            parts: list[Any] = [part[each.name] for part in self.parts]
+            if each.type == "numbers":
+                columns[each.name] = joined_numbers(parts)
+                continue
             joined: Any = parts[0] if len(parts) == 1 else np.concatenate(parts)
             if each.type == "components":
                 columns[each.name] = self.set_indexes[each.name].column(joined.astype(np.int32, copy=False))
@@ -126,8 +159,15 @@ class Assembly:
                 )
             else:
                 columns[each.name] = joined
-        return Rows(self.kind, len(columns["time"]), columns)
+        return Rows(self.kind, len(columns[self.kind.time]), columns)
 
 
-def canonical_labels(labels: Mapping[str, str]) -> str:
-    return json.dumps(labels, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+NOT_FINITE = "\0"
+"""Stands for measures that JSON cannot hold; the check refuses it."""
+
+
+def canonical_json(values: Mapping[str, str | float]) -> str:
+    """Labels or measures: keys sorted, no blanks; measures are floats."""
+    if any(isinstance(value, float) and not math.isfinite(value) for value in values.values()):
+        return NOT_FINITE
+    return json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -11,11 +11,17 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from ingest.telemetry.columns import Column, Names, Sets
+from ingest.telemetry.columns import Column, Names, Numbers, Sets
 from ingest.telemetry.component import COMPONENT, COMPONENT_FORM
 from ingest.telemetry.faults import MOST_NAMED, BadRow
-from ingest.telemetry.kinds import AtMost, Check, Field, Kind
-from ingest.telemetry.kinds.declare import MAX_COMPONENTS, MAX_COUNT, MAX_LABELS, MAX_TEXT
+from ingest.telemetry.kinds import After, AtMost, Check, Field, Kind, NoMoreThan
+from ingest.telemetry.kinds.declare import (
+    MAX_COMPONENTS,
+    MAX_COUNT,
+    MAX_LABELS,
+    MAX_NUMBERS,
+    MAX_TEXT,
+)
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -28,7 +34,13 @@ _PATTERNS = {
     "name": (re.compile(_PRINTABLE), "is empty or holds control characters"),
     "text": (re.compile(_TEXT), "holds a NUL character or half a surrogate pair"),
     "labels": (re.compile(_TEXT), "holds a NUL character or half a surrogate pair"),
+    "measures": (
+        re.compile(_TEXT),
+        "holds a NUL character, half a surrogate pair, or a number that is not finite",
+    ),
+    "id": (re.compile(r"[0-9a-f]{16}(?:[0-9a-f]{16})?"), "is empty or all zeros"),
 }
+_JSON = ("labels", "measures")
 # All names at once, one a line: several times as fast as one by one.
 _ALL_LINES = {
     type_: re.compile(rf"(?:{pattern.pattern}\n)*")
@@ -78,6 +90,8 @@ def _faults(kind: Kind, columns: dict[str, Column], bounds: Bounds) -> Iterator[
             yield from _text_faults(field, column)
         elif isinstance(column, Sets):
             yield from _set_faults(field, column)
+        elif isinstance(column, Numbers):
+            yield from _numbers_faults(field, column)
         else:
             yield from _number_faults(field, column, bounds)
     for check in kind.checks:
@@ -88,7 +102,17 @@ def _broken(check: Check, columns: dict[str, Column]) -> Fault:
     if isinstance(check, AtMost):
         above = np.asarray(columns[check.field]) > np.asarray(columns[check.other])
         return above, check.field, f"is more than {check.other}"
+    if isinstance(check, After):
+        early = np.asarray(columns[check.field]) <= np.asarray(columns[check.other])
+        return early, check.field, f"is not later than {check.other}"
     column = columns[check.field]
+    if isinstance(check, NoMoreThan):
+        assert isinstance(column, Numbers)
+        return (
+            column.sizes > np.asarray(columns[check.other]),
+            check.field,
+            f"has more numbers than {check.other} says",
+        )
     assert isinstance(column, Sets)
     empty = (column.sizes == 0)[column.codes] & np.asarray(columns[check.flag])
     return empty, check.field, f"is empty although {check.flag} is true"
@@ -108,7 +132,23 @@ def _number_faults(field: Field, column: Column, bounds: Bounds) -> Iterator[Fau
         yield numbers < 0, field.name, "is below 0"
 
 
+def _numbers_faults(field: Field, column: Numbers) -> Iterator[Fault]:
+    sizes, values = column.sizes, column.values
+    if not field.may_be_empty and (sizes == 0).any():
+        yield sizes == 0, field.name, "is empty"
+    if (sizes > MAX_NUMBERS).any():
+        yield sizes > MAX_NUMBERS, field.name, f"has more than {MAX_NUMBERS} numbers"
+    for wrong, reason in (
+        (~np.isfinite(values), "holds a number that is not finite"),
+        (np.zeros(0, bool) if field.signed else values < 0, "holds a number below 0"),
+    ):
+        if wrong.any():
+            yield np.bincount(column.owners[wrong], minlength=len(column)) > 0, field.name, reason
+
+
 def _time_faults(field: Field, times: NDArray[np.int64], bounds: Bounds) -> Iterator[Fault]:
+    if field.optional:
+        times = np.where(times == field.default, bounds.latest, times)
     if not len(times):
         return
     if int(times.max()) > bounds.latest:
@@ -149,15 +189,19 @@ def _set_faults(field: Field, column: Sets) -> Iterator[Fault]:
 
 def _bad_names(field: Field, names: tuple[str, ...]) -> dict[str, list[int]]:
     """Reasons, and the codes of the names that are refused for it."""
-    limit = MAX_LABELS if field.type == "labels" else MAX_TEXT
+    limit = MAX_LABELS if field.type in _JSON else MAX_TEXT
+    if field.type == "choice":
+        return _bad_choices(field, names)
+    if field.type == "id" and field.optional:
+        names = tuple(name or "0" * 15 + "1" for name in names)
     if field.type in _ALL_LINES and _fine(field, names, limit):
         return {}
     pattern, complaint = _PATTERNS[field.type]
     bad: dict[str, list[int]] = {}
     for code, name in enumerate(names):
-        if len(name) > limit or (field.type == "labels" and len(name.encode(errors="replace")) > limit):
+        if len(name) > limit or (field.type in _JSON and len(name.encode(errors="replace")) > limit):
             bad.setdefault(
-                f"is longer than {limit} {'bytes' if field.type == 'labels' else 'characters'}", []
+                f"is longer than {limit} {'bytes' if field.type in _JSON else 'characters'}", []
             ).append(code)
         elif not pattern.fullmatch(name):
             bad.setdefault(f"{name[:80]!r} {complaint}", []).append(code)
@@ -166,9 +210,20 @@ def _bad_names(field: Field, names: tuple[str, ...]) -> dict[str, list[int]]:
     return bad
 
 
+def _bad_choices(field: Field, names: tuple[str, ...]) -> dict[str, list[int]]:
+    allowed = {*field.choices, field.default} if field.optional else set(field.choices)
+    wanted = f"is not {' or '.join(field.choices)}"
+    wrong = [code for code, name in enumerate(names) if name not in allowed]
+    return {f"{_shown_text(names[code])} {wanted}": [code] for code in wrong[:MOST_NAMED]}
+
+
+def _shown_text(text: str) -> str:
+    return repr(text[:80].encode(errors="replace").decode())
+
+
 def _fine(field: Field, names: tuple[str, ...], limit: int) -> bool:
     """Whether all are good, at one go; False also when it takes a closer look to say."""
     lines = "\n".join((*names, ""))
-    if lines.count("\n") != len(names) or max(map(len, names), default=0) > limit or field.type == "labels":
+    if lines.count("\n") != len(names) or max(map(len, names), default=0) > limit or field.type in _JSON:
         return False
     return _ALL_LINES[field.type].fullmatch(lines) is not None

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ingest.telemetry.kinds import Kind
+from ingest.telemetry.kinds.declare import STILL_GOING
 
 Codes = NDArray[np.int32]
 
@@ -61,7 +62,59 @@ class Sets:
         return Sets(self.codes[rows], self.indptr, self.indices, self.names)
 
 
-Column = Names | Sets | NDArray[np.int64] | NDArray[np.float64] | NDArray[np.bool_]
+@dataclass(frozen=True, slots=True, eq=False)
+class Numbers:
+    """A column of lists of numbers: row r holds `values[indptr[r]:indptr[r + 1]]`.
+
+    `indptr` has shape (rows + 1,), int64; `values` has shape (numbers,), float64.
+    """
+
+    indptr: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many numbers each row has, shape (rows,)."""
+        return np.diff(self.indptr)
+
+    @property
+    def owners(self) -> NDArray[np.intp]:
+        """The row of each number, shape (numbers,)."""
+        return np.repeat(np.arange(len(self)), self.sizes)
+
+    def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Numbers:
+        chosen = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        sizes = self.sizes[chosen]
+        indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+        places = np.arange(indptr[-1]) + np.repeat(self.indptr[:-1][chosen] - indptr[:-1], sizes)
+        return Numbers(indptr, self.values[places])
+
+    def __getitem__(self, rows: slice) -> Numbers:
+        start, end, _ = rows.indices(len(self))
+        bounds = self.indptr[start : end + 1]
+        return Numbers(bounds - bounds[0], self.values[bounds[0] : bounds[-1]])
+
+
+def numbers_of(lists: Sequence[Sequence[float]]) -> Numbers:
+    """Lists of numbers as a column; negative zeros become zeros."""
+    indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum([len(one) for one in lists], dtype=np.int64)))
+    flat = itertools.chain.from_iterable(lists)
+    return Numbers(indptr, np.fromiter(flat, np.float64, int(indptr[-1])) + 0.0)
+
+
+def joined_numbers(parts: Sequence[Numbers]) -> Numbers:
+    """Columns one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    sizes = np.concatenate([part.sizes for part in parts])
+    indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+    return Numbers(indptr, np.concatenate([part.values for part in parts]))
+
+
+Column = Names | Sets | Numbers | NDArray[np.int64] | NDArray[np.float64] | NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,9 +128,24 @@ class Rows:
     @property
     def times(self) -> NDArray[np.int64]:
         """Microseconds since 1970, shape (count,)."""
-        times = self.columns["time"]
+        times = self.columns[self.kind.time]
         assert isinstance(times, np.ndarray)
         return times.view(np.int64)
+
+    @property
+    def ends(self) -> NDArray[np.int64]:
+        """When the intervals end (`STILL_GOING`: not yet), microseconds since 1970, shape (count,)."""
+        assert self.kind.end is not None
+        ends = self.columns[self.kind.end]
+        assert isinstance(ends, np.ndarray)
+        return ends.view(np.int64)
+
+    @property
+    def latest(self) -> NDArray[np.int64]:
+        """The last moment that each row tells of: its time, or the end of its interval if that is known."""
+        if not self.kind.is_interval:
+            return self.times
+        return np.where(self.ends == STILL_GOING, self.times, self.ends)
 
     def names(self, field: str) -> Names:
         column = self.columns[field]
@@ -86,11 +154,11 @@ class Rows:
 
     def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Rows:
         taken = {name: _take(column, rows) for name, column in self.columns.items()}
-        return Rows(self.kind, len(taken["time"]), taken)
+        return Rows(self.kind, len(taken[self.kind.time]), taken)
 
 
 def _take(column: Column, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Column:
-    return column.take(rows) if isinstance(column, Names | Sets) else column[rows]
+    return column.take(rows) if isinstance(column, Names | Sets | Numbers) else column[rows]
 
 
 class Index(dict[str, int]):

@@ -1,25 +1,39 @@
 """Columns to Postgres' binary COPY format and back, a block of memory at a time.
 
 Format: https://www.postgresql.org/docs/current/sql-copy.html#SQL-COPY-FILE-FORMATS. Every column has a fixed
-width and no nulls, so that a table is one structured array.
+width and no nulls, so that a table is one structured array; only lists of numbers, which stand last, are joined to it
+row by row. They are never copied out: the database unnests them.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+import itertools
+import struct
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from django.db import connection
 from numpy.typing import NDArray
+
+from ingest.telemetry.columns import Numbers
 
 SIGNATURE = b"PGCOPY\n\xff\r\n\x00" + bytes(8)
 TRAILER = b"\xff\xff"
 TO_2000 = 946_684_800_000_000
 """Microseconds from 1970, where our times begin, to 2000, where those of Postgres do."""
 
-_WIRE = {"timestamptz": ">i8", "bigint": ">i8", "integer": ">i4", "double precision": ">f8", "boolean": "u1"}
-Columns = Mapping[str, NDArray[np.generic]]
+_WIRE = {
+    "timestamptz": ">i8",
+    "bigint": ">i8",
+    "integer": ">i4",
+    "double precision": ">f8",
+    "boolean": "u1",
+    "uuid": "V16",
+}
+LIST = "double precision[]"
+_FLOAT8 = 701  # the type's number in pg_type
+Columns = Mapping[str, NDArray[np.generic] | Numbers]
 
 
 def _layout(columns: Sequence[tuple[str, str]]) -> np.dtype[np.void]:
@@ -31,13 +45,35 @@ def _layout(columns: Sequence[tuple[str, str]]) -> np.dtype[np.void]:
 
 def encode(columns: Sequence[tuple[str, str]], values: Columns) -> bytes:
     """The body of a binary COPY; `columns` are names and SQL types, times are microseconds since 1970."""
-    layout = _layout(columns)
+    fixed = [one for one in columns if one[1] != LIST]
+    layout = _layout(fixed)
     rows = np.empty(len(values[columns[0][0]]), layout)
     rows["fields"] = len(columns)
-    for name, type_ in columns:
+    for name, type_ in fixed:
         rows[f"{name} width"] = layout[name].itemsize
-        rows[name] = values[name] - TO_2000 if type_ == "timestamptz" else values[name]
-    return b"".join((SIGNATURE, rows.data, TRAILER))
+        column = values[name]
+        rows[name] = column - TO_2000 if type_ == "timestamptz" else column  # type: ignore[operator]
+    if len(fixed) == len(columns):
+        return b"".join((SIGNATURE, rows.data, TRAILER))
+    lists = [_lists(one) for name, _ in columns[len(fixed) :] if isinstance(one := values[name], Numbers)]
+    width, packed = layout.itemsize, rows.tobytes()
+    heads = (packed[place : place + width] for place in range(0, len(packed), width))
+    joined = itertools.chain.from_iterable(zip(heads, *lists, strict=True))
+    return b"".join(itertools.chain((SIGNATURE,), joined, (TRAILER,)))
+
+
+def _lists(column: Numbers) -> Iterator[bytes]:
+    """Each row's list as Postgres' binary array: dimensions, no nulls, type, length, lower bound, elements."""
+    elements = np.empty(len(column.values), [("width", ">i4"), ("value", ">f8")])
+    elements["width"], elements["value"] = 8, column.values
+    packed, size = elements.tobytes(), elements.itemsize
+    empty = struct.pack(">iiii", 12, 0, 0, _FLOAT8)
+    for start, end in itertools.pairwise(column.indptr.tolist()):
+        if start == end:
+            yield empty
+        else:
+            body = packed[start * size : end * size]
+            yield struct.pack(">iiiiii", 20 + len(body), 1, 0, _FLOAT8, end - start, 1) + body
 
 
 def copy_in(table: str, columns: Sequence[tuple[str, str]], values: Columns) -> None:
@@ -66,5 +102,7 @@ def copy_out(
 
 
 def _native(column: NDArray[np.generic], type_: str) -> NDArray[np.generic]:
+    if type_ == "uuid":
+        return column
     native = column.astype(column.dtype.newbyteorder("="))
     return native + np.int64(TO_2000) if type_ == "timestamptz" else native

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ingest.telemetry.assemble import Assembly, Part, canonical_labels
+from ingest.telemetry.assemble import Assembly, Part, canonical_json
 from ingest.telemetry.check import Bounds
-from ingest.telemetry.columns import Codes, Rows
+from ingest.telemetry.columns import Codes, Numbers, Rows
 from ingest.telemetry.faults import BadBody
 from ingest.telemetry.instants import Moment, from_nanoseconds, times
 from ingest.telemetry.kinds import Field, Kind
@@ -103,6 +103,21 @@ def _is_labels(type_: pa.DataType) -> bool:
     return bool(pa.types.is_struct(type_) and all(_is_text(child.type) for child in type_))
 
 
+def _is_number(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_))
+
+
+def _is_numbers(type_: pa.DataType) -> bool:
+    is_list = pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_)
+    return bool(is_list and _is_number(type_.value_type))
+
+
+def _is_measures(type_: pa.DataType) -> bool:
+    if pa.types.is_map(type_):
+        return _is_text(type_.key_type) and _is_number(type_.item_type)
+    return bool(pa.types.is_struct(type_) and all(_is_number(child.type) for child in type_))
+
+
 def _is_time(type_: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(type_) or pa.types.is_integer(type_) or _is_text(type_))
 
@@ -110,10 +125,12 @@ def _is_time(type_: pa.DataType) -> bool:
 _FITS: dict[str, Callable[[pa.DataType], bool]] = {
     "time": _is_time,
     "count": pa.types.is_integer,
-    "amount": lambda type_: pa.types.is_integer(type_) or pa.types.is_floating(type_),
+    "amount": _is_number,
     "flag": pa.types.is_boolean,
     "components": _is_texts,
+    "numbers": _is_numbers,
     "labels": _is_labels,
+    "measures": _is_measures,
 }
 _WANTED = {
     "time": "timestamps, integers (nanoseconds since 1970) or RFC 3339 texts",
@@ -121,7 +138,11 @@ _WANTED = {
     "amount": "numbers",
     "flag": "booleans",
     "components": "lists of texts",
+    "numbers": "lists of numbers",
     "labels": "maps from text to text",
+    "measures": "maps from text to number",
+    "choice": "texts",
+    "id": "texts",
     "component": "texts",
     "name": "texts",
     "text": "texts",
@@ -143,7 +164,7 @@ def _column(assembly: Assembly, field: Field, array: pa.Array | None, rows: int,
         return np.zeros(rows, np.int64)
     match field.type:
         case "time":
-            return _times(assembly, field, array, first)
+            return _some_times(assembly, field, array, first)
         case "count":
             return _integers(assembly, field, _filled(assembly, field, array), first)
         case "amount":
@@ -155,8 +176,12 @@ def _column(assembly: Assembly, field: Field, array: pa.Array | None, rows: int,
             return flags.astype(np.bool_)
         case "components":
             return _sets(assembly, field, array, first)
-        case "labels":
-            return assembly.column(field, [_labels(value) for value in array.to_pylist()])
+        case "numbers":
+            return _numbers(assembly, field, array, first)
+        case "labels" | "measures":
+            return assembly.column(field, [_object(value) for value in array.to_pylist()])
+        case "id":
+            return assembly.column(field, array.to_pylist())
     return _texts(array, assembly.indexes[field.name].codes, assembly.default(field))
 
 
@@ -177,6 +202,15 @@ def _integers(assembly: Assembly, field: Field, array: pa.Array, first: int) -> 
         for place in np.flatnonzero(numbers > np.uint64(2**63 - 1))[:20]:
             assembly.refuse(first + int(place), field.name, "is an integer beyond 64 bits")
     return numbers.astype(np.int64)
+
+
+def _some_times(assembly: Assembly, field: Field, array: pa.Array, first: int) -> NDArray[np.int64]:
+    if not array.null_count:
+        return _times(assembly, field, array, first)
+    found = np.full(len(array), assembly.default(field), np.int64)
+    there = array.is_valid().to_numpy(zero_copy_only=False)
+    found[there] = _times(assembly, field, array.drop_null(), first)
+    return found
 
 
 def _times(assembly: Assembly, field: Field, array: pa.Array, first: int) -> NDArray[np.int64]:
@@ -248,11 +282,27 @@ def _sets(assembly: Assembly, field: Field, array: pa.Array, first: int) -> Code
     return numbers
 
 
-def _labels(value: Any) -> str | None:
+def _numbers(assembly: Assembly, field: Field, array: pa.Array, first: int) -> Numbers:
+    values = array.flatten()
+    sizes = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+    if values.null_count:
+        owners = np.repeat(np.arange(len(array)), sizes)
+        for place in np.unique(owners[values.is_null().to_numpy(zero_copy_only=False)])[:20]:
+            assembly.refuse(first + int(place), field.name, "holds null, not a number")
+        values = pc.fill_null(values, 0)
+    numbers: NDArray[np.float64] = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return Numbers(indptr, numbers + 0.0)
+
+
+def _object(value: Any) -> str | None:
+    """Labels or measures as canonical JSON; what is null in them is not there."""
     if value is None:
         return None
     pairs = value.items() if isinstance(value, dict) else value
-    return canonical_labels({key: text for key, text in pairs if text is not None})
+    return canonical_json(
+        {key: one if isinstance(one, str) else float(one) for key, one in pairs if one is not None}
+    )
 
 
 # The metadata of an IPC message is a flatbuffer (format/Message.fbs of Arrow): Message.header is field 2, its

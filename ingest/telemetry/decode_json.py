@@ -23,7 +23,7 @@ from ingest.telemetry.columns import Rows
 from ingest.telemetry.faults import BadBody
 from ingest.telemetry.instants import INT64, Moment
 from ingest.telemetry.kinds import Field, Kind
-from ingest.telemetry.kinds.declare import MAX_COMPONENTS
+from ingest.telemetry.kinds.declare import MAX_COMPONENTS, MAX_NUMBERS
 
 MAX_LINE = 2**20
 """Bytes in one line of NDJSON."""
@@ -40,7 +40,11 @@ _TYPES: dict[str, Any] = {
     "count": int,
     "amount": float,
     "flag": bool,
+    "choice": str,
+    "id": str,
+    "numbers": Annotated[list[float], msgspec.Meta(max_length=MAX_NUMBERS)],
     "labels": dict[str, str],
+    "measures": dict[str, float],
 }
 
 
@@ -163,7 +167,7 @@ def _no_key_twice(kind: Kind, text: bytes, values: dict[str, list[Any]]) -> bool
     for field in kind.all_fields:
         column = values[field.name]
         keys += len(column) - (column.count(UNSET) if field.optional else 0)
-        if field.type == "labels":
+        if field.type in ("labels", "measures"):
             keys += sum(len(value) for value in column if value)
     return int(np.count_nonzero(before == QUOTE)) == keys
 
@@ -259,6 +263,8 @@ def _converted(field: Field, value: Any) -> tuple[str, Any]:
         return "is missing", None
     if isinstance(value, list) and field.type == "components" and len(value) > MAX_COMPONENTS:
         return f"has more than {MAX_COMPONENTS} components", None
+    if isinstance(value, list) and field.type == "numbers" and len(value) > MAX_NUMBERS:
+        return f"has more than {MAX_NUMBERS} numbers", None
     if isinstance(value, _Repeats):
         return f"gives {value.repeated[:100]!r} twice", None
     try:
@@ -280,6 +286,9 @@ def _in_words(field: Field, value: Any, message: str) -> str:
         "amount": "a number",
         "flag": "true or false",
         "labels": "an object of texts",
+        "numbers": "a list of numbers",
+        "measures": "an object of numbers",
+        "choice": " or ".join(field.choices),
     }.get(field.type, "a text")
     if isinstance(value, str) and field.type == "time":
         return f"{value[:60]!r} is not {wanted}"

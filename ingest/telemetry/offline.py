@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from ingest.telemetry.check import MICROSECOND, Bounds, microseconds
-from ingest.telemetry.columns import Names, Rows, Sets
+from ingest.telemetry.columns import Names, Numbers, Rows, Sets
 from ingest.telemetry.decode_arrow import decode_batches, decode_stream
 from ingest.telemetry.decode_json import decode_array, decode_ndjson
 from ingest.telemetry.faults import BadBody, BadRows
 from ingest.telemetry.kinds import KINDS, Kind
 from ingest.telemetry.plan import Plan, plan
-from ingest.telemetry.reductions import Input, Reduction, Sums
-from ingest.telemetry.sums import Groups, Partials, add_up, finish, group
+from ingest.telemetry.reductions import Each, Input, Reduction, Sums
+from ingest.telemetry.sums import Groups, Partials, Values, add_up, as_key, finish, group
 
 REGION = "default"
 ALWAYS = Bounds()
@@ -99,9 +99,12 @@ def reduce(input: Input, tables: Mapping[str, Rows], start: datetime, end: datet
 def _reduce(reduction: Reduction, tables: Mapping[str, Rows], start: int, end: int) -> Sums:
     chosen = plan(reduction)
     rows = tables[reduction.kind]
-    rows = _in_force(rows, start) if rows.kind.is_state else _between(rows, start, end)
+    rows = _chosen(rows, start, end)
     if reduction.where is not None and chosen.owners[reduction.where] == "row":
         rows = rows.take(np.asarray(rows.columns[reduction.where]) > 0)
+    each: Values | None = None
+    if reduction.each is not None:
+        rows, each = _taken_apart(rows, reduction.each)
     unmatched = 0
     states: Rows | None = None
     if reduction.as_of is not None:
@@ -111,11 +114,42 @@ def _reduce(reduction: Reduction, tables: Mapping[str, Rows], start: int, end: i
         if reduction.where is not None and chosen.owners[reduction.where] == "state":
             above = np.asarray(states.columns[reduction.where]) > 0
             rows, states = rows.take(above), states.take(above)
-    return finish(chosen, _partials(chosen, rows, states, start, unmatched))
+    return finish(chosen, _partials(chosen, rows, states, start, unmatched, each))
+
+
+def _chosen(rows: Rows, start: int, end: int) -> Rows:
+    if rows.kind.is_state:
+        return _in_force(rows, start)
+    return _overlapping(rows, start, end) if rows.kind.is_interval else _between(rows, start, end)
+
+
+def _taken_apart(rows: Rows, each: Each) -> tuple[Rows, Values]:
+    """A row for every number of the lists, and beside each its number, or the bin that it is in."""
+    column = rows.columns[each.field]
+    assert isinstance(column, Numbers)
+    if not each.edges:
+        return rows.take(column.owners), column.values
+    return rows.take(column.owners), np.searchsorted(each.edges, column.values, side="right").astype(np.int64)
 
 
 def _between(rows: Rows, start: int, end: int) -> Rows:
     return rows.take((rows.times >= start) & (rows.times < end))
+
+
+def _overlapping(rows: Rows, start: int, end: int) -> Rows:
+    """The intervals that overlap [start, end), each as it was last told of."""
+    assert rows.kind.key is not None
+    begun = rows.take(rows.times < end)
+    found = begun.take(_last_of(begun.names(rows.kind.key).codes, begun.times))
+    return found.take(found.ends > start)
+
+
+def _last_of(*keys: NDArray[np.generic]) -> NDArray[np.intp]:
+    """The last of the rows that agree in all keys."""
+    order = np.lexsort((np.arange(len(keys[0])), *reversed(keys)))
+    last = np.ones(len(order), bool)
+    last[:-1] = np.logical_or.reduce([key[order][1:] != key[order][:-1] for key in keys])
+    return order[last]
 
 
 def _in_force(rows: Rows, at: int) -> Rows:
@@ -123,12 +157,8 @@ def _in_force(rows: Rows, at: int) -> Rows:
     ends."""
     assert rows.kind.key is not None
     past = rows.take(rows.times <= at)
-    keys = past.names(rows.kind.key).codes
-    order = np.lexsort((np.arange(past.count), past.times, keys))
-    ordered = keys[order]
-    last = np.ones(len(order), bool)
-    last[:-1] = ordered[1:] != ordered[:-1]
-    found = past.take(order[last])
+    ordered = past.take(np.argsort(past.times, kind="stable"))
+    found = ordered.take(_last_of(ordered.names(rows.kind.key).codes))
     return found.take(np.asarray(found.columns["active"], bool)) if rows.kind.has("active") else found
 
 
@@ -145,17 +175,24 @@ def _joined(rows: Rows, states: Rows, key: str) -> tuple[Rows, Rows]:
     return rows.take(matched), states.take(state_of[matched])
 
 
-def _partials(chosen: Plan, rows: Rows, states: Rows | None, start: int, unmatched: int) -> Partials:
+def _partials(
+    chosen: Plan, rows: Rows, states: Rows | None, start: int, unmatched: int, each: Values | None
+) -> Partials:
     def column(name: str) -> Names | Sets | NDArray[np.generic]:
         owner = rows if chosen.owners[name] == "row" else states
         assert owner is not None
-        return owner.columns[name]
+        found = owner.columns[name]
+        assert not isinstance(found, Numbers)
+        return found
 
     def identity(name: str) -> NDArray[np.generic]:
         found = column(name)
         return found.codes if isinstance(found, Names | Sets) else found
 
-    keys = [identity(name) for name in chosen.named]
+    numbered = {name: as_key(identity(name)) for name in chosen.numbered}
+    if chosen.reduction.each is not None and each is not None:
+        numbered[chosen.reduction.each.key] = each
+    keys = [*(identity(name) for name in chosen.named), *numbered.values()]
     sets = column(chosen.set_field) if chosen.set_field is not None else None
     assert sets is None or isinstance(sets, Sets)
     if sets is not None:
@@ -171,6 +208,7 @@ def _partials(chosen: Plan, rows: Rows, states: Rows | None, start: int, unmatch
     return Partials(
         counts=np.bincount(groups.of, minlength=groups.count).astype(np.int64),
         named=named,
+        numbered={name: key[groups.first] for name, key in numbered.items()},
         slices=None if slices is None else slices[groups.first],
         sets=None if sets is None else sets.take(groups.first),
         distinct={name: identity(name)[groups.first] for name in chosen.distinct},

@@ -42,7 +42,7 @@ def length() -> int:
 
 def ensure(kind: Kind, times: NDArray[np.int64]) -> None:
     """Have partitions for these times (microseconds since 1970)."""
-    if kind.is_state:
+    if not kind.is_event:
         return
     cell = length() * 1_000_000
     first, last = int(times.min()) // cell, int(times.max()) // cell
@@ -126,6 +126,9 @@ def maintain(now: datetime) -> dict[str, int]:
             if kind.is_state:
                 done["deleted"] += _delete_superseded(kind, keep_from)
                 continue
+            if kind.is_interval:
+                done["deleted"] += _delete_over(kind, keep_from)
+                continue
             before = len(existing(kind))
             cell = microseconds(now) // 1_000_000 // length()
             make(kind, range(cell, cell + 1 + AHEAD))
@@ -195,6 +198,20 @@ def _delete_superseded(kind: Kind, keep_from: datetime) -> int:
     with connection.cursor() as cursor:
         cursor.execute(
             f'DELETE FROM {name} AS old WHERE old."time" <= %s AND ({replaced} OR {ended})',
+            (keep_from, keep_from),
+        )
+        return int(cursor.rowcount)
+
+
+def _delete_over(kind: Kind, keep_from: datetime) -> int:
+    """Delete the intervals that were over before `keep_from`."""
+    name, key = table(kind), kind.key
+    # What was said before goes with what was said last: an outage whose end is forgotten would seem to last.
+    again = f"""EXISTS (SELECT 1 FROM {name} AS newer WHERE newer.region = old.region
+        AND newer."{key}" = old."{key}" AND newer."time" = old."time" AND newer.id > old.id)"""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f'DELETE FROM {name} AS old WHERE "time" <= %s AND (old."{kind.end}" <= %s OR {again})',
             (keep_from, keep_from),
         )
         return int(cursor.rowcount)

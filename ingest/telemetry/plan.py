@@ -13,7 +13,8 @@ from ingest.telemetry.kinds import KINDS, Field, Kind
 from ingest.telemetry.reductions import CountDistinct, CountWitnesses, Reduction, Sum
 
 NUMERIC = ("count", "amount")
-NAMED = ("name", "component", "text", "labels")
+NAMED = ("name", "component", "text", "choice", "id", "labels", "measures")
+NUMBERED = ("time", "count", "amount", "flag")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class Plan:
     state: Kind | None
     owners: dict[str, str]
     named: tuple[str, ...]
+    numbered: tuple[str, ...]
     set_field: str | None
     distinct: tuple[str, ...]
     flags: tuple[str, ...]
@@ -41,8 +43,10 @@ def plan(reduction: Reduction) -> Plan:
     """Raises ValueError for a reduction that does not fit its kinds."""
     kind = _kind(reduction, reduction.kind)
     state = _joined(reduction, kind)
-    if kind.is_state and reduction.slice is not None:
-        raise ValueError(f"reduction {reduction.name}: what is in force at the window's start has no slices")
+    if not kind.is_event and reduction.slice is not None:
+        raise ValueError(
+            f"reduction {reduction.name}: only what happens at one time has slices, not {kind.name}"
+        )
     owners: dict[str, str] = {}
 
     def find(name: str, *types: str) -> str:
@@ -58,7 +62,8 @@ def plan(reduction: Reduction) -> Plan:
         )
 
     for name in reduction.group_by:
-        find(name, *NAMED, "components")
+        find(name, *NAMED, *NUMBERED, "components")
+    _check_each(reduction, kind)
     asked = reduction.aggregates.values()
     distinct = [find(one.field) for one in asked if isinstance(one, CountDistinct)]
     sums = [find(one.field, *NUMERIC) for one in asked if isinstance(one, Sum)]
@@ -72,9 +77,12 @@ def plan(reduction: Reduction) -> Plan:
     set_field = _set_field(reduction, kind, state)
     if set_field is not None:
         find(set_field)
-    named = tuple(name for name in reduction.group_by if name != set_field)
+    chosen = Plan(reduction, kind, state, owners, (), (), None, (), (), ())
+    others = [name for name in reduction.group_by if name != set_field]
+    named = tuple(name for name in others if chosen.field(name).type in NAMED)
+    numbered = tuple(name for name in others if name not in named)
     return Plan(
-        reduction, kind, state, owners, named, set_field,
+        reduction, kind, state, owners, named, numbered, set_field,
         tuple(dict.fromkeys(distinct)), tuple(dict.fromkeys(flags)), tuple(dict.fromkeys(sums)),
     )  # fmt: skip
 
@@ -92,6 +100,19 @@ def _joined(reduction: Reduction, kind: Kind) -> Kind | None:
     if state.key != reduction.as_of.key or not kind.has(reduction.as_of.key) or kind.is_state:
         raise ValueError(f"reduction {reduction.name}: {kind.name} cannot be joined to {state.name}")
     return state
+
+
+def _check_each(reduction: Reduction, kind: Kind) -> None:
+    if (each := reduction.each) is None:
+        return
+    if not kind.has(each.field) or kind.field(each.field).type != "numbers":
+        raise ValueError(f"reduction {reduction.name}: {kind.name} has no list of numbers {each.field}")
+    if reduction.as_of is not None:
+        raise ValueError(f"reduction {reduction.name}: lists are not taken apart in a join")
+    if list(each.edges) != sorted(set(each.edges)):
+        raise ValueError(f"reduction {reduction.name}: the edges do not ascend")
+    if each.key in reduction.group_by:
+        raise ValueError(f"reduction {reduction.name}: {each.key} is the key of each number")
 
 
 def _set_field(reduction: Reduction, kind: Kind, state: Kind | None) -> str | None:

@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 
 from ingest.log.store import append
 from ingest.log.types import Context, Event, Head, NewEvent
-from ingest.telemetry import interning, partitions
+from ingest.telemetry import interning, partitions, schema
 from ingest.telemetry.check import moment
-from ingest.telemetry.columns import Names, Rows, Sets
+from ingest.telemetry.columns import Names, Numbers, Rows, Sets
 from ingest.telemetry.copying import Columns, copy_in
 from ingest.telemetry.events import RECEIVED
 from ingest.telemetry.faults import BadBody
+from ingest.telemetry.ids import as_bytes
 from ingest.telemetry.kinds import Kind
 from ingest.telemetry.numbering import draw
 from ingest.telemetry.schema import columns, table
@@ -111,19 +112,25 @@ def _identity(kind: Kind, delivery: Delivery) -> bytes:
     return hashlib.sha256(kind.name.encode() + b"\n" + delivery.sha256).digest()
 
 
-def _numbered(rows: Rows) -> dict[str, NDArray[np.generic]]:
-    values: dict[str, NDArray[np.generic]] = {}
+Stored = NDArray[np.generic] | Numbers
+
+
+def _numbered(rows: Rows) -> dict[str, Stored]:
+    """The columns as the table takes them."""
+    values: dict[str, Stored] = {}
     for name, column in rows.columns.items():
-        if isinstance(column, Names):
+        if isinstance(column, Names) and rows.kind.field(name).type == "id":
+            values[name] = as_bytes(column.names)[column.codes]
+        elif isinstance(column, Names):
             values[name] = interning.name_column(column)
         elif isinstance(column, Sets):
             values[name] = interning.set_column(column)
         else:
-            values[name] = column
+            values[schema.column(rows.kind, name)] = column
     return values
 
 
-def _store(rows: Rows, values: dict[str, NDArray[np.generic]], delivery: Delivery) -> Receipt:
+def _store(rows: Rows, values: dict[str, Stored], delivery: Delivery) -> Receipt:
     receipt = Receipt(str(uuid.uuid4()), rows.count)
     pieces, numbers = _pieces(rows)
     values = {**values, "receipt": numbers}
@@ -152,6 +159,7 @@ def _part(values: Columns, start: int, end: int) -> Columns:
 def _pieces(rows: Rows) -> tuple[list[_Piece], NDArray[np.int64]]:
     """The body by region, and every row's receipt number."""
     names, codes, times = rows.names("region").names, rows.names("region").codes, rows.times
+    latest = rows.latest
     present = [0] if len(names) == 1 else np.unique(codes).tolist()
     if len(present) > MOST_REGIONS:
         raise BadBody(f"the body holds rows of more than {MOST_REGIONS} regions")
@@ -160,9 +168,10 @@ def _pieces(rows: Rows) -> tuple[list[_Piece], NDArray[np.int64]]:
     by_code[present] = drawn
     pieces = []
     for code, number in zip(present, drawn, strict=True):
-        mine = times if len(present) == 1 else times[codes == code]
+        mine = slice(None) if len(present) == 1 else codes == code
         region_id = int(interning.name_ids([names[code]])[0])
-        pieces.append(_Piece(number, names[code], region_id, len(mine), int(mine.min()), int(mine.max())))
+        first, last = int(times[mine].min()), int(latest[mine].max())
+        pieces.append(_Piece(number, names[code], region_id, len(times[mine]), first, last))
     return pieces, by_code[codes]
 
 

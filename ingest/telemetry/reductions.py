@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+from ingest.telemetry.kinds.declare import STILL_GOING as STILL_GOING
+
 
 @dataclass(frozen=True, slots=True)
 class Count:
@@ -63,14 +65,33 @@ class AsOf:
 
 
 @dataclass(frozen=True, slots=True)
+class Each:
+    """One row for every number of a `numbers` field, in place of the row that holds the list.
+
+    With `edges`, ascending, the key `bin` says where a number lies: 0 below `edges[0]`, i from `edges[i - 1]` up to
+    but not including `edges[i]`, `len(edges)` from the last edge on. Without, the key `value` is the number itself, so
+    that counts over it are the exact sample. Other fields belong to every number of their row alike.
+    """
+
+    field: str
+    edges: tuple[float, ...] = ()
+
+    @property
+    def key(self) -> str:
+        return "bin" if self.edges else "value"
+
+
+@dataclass(frozen=True, slots=True)
 class Reduction:
     """One table of sums over one window.
 
     `kind` is a telemetry kind. For a state kind (one whose rows hold "from `time` on", such as `placement`) the rows
-    are those in force at the window's start; for the others, those with `start <= time < end`.
-    `group_by` lists fields of the kind or of the joined `as_of` kind. Grouping by a `components` field takes the set
-    of components without those of `witness_kinds`. `slice` adds the key `slice`: the index of the slice of that
-    length, counted from the window's start. `where` keeps only rows where that numeric field is above 0.
+    are those in force at the window's start; for a kind of intervals (such as `outage`), those that overlap the window,
+    not clipped, each as it was last told of; for the others, those with `start <= time < end`.
+    `group_by` lists fields of the kind or of the joined `as_of` kind, of any type but lists of numbers. Grouping by a
+    `components` field takes the set of components without those of `witness_kinds`. `slice` adds the key `slice`: the
+    index of the slice of that length, counted from the window's start. `each` takes lists of numbers apart. `where`
+    keeps only rows where that numeric field is above 0.
     """
 
     name: str
@@ -81,6 +102,7 @@ class Reduction:
     witness_kinds: tuple[str, ...] = ()
     slice: timedelta | None = None
     where: str | None = None
+    each: Each | None = None
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -112,10 +134,12 @@ class Sums:
 
     Rows are in ascending order of their keys (component sets compare as sorted tuples of names), so that the same
     telemetry gives the same table whatever order it arrived in. `keys` holds `Paths` for component sets, int64 arrays
-    for `slice`, and tuples of strings otherwise. `values` hold int64 or float64 arrays of shape (rows,).
+    for `slice`, `bin`, times (microseconds since 1970; `STILL_GOING` where an interval has no end yet), counts and
+    flags (0 or 1), float64 arrays for amounts and `value`, and tuples of strings otherwise. `values` hold int64 or
+    float64 arrays of shape (rows,).
     """
 
-    keys: Mapping[str, Paths | Sequence[str] | NDArray[np.int64]]
+    keys: Mapping[str, Paths | Sequence[str] | NDArray[np.int64] | NDArray[np.float64]]
     values: Mapping[str, NDArray[np.int64] | NDArray[np.float64]]
     rows: int
     unmatched: int = 0

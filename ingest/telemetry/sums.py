@@ -13,7 +13,8 @@ from ingest.telemetry.plan import Plan
 from ingest.telemetry.reductions import Aggregate, Count, CountDistinct, CountWitnesses, Paths, Sum, Sums
 
 Ints = NDArray[np.int64]
-Values = NDArray[np.int64] | NDArray[np.float64]
+Floats = NDArray[np.float64]
+Values = Ints | Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,8 @@ class Partials:
     counts: Ints
     named: dict[str, Names] = field(default_factory=dict)
     slices: Ints | None = None
+    numbered: dict[str, Ints | Floats] = field(default_factory=dict)
+    """Keys that are numbers; among them what `each` adds."""
     sets: Sets | None = None
     distinct: dict[str, NDArray[np.generic]] = field(default_factory=dict)
     flags: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
@@ -45,6 +48,11 @@ class Groups:
     @property
     def count(self) -> int:
         return len(self.first)
+
+
+def as_key(column: NDArray[np.generic]) -> Values:
+    """A column of numbers, times or flags as a key."""
+    return column.astype(np.float64) if column.dtype == np.float64 else column.astype(np.int64)
 
 
 def group(keys: Sequence[NDArray[np.generic]], entries: int) -> Groups:
@@ -83,13 +91,17 @@ def finish(plan: Plan, partials: Partials) -> Sums:
             assert partials.sets is not None
             rest = _rest(partials.sets, reduction.witness_kinds)
             keys[name] = rest.codes
+        elif name in partials.numbered:
+            keys[name] = partials.numbered[name]
         else:
             keys[name], shown[name] = _ranked(partials.named[name])
     if partials.slices is not None:
         keys["slice"] = partials.slices
+    if (each := reduction.each) is not None:
+        keys[each.key] = partials.numbered[each.key]
     groups = group(list(keys.values()), len(partials.counts))
     return Sums(
-        keys={name: _key(name, key[groups.first], shown, rest) for name, key in keys.items()},
+        keys={name: _key(plan, name, key[groups.first], shown, rest) for name, key in keys.items()},
         values={name: _value(plan, partials, groups, one) for name, one in reduction.aggregates.items()},
         rows=groups.count,
         unmatched=partials.unmatched,
@@ -97,14 +109,14 @@ def finish(plan: Plan, partials: Partials) -> Sums:
 
 
 def _key(
-    name: str, codes: NDArray[np.generic], shown: dict[str, tuple[str, ...]], rest: _Rest | None
-) -> Paths | tuple[str, ...] | Ints:
+    plan: Plan, name: str, codes: NDArray[np.generic], shown: dict[str, tuple[str, ...]], rest: _Rest | None
+) -> Paths | tuple[str, ...] | Values:
     if name in shown:
         return tuple(shown[name][code] for code in codes.tolist())
-    if name == "slice":
-        return codes.astype(np.int64)
-    assert rest is not None
-    return rest.paths(codes.astype(np.intp))
+    if name == plan.set_field:
+        assert rest is not None
+        return rest.paths(codes.astype(np.intp))
+    return as_key(codes)
 
 
 def _ranked(column: Names) -> tuple[NDArray[np.int64], tuple[str, ...]]:

@@ -20,11 +20,12 @@ from ingest.log.types import Position
 from ingest.telemetry.check import MICROSECOND, microseconds
 from ingest.telemetry.columns import Names, Sets
 from ingest.telemetry.copying import copy_out
+from ingest.telemetry.ids import as_texts
 from ingest.telemetry.kinds import KINDS, Kind
 from ingest.telemetry.plan import Plan, plan
 from ingest.telemetry.reductions import Input, Sums
-from ingest.telemetry.schema import SQL_TYPES, table
-from ingest.telemetry.sums import Partials, finish
+from ingest.telemetry.schema import SQL_TYPES, column, table
+from ingest.telemetry.sums import Partials, Values, as_key, finish
 
 NOTHING = {
     "integer": "0",
@@ -32,6 +33,7 @@ NOTHING = {
     "double precision": "0",
     "boolean": "false",
     "timestamptz": "'epoch'",
+    "uuid": "'00000000-0000-0000-0000-000000000000'",
 }
 
 
@@ -117,11 +119,15 @@ def _columns(chosen: Plan) -> dict[str, tuple[str, str]]:
         return type_, f"COALESCE({_reference(chosen, name)}, {NOTHING[type_]})"
 
     columns: dict[str, tuple[str, str]] = {}
-    columns |= {f"k_{name}": grouped(name) for name in chosen.named}
+    columns |= {f"k_{name}": grouped(name) for name in (*chosen.named, *chosen.numbered)}
     if chosen.set_field is not None:
         columns["set"] = grouped(chosen.set_field)
     if chosen.reduction.slice is not None:
         columns["slice"] = "timestamptz", f"date_bin('{_length(chosen)} microseconds', r.\"time\", {{start}})"
+    if (each := chosen.reduction.each) is not None:
+        edges = ", ".join(map(repr, each.edges))
+        bins = "integer", f"width_bucket(one.number, ARRAY[{edges}]::double precision[])"
+        columns["each"] = bins if each.edges else ("double precision", "one.number")
     columns |= {f"d_{name}": grouped(name) for name in chosen.distinct}
     columns["matched"] = "boolean", f'(s."{chosen.state.key}" IS NOT NULL)' if chosen.state else "true"
     columns["n"] = "bigint", "count(*)"
@@ -139,7 +145,10 @@ def _columns(chosen: Plan) -> dict[str, tuple[str, str]]:
 
 
 def _reference(chosen: Plan, name: str) -> str:
-    return f'{"r" if chosen.owners[name] == "row" else "s"}."{name}"'
+    if chosen.owners[name] == "row":
+        return f'r."{column(chosen.kind, name)}"'
+    assert chosen.state is not None
+    return f's."{column(chosen.state, name)}"'
 
 
 def _query(
@@ -162,6 +171,8 @@ def _query(
     if chosen.state is not None:
         query += _Sql("LEFT JOIN", []) + in_force(chosen.state, region, start, upto)
         query += _Sql(f'AS s ON s."{chosen.state.key}" = r."{chosen.state.key}"', [])
+    if (each := chosen.reduction.each) is not None:
+        query += _Sql(f'CROSS JOIN LATERAL unnest(r."{each.field}") AS one (number)', [])
     if (where := chosen.reduction.where) is not None:
         above = f"{_reference(chosen, where)} > 0"
         # A row without a state is not judged by it: it is counted as unmatched.
@@ -172,6 +183,8 @@ def _query(
 def _rows(chosen: Plan, region: int, start: datetime, end: datetime, upto: Position | None) -> _Sql:
     if chosen.kind.is_state:
         return in_force(chosen.kind, region, start, upto) + _Sql("AS r", [])
+    if chosen.kind.is_interval:
+        return _overlapping(chosen.kind, region, start, end, upto) + _Sql("AS r", [])
     found = _Sql(
         f'(SELECT * FROM {table(chosen.kind)} WHERE region = %s AND "time" >= %s AND "time" < %s',
         [region, start, end],
@@ -190,6 +203,18 @@ def in_force(kind: Kind, region: int, at: datetime, upto: Position | None) -> _S
     if not kind.has("active"):
         return query
     return _Sql("(SELECT * FROM", []) + query + _Sql("AS newest WHERE active)", [])
+
+
+def _overlapping(kind: Kind, region: int, start: datetime, end: datetime, upto: Position | None) -> _Sql:
+    """The intervals that overlap [start, end), each as it was last told of."""
+    query = _Sql(
+        f'(SELECT * FROM (SELECT DISTINCT ON ("time", "{kind.key}") * FROM {table(kind)}'
+        ' WHERE region = %s AND "time" < %s',
+        [region, end],
+    )
+    query += _recorded(kind, region, upto)
+    query += _Sql(f'ORDER BY "time", "{kind.key}", id DESC) AS newest', [])
+    return query + _Sql(f'WHERE "{kind.end}" > %s)', [start])
 
 
 def _recorded(kind: Kind, region: int, upto: Position | None) -> _Sql:
@@ -212,6 +237,7 @@ def _partials(chosen: Plan, found: dict[str, NDArray[np.generic]], start: int, u
     return Partials(
         counts=found["n"].astype(np.int64),
         named={name: _names(found[f"k_{name}"]) for name in chosen.named},
+        numbered=_numbered(chosen, found),
         slices=(found["slice"].astype(np.int64) - start) // _length(chosen) if "slice" in found else None,
         sets=_sets(found["set"]) if "set" in found else None,
         distinct={name: found[f"d_{name}"] for name in chosen.distinct},
@@ -221,8 +247,17 @@ def _partials(chosen: Plan, found: dict[str, NDArray[np.generic]], start: int, u
     )
 
 
+def _numbered(chosen: Plan, found: dict[str, NDArray[np.generic]]) -> dict[str, Values]:
+    keys = {name: found[f"k_{name}"] for name in chosen.numbered}
+    if chosen.reduction.each is not None:
+        keys[chosen.reduction.each.key] = found["each"]
+    return {name: as_key(key) for name, key in keys.items()}
+
+
 def _names(ids: NDArray[np.generic]) -> Names:
     used, codes = np.unique(ids, return_inverse=True)
+    if used.dtype.kind == "V":
+        return Names(codes.astype(np.int32), as_texts(used))
     return Names(codes.astype(np.int32), names_of(used))
 
 
@@ -289,7 +324,11 @@ def late_rows(
 
 
 def _late(kind: Kind, region: int, start: datetime, end: datetime, after: Position) -> Iterator[LateRows]:
-    inside = 't."time" <= %s' if kind.is_state else 't."time" >= %s AND t."time" < %s'
+    inside = (
+        't."time" <= %s'
+        if kind.is_state
+        else f't."{kind.end or "time"}" {">" if kind.end else ">="} %s AND t."time" < %s'
+    )
     bounds: list[Parameter] = [start] if kind.is_state else [start, end]
     query = f"""
         SELECT late.receipt::text, count(*), min(t."time"), max(t."time"), late.received_at

@@ -58,7 +58,8 @@ def test_the_migrations_made_the_table_that_the_kind_declares(kind: Kind) -> Non
         cursor.execute(
             """
             SELECT column_name,
-                CASE data_type WHEN 'timestamp with time zone' THEN 'timestamptz' ELSE data_type END
+                CASE data_type WHEN 'timestamp with time zone' THEN 'timestamptz'
+                    WHEN 'ARRAY' THEN replace(udt_name, '_float8', 'double precision[]') ELSE data_type END
             FROM information_schema.columns
             WHERE table_name = %s AND is_nullable = 'NO' AND column_name <> 'id' ORDER BY ordinal_position
             """,

@@ -21,10 +21,12 @@ from ingest.telemetry.kinds import KINDS
 from ingest.telemetry.offline import reduce
 from ingest.telemetry.receiving import Delivery, receive
 from ingest.telemetry.reductions import (
+    STILL_GOING,
     AsOf,
     Count,
     CountDistinct,
     CountWitnesses,
+    Each,
     Input,
     Paths,
     Reduction,
@@ -85,6 +87,17 @@ EVERYTHING = Input(
             "by slice", "path_outcome", (), {"paths": CountDistinct("components")}, slice=timedelta(minutes=1)
         ),
         Reduction("topology", "topology", ("parents", "labels"), {"n": Count()}),
+        Reduction("probes", "probe", ("hops", "src", "layer", "sent"), {"lost": Sum("lost"), "n": Count()}),
+        Reduction("delays", "probe", ("src", "hops"), {"n": Count()}, each=Each("rtt_us", (1.0, 2.0, 4.0))),
+        Reduction("lost", "probe", ("dst",), {"n": Count()}, where="lost", each=Each("rtt_us")),
+        Reduction("samples", "benchmark", ("node", "sku"), {"n": Count()}, each=Each("values")),
+        Reduction("outages", "outage", ("device", "start", "end", "cause", "planned"), {"n": Count()}),
+        Reduction("downs", "uptime", ("state", "hops_class"), {"units": CountDistinct("unit"), "n": Count()}),
+        Reduction("spans", "span", ("trace", "span", "parent", "duration_us", "error"), {"n": Count()}),
+        Reduction(
+            "traces", "span", ("service",), {"traces": CountDistinct("trace"), "us": Sum("duration_us")}
+        ),
+        Reduction("incidents", "node_incident", ("node", "covariates", "time"), {"n": Count()}),
     ),
 )
 
@@ -126,6 +139,69 @@ ROWS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
             "component": names,
             "parents": members | st.just([]),
             "labels": st.sampled_from([{}, {"a": "b"}]),
+        }
+    ),
+    "probe": st.fixed_dictionaries(
+        {
+            "time": times,
+            "src": names,
+            "dst": names,
+            "sent": st.just(3),
+            "lost": st.integers(0, 2),
+            "rtt_us": st.lists(st.sampled_from([0.0, 0.5, 1.0, 1.5, 2.0, 3.9, 4.0, 1e9]), max_size=3),
+            "hops": members | st.just([]),
+            "layer": st.sampled_from(["underlay", "overlay", None]),
+        }
+    ),
+    "benchmark": st.fixed_dictionaries(
+        {
+            "time": times,
+            "node": names,
+            "benchmark": st.just("gemm"),
+            "metric": st.just("fp16"),
+            "values": st.lists(st.floats(-1e9, 1e9, allow_nan=False), min_size=1, max_size=4),
+            "sku": st.sampled_from(["a", None]),
+        }
+    ),
+    "outage": st.fixed_dictionaries(
+        {
+            "start": times,
+            "device": names,
+            "end": st.sampled_from([None, END + timedelta(hours=1), END + timedelta(hours=2)]),
+            "cause": st.sampled_from(["soft", "hard"]),
+            "planned": st.sampled_from([None, True]),
+        }
+    ),
+    "uptime": st.fixed_dictionaries(
+        {
+            "start": times,
+            "unit": units,
+            "end": st.sampled_from([END + timedelta(microseconds=6), END + timedelta(hours=2)]),
+            "state": st.sampled_from(["up", "down"]),
+            "hops_class": st.sampled_from(["near", "far", None]),
+        }
+    ),
+    "span": st.fixed_dictionaries(
+        {
+            "time": times,
+            "trace": st.sampled_from(
+                ["4BF92F3577B34DA6A3CE929D0E0E4736", "00f067aa0ba902b7", "request ä", "1"]
+            ),
+            "span": st.sampled_from(["00f067aa0ba902b7", "f067aa0ba902b7", "ab"]),
+            "parent": st.sampled_from([None, "", "0000000000000000", "ab"]),
+            "service": st.sampled_from(["cart", "store"]),
+            "instance": st.just("cart-1"),
+            "operation": st.just("GET /"),
+            "duration_us": weights,
+            "error": st.booleans(),
+        }
+    ),
+    "node_incident": st.fixed_dictionaries(
+        {
+            "time": times,
+            "node": names,
+            "kind": st.just("ecc"),
+            "covariates": st.sampled_from([None, {}, {"age": 2.0, "b": 0.1}, {"b": 0.1, "age": 2.0}]),
         }
     ),
 }
@@ -200,6 +276,33 @@ def test_the_numpy_reader_agrees_with_the_obvious_one(world: World) -> None:
         assert sums.values["units"][place] == len({row["unit"] for row in rows})
         assert sums.values["symptoms"][place] == len({row["symptom"] for row in rows})
         assert sums.values["hosts"][place] == len(hosts)
+
+
+OUTAGES = Input("outages", (Reduction("outages", "outage", ("device", "start", "end"), {"n": Count()}),))
+
+
+def out(minute: int, end: int | None = None) -> dict[str, Any]:
+    after = None if end is None else START + timedelta(minutes=end)
+    return {"start": START + timedelta(minutes=minute), "device": "tor/a", "end": after, "cause": "soft"}
+
+
+def ends_of(rows: list[dict[str, Any]]) -> list[int]:
+    """Ends of the outages that overlap the window, in minutes after its start."""
+    ends = reduce(OUTAGES, {"outage": table("outage", rows, "r")}, START, END)["outages"].keys["end"]
+    assert isinstance(ends, np.ndarray)
+    return [
+        int(end - START.timestamp() * 1e6) // 60_000_000 if end < STILL_GOING else -1 for end in ends.tolist()
+    ]
+
+
+def test_an_outage_belongs_to_every_window_that_it_overlaps() -> None:
+    rows = [out(-90, -1), out(-80, 0), out(-70, 1), out(59, 70), out(60, 70)]
+    assert ends_of(rows) == [1, 70]
+
+
+def test_an_outage_that_was_told_of_again_ends_as_was_said_last() -> None:
+    assert ends_of([out(-90), out(5), out(5, 9)]) == [-1, 9]
+    assert ends_of([out(-90), out(-90, -30)]) == []
 
 
 FAILURES = Input("failures", (Reduction("n", "unit_failure", (), {"n": Count()}),))

@@ -236,7 +236,7 @@ def test_a_dash_reads_lines_from_standard_input() -> None:
         ([], "--input KIND=FILE is missing: which rows should be read?"),
         (["mine.ndjson"], "--input mine.ndjson: is not of the form KIND=FILE"),
         (["path_outcome="], "--input path_outcome=: is not of the form KIND=FILE"),
-        (["path_outcom=x.ndjson"], "there is no telemetry kind path_outcom; there are path_outcome, "),
+        (["path_outcom=x.ndjson"], "there is no telemetry kind path_outcom; there are benchmark, "),
         (["path_outcome=gone.ndjson"], "gone.ndjson: No such file or directory"),
         (["path_outcome=-", "placement=-"], "--input placement=-: standard input can be read only once"),
     ],

@@ -15,7 +15,16 @@ import pytest
 from ingest.telemetry.frozen import dumps, loads
 from ingest.telemetry.offline import BadFile, read_file, reduce
 from ingest.telemetry.plan import plan
-from ingest.telemetry.reductions import AsOf, Count, CountDistinct, CountWitnesses, Input, Reduction, Sum
+from ingest.telemetry.reductions import (
+    AsOf,
+    Count,
+    CountDistinct,
+    CountWitnesses,
+    Each,
+    Input,
+    Reduction,
+    Sum,
+)
 
 START = datetime(2020, 3, 1, 12, tzinfo=UTC)
 FAILURES = [{"time": (START + timedelta(minutes=i)).isoformat(), "unit": f"vm/{i % 4}"} for i in range(20)]
@@ -92,7 +101,10 @@ def test_an_unknown_kind_is_named() -> None:
         Reduction("r", "unit_failure", (), {"n": CountWitnesses()}),
         Reduction("r", "unit_failure", (), {"n": Count()}, as_of=AsOf("path_outcome", "unit")),
         Reduction("r", "placement", (), {"n": Count()}, slice=timedelta(minutes=1)),
-        Reduction("r", "path_outcome", ("attempts",), {"n": Count()}),
+        Reduction("r", "probe", ("rtt_us",), {"n": Count()}),
+        Reduction("r", "probe", (), {"n": Count()}, each=Each("sent")),
+        Reduction("r", "probe", (), {"n": Count()}, each=Each("rtt_us", (2.0, 1.0))),
+        Reduction("r", "outage", (), {"n": Count()}, slice=timedelta(minutes=1)),
     ],
     ids=str,
 )

@@ -5,9 +5,18 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from ingest.telemetry.kinds.declare import AtMost, Check, Field, FieldType, Kind, NotEmptyWhile
+from ingest.telemetry.kinds.declare import (
+    After,
+    AtMost,
+    Check,
+    Field,
+    FieldType,
+    Kind,
+    NoMoreThan,
+    NotEmptyWhile,
+)
 
-__all__ = ["KINDS", "AtMost", "Check", "Field", "FieldType", "Kind", "NotEmptyWhile"]
+__all__ = ["KINDS", "After", "AtMost", "Check", "Field", "FieldType", "Kind", "NoMoreThan", "NotEmptyWhile"]
 
 
 def _declared() -> dict[str, Kind]:

@@ -7,7 +7,21 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-FieldType = Literal["time", "component", "name", "text", "components", "count", "amount", "flag", "labels"]
+FieldType = Literal[
+    "time",
+    "component",
+    "name",
+    "text",
+    "choice",
+    "id",
+    "components",
+    "count",
+    "amount",
+    "flag",
+    "numbers",
+    "labels",
+    "measures",
+]
 
 MAX_TEXT = 512
 """Characters in a name or a text: what an index of Postgres holds in the worst case of UTF-8."""
@@ -15,6 +29,9 @@ MAX_LABELS = 2000
 """Bytes of the labels of one row, as JSON."""
 MAX_COMPONENTS = 1000
 MAX_COUNT = 2**31 - 1
+MAX_NUMBERS = 10_000
+STILL_GOING = 253_402_300_799_000_000
+"""The end of an interval that has none yet: the year 9999 in microseconds since 1970."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -29,11 +46,19 @@ class Field:
     | `component` | text `kind/name` | names |
     | `name` | a non-empty text | names |
     | `text` | a text, may be empty | names |
+    | `choice` | one of `choices` | names |
+    | `id` | a text that names one thing that happened once | names |
     | `components` | list of `kind/name`, a set: order and repetition mean nothing | sets |
     | `count` | integer from `low` to 2^31 - 1 | int64 |
     | `amount` | finite number from 0 | float64 |
     | `flag` | true or false | bool |
+    | `numbers` | list of finite numbers, from 0 unless `signed` | numbers |
     | `labels` | object of texts | names, as canonical JSON |
+    | `measures` | object of finite numbers | names, as canonical JSON |
+
+    An `id` is kept as 128 bits and never numbered, because it would be a new name every time: hexadecimal
+    digits (up to 32) as they are, shown with 16 digits where these are enough and with 32 otherwise; any other text as
+    its BLAKE2b digest. An id of zeros is no id.
 
     An optional field that a row does not have (or has as null) takes `default`.
     """
@@ -46,6 +71,8 @@ class Field:
     default: str | int | float | bool | None = None
     low: int = 0
     may_be_empty: bool = False
+    choices: tuple[str, ...] = ()
+    signed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +91,33 @@ class NotEmptyWhile:
     flag: str
 
 
-Check = AtMost | NotEmptyWhile
+@dataclass(frozen=True, slots=True)
+class After:
+    """A check: in every row the time `field` is later than the time `other`."""
+
+    field: str
+    other: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoMoreThan:
+    """A check: in every row the list `field` has at most as many numbers as `other` counts."""
+
+    field: str
+    other: str
+
+
+Check = AtMost | NotEmptyWhile | After | NoMoreThan
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A telemetry kind. `key` makes it a state kind: a row says how `key` is from `time` on, until its next
     row.
+
+    `key` and `end` make it a kind of intervals: `key` was so from the first field until `end`. Of two rows of
+    one key and start, the one received last counts, so that an interval may be told of when it begins and again when
+    it is over.
 
     A state kind may have a flag `active`; a row where it is false ends what was in force. Of two rows of one
     key at the same time, the one received last counts. Every kind also has `region`.
@@ -81,19 +128,36 @@ class Kind:
     fields: tuple[Field, ...]
     checks: tuple[Check, ...] = ()
     key: str | None = None
+    end: str | None = None
 
     def __post_init__(self) -> None:
         names = [field.name for field in self.fields]
         if not all(_NAME.fullmatch(name) for name in (self.name, *names)) or len(set(names)) != len(names):
             raise ValueError(f"kind {self.name}: names are lower case and differ")
-        if not self.fields or self.fields[0].type != "time" or self.fields[0].name != "time":
-            raise ValueError(f"kind {self.name}: the first field is `time`")
+        if not self.fields or self.fields[0].type != "time":
+            raise ValueError(f"kind {self.name}: the first field is its time")
         if self.key is not None and self.field(self.key).type not in ("component", "name"):
             raise ValueError(f"kind {self.name}: the key is a component or a name")
+        if self.end is not None and (self.key is None or self.field(self.end).type != "time"):
+            raise ValueError(f"kind {self.name}: intervals have a key, and an end that is a time")
+
+    @property
+    def time(self) -> str:
+        """The field that says when: the first."""
+        return self.fields[0].name
 
     @property
     def is_state(self) -> bool:
-        return self.key is not None
+        return self.key is not None and self.end is None
+
+    @property
+    def is_interval(self) -> bool:
+        return self.end is not None
+
+    @property
+    def is_event(self) -> bool:
+        """Whether each row says what happened at its time, and no more; such rows live in time partitions."""
+        return self.key is None
 
     @property
     def all_fields(self) -> tuple[Field, ...]:
