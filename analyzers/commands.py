@@ -1,5 +1,22 @@
 """What the floors above may have analyzers do."""
 
+from analyzers.params import BadParam, parse_params
+from analyzers.runs.management.offline_command import Failed, Refused
+from analyzers.runs.management.offline_command import OfflineCommand as LineCommand
 from analyzers.runs.requests import BadRun, NotRepeatable, Wanted, request_rerun, request_run
+from analyzers.runs.timing import parse_span, span_text
 
-__all__ = ["BadRun", "NotRepeatable", "Wanted", "request_rerun", "request_run"]
+__all__ = [
+    "BadParam",
+    "BadRun",
+    "Failed",
+    "LineCommand",
+    "NotRepeatable",
+    "Refused",
+    "Wanted",
+    "parse_params",
+    "parse_span",
+    "request_rerun",
+    "request_run",
+    "span_text",
+]

@@ -5,13 +5,22 @@ from analyzers.registry import get as analyzer
 from analyzers.registry import installed as analyzers
 from analyzers.runs.coverage import Seen, seen
 from analyzers.runs.models import Run, Schedule
+from analyzers.runs.replay import NothingToReplay, Replay, Replayed, regions_heard, replay
 from analyzers.runs.results import judged_over, late_rows, runs, runs_with_window_ending, verdict
-from analyzers.runs.scoring import Share, median_of
+from analyzers.runs.scoring import Cause, Judged, Named, Rule, Score, Share, median_of, score
 
 __all__ = [
+    "Cause",
+    "Judged",
+    "Named",
+    "NothingToReplay",
     "RegistryError",
+    "Replay",
+    "Replayed",
+    "Rule",
     "Run",
     "Schedule",
+    "Score",
     "Seen",
     "Share",
     "UnknownAnalyzer",
@@ -20,8 +29,11 @@ __all__ = [
     "judged_over",
     "late_rows",
     "median_of",
+    "regions_heard",
+    "replay",
     "runs",
     "runs_with_window_ending",
+    "score",
     "seen",
     "verdict",
 ]

@@ -59,6 +59,12 @@ def regions(kinds: Iterable[str], now: datetime) -> list[str]:
     return sorted(set(heard.values_list("region", flat=True)))
 
 
+def ever_heard(kinds: Iterable[str]) -> tuple[str, ...]:
+    """The regions from which anything of these kinds ever came."""
+    heard = Feed.objects.filter(kind__in=list(kinds))
+    return tuple(sorted(set(heard.values_list("region", flat=True))))
+
+
 def span(kinds: Iterable[str], region: str) -> Span | None:
     """The span of what came in a region of these kinds; None when nothing did.
 

@@ -7,7 +7,7 @@ reads from the kept bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
@@ -17,7 +17,7 @@ from analyzers.runs import feeds
 from analyzers.runs.events import parse_instant
 from analyzers.runs.models import KeptWindow, Run, State
 from analyzers.runs.timing import before
-from ingest.queries import Position, dump_sums, load_sums, read_window, watermark
+from ingest.queries import dump_sums, load_sums, read_window, watermark
 
 Bounds = tuple[datetime, datetime]
 
@@ -46,7 +46,10 @@ class Reading:
 def read(run: Run, analyzer: Analyzer) -> Reading:
     """Read the run's window as it stands in the log now, and what came before it."""
     upto = watermark()
-    chosen, sums = _first_with_rows(run, analyzer, upto)
+    chosen, sums = first_with_rows(
+        choices(analyzer, run.input),
+        lambda one: read_window(one, run.region, run.window_start, run.window_end, upto),
+    )
     kept = _keep(sums)
     wanted = analyzer.history if run.history_wanted is None else run.history_wanted
     span = feeds.span(chosen.kinds, run.region)
@@ -74,12 +77,13 @@ def choices(analyzer: Analyzer, name: str) -> tuple[Input, ...]:
     return found
 
 
-def _first_with_rows(run: Run, analyzer: Analyzer, upto: Position) -> tuple[Input, Mapping[str, Sums]]:
+def first_with_rows(
+    inputs: tuple[Input, ...], read: Callable[[Input], Mapping[str, Sums]]
+) -> tuple[Input, Mapping[str, Sums]]:
     """The first input that has rows in the window (of a state: in force at its start), else the first."""
-    inputs = choices(analyzer, run.input)
     empty = None
     for one in inputs:
-        sums = read_window(one, run.region, run.window_start, run.window_end, upto)
+        sums = read(one)
         if any(table.rows or table.unmatched for table in sums.values()):
             return one, sums
         empty = sums if empty is None else empty

@@ -1,0 +1,170 @@
+"""Judge recorded telemetry again, window by window, with any parameters. Records nothing.
+
+What `incidents` compares with the causes that people confirmed (`manage.py backtest`). Windows are cut as a schedule
+cuts them: of one length, ends on multiples of `every` since the epoch, each with its predecessors as history.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from analyzers import shell
+from analyzers.contract import Analyzer, Input, ParamValue, Paths, Sums, Window
+from analyzers.runs import feeds
+from analyzers.runs.coverage import Seen
+from analyzers.runs.reading import first_with_rows
+from analyzers.runs.timing import EPOCH, before, span_text
+from ingest.queries import Position, read_window, watermark
+
+MOST_WINDOWS = 100_000
+AT_HAND = 512 * 2**20
+"""Bytes of windows that are kept at hand: the history of one window was judged a while ago."""
+
+Read = Callable[[Input, datetime, datetime], Mapping[str, Sums]]
+
+
+class NothingToReplay(ValueError):
+    """No window of what was asked for lies in the recorded telemetry; the message says where it lies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What to judge: every window that lies wholly in `[start, end)`, of every region given."""
+
+    analyzer: Analyzer
+    params: Mapping[str, ParamValue]
+    regions: tuple[str, ...]
+    start: datetime
+    end: datetime
+    length: timedelta
+    every: timedelta
+
+    def ends(self, region: str) -> list[datetime]:
+        """Ends of the windows of a region, oldest first; none before its telemetry begins."""
+        span = feeds.span(feeds.kinds(self.analyzer.name, ""), region)
+        if span is None:
+            return []
+        first, last = max(self.start, span.first) + self.length, min(self.end, span.latest + self.every)
+        steps = range(-((EPOCH - first) // self.every), (last - EPOCH) // self.every + 1)
+        return [EPOCH + step * self.every for step in steps]
+
+    def windows(self) -> list[tuple[str, datetime]]:
+        """Region and end of each window, region by region. Raises NothingToReplay."""
+        found = [(region, end) for region in self.regions for end in self.ends(region)]
+        if not found:
+            raise NothingToReplay(self._why())
+        if len(found) > MOST_WINDOWS:
+            raise NothingToReplay(
+                f"these are {len(found)} windows, more than {MOST_WINDOWS}; choose a longer --every"
+            )
+        return found
+
+    def _why(self) -> str:
+        kinds = feeds.kinds(self.analyzer.name, "")
+        spans = {region: feeds.span(kinds, region) for region in self.regions}
+        known = [
+            f"{region} from {_shown(one.first)} to {_shown(one.latest)}"
+            for region, one in spans.items()
+            if one
+        ]
+        if not known:
+            where = f" from {', '.join(self.regions)}" if self.regions else ""
+            return f"no telemetry that {self.analyzer.name} reads ({', '.join(kinds)}) has arrived{where}"
+        return (
+            f"no window of {span_text(self.length)} lies between {_shown(self.start)} and {_shown(self.end)} and in the"
+            f" telemetry that was recorded: {'; '.join(known)}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """One window: its verdict as JSON, or why the analyzer gave none. `seen` is asked what the window held."""
+
+    region: str
+    start: datetime
+    end: datetime
+    verdict: Mapping[str, Any] | None
+    error: str | None
+    seen: Seen
+
+
+def regions_heard(analyzer: str) -> tuple[str, ...]:
+    """Every region from which something that the analyzer reads ever came."""
+    return feeds.ever_heard(feeds.kinds(analyzer, ""))
+
+
+def replay(asked: Replay) -> Iterator[Replayed]:
+    """Each window in turn, as the log stands now. Raises NothingToReplay before the first."""
+    windows, upto = asked.windows(), watermark()
+    region, read, first = None, _reader("", upto), EPOCH
+    for region_now, end in windows:
+        if region_now != region:
+            region = region_now
+            span = feeds.span(feeds.kinds(asked.analyzer.name, ""), region)
+            first = EPOCH if span is None else span.first
+            read = _reader(region, upto)
+        yield _judged(asked, _window(asked, region_now, end, first, read))
+
+
+def _judged(asked: Replay, window: Window) -> Replayed:
+    verdict, error = None, None
+    try:
+        verdict = shell.judge(asked.analyzer, window, asked.params)
+    except shell.AnalysisFailed as failed:
+        error = failed.reason
+    return Replayed(window.region, window.start, window.end, verdict, error, Seen(window.sums))
+
+
+def _window(asked: Replay, region: str, end: datetime, first: datetime, read: Read) -> Window:
+    start = end - asked.length
+    chosen, sums = first_with_rows(asked.analyzer.inputs, lambda one: read(one, start, end))
+    past = tuple(
+        Window(opened, closed, region, chosen.name, read(chosen, opened, closed))
+        for opened, closed in before(start, asked.length, asked.analyzer.history, first)
+    )
+    return Window(start, end, region, chosen.name, sums, past)
+
+
+def _reader(region: str, upto: Position) -> Read:
+    """Reads windows and keeps the latest, as many as fit into `AT_HAND`."""
+    kept: OrderedDict[tuple[str, datetime], Mapping[str, Sums]] = OrderedDict()
+    held = 0
+
+    def read(one: Input, start: datetime, end: datetime) -> Mapping[str, Sums]:
+        nonlocal held
+        key = (one.name, end)
+        if key not in kept:
+            kept[key] = read_window(one, region, start, end, upto)
+            held += _size(kept[key])
+        kept.move_to_end(key)
+        sums = kept[key]
+        while held > AT_HAND and kept:
+            held -= _size(kept.popitem(last=False)[1])
+        return sums
+
+    return read
+
+
+def _size(window: Mapping[str, Sums]) -> int:
+    """About how many bytes the sums of a window take."""
+    arrays = (value.nbytes for sums in window.values() for value in sums.values.values())
+    return sum(arrays) + sum(_size_of_key(key) for sums in window.values() for key in sums.keys.values())
+
+
+def _size_of_key(key: Paths | Sequence[str] | np.ndarray[Any, Any]) -> int:
+    if isinstance(key, Paths):
+        return key.indptr.nbytes + key.indices.nbytes + _NAME * len(key.names)
+    return key.nbytes if isinstance(key, np.ndarray) else _NAME * len(key)
+
+
+_NAME = 80
+
+
+def _shown(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"

@@ -1,0 +1,131 @@
+"""`manage.py backtest NAME --from T --to T`: would this analyzer have been right?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import CommandParser
+from django.db import OperationalError
+
+from analyzers import queries as analyzers
+from analyzers.commands import BadParam, Failed, LineCommand, Refused, parse_params, parse_span
+from analyzers.contract import Analyzer
+from analyzers.queries import NothingToReplay, Replay, Schedule
+from incidents.scorecards.backtest import backtest
+from incidents.scorecards.words import lines
+
+LENGTH, EVERY = timedelta(hours=1), timedelta(minutes=5)
+TENTHS = 10
+
+
+class Command(LineCommand):
+    help = (
+        "Judge recorded telemetry again with an installed analyzer and score it against the causes that tickets were"
+        " resolved with. Records nothing. Exit 0 with a score, 2 when what was asked for makes no sense."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name", metavar="NAME", help="which analyzer; `manage.py analyzers` lists them")
+        parser.add_argument(
+            "--from",
+            dest="start",
+            required=True,
+            metavar="T",
+            help="RFC 3339, or a day such as 2026-11-20 (UTC)",
+        )
+        parser.add_argument("--to", dest="end", required=True, metavar="T", help="the same; not included")
+        parser.add_argument(
+            "--param", action="append", default=[], metavar="K=V", help="a parameter of the analyzer"
+        )
+        parser.add_argument(
+            "--length", metavar="DURATION", help="of a window; default: as its schedule has it, else 1h"
+        )
+        parser.add_argument(
+            "--every", metavar="DURATION", help="how far apart windows end; default: as its schedule, else 5m"
+        )
+        parser.add_argument("--region", action="append", default=[], help="only this region; may be repeated")
+        parser.add_argument("--json", action="store_true", help="print JSON, every blame with it")
+
+    def work(self, **options: Any) -> None:
+        try:
+            asked = self._asked(options)
+            done = backtest(asked, self._progress())
+        except (analyzers.UnknownAnalyzer, BadParam, NothingToReplay) as error:
+            raise Refused(str(error)) from error
+        except analyzers.RegistryError as error:
+            raise Failed(str(error)) from error
+        except OperationalError as error:
+            raise Failed(f"the database does not answer: {error}") from error
+        if options["json"]:
+            self.show([json.dumps(done.as_json(), ensure_ascii=False, indent=2)])
+        else:
+            self.show(lines(done))
+
+    def _asked(self, options: dict[str, Any]) -> Replay:
+        analyzer = analyzers.analyzer(options["name"])
+        params = parse_params(analyzer, options["param"])
+        start, end = _time("--from", options["start"]), _time("--to", options["end"])
+        if start >= end:
+            raise Refused(f"--from {options['start']} is not before --to {options['end']}")
+        length, every = self._cadence(analyzer, options)
+        regions = tuple(dict.fromkeys(options["region"])) or analyzers.regions_heard(analyzer.name)
+        return Replay(analyzer, params, regions, self._kept_since(start, end), end, length, every)
+
+    def _kept_since(self, start: datetime, end: datetime) -> datetime:
+        """Where the windows may begin: what retention has dropped cannot be judged again."""
+        kept = datetime.now(UTC) - settings.TELEMETRY_RETENTION
+        if end <= kept:
+            raise Refused(f"telemetry is kept from {kept:%Y-%m-%d %H:%M} UTC on; --to lies before that")
+        if start < kept:
+            self.note(f"telemetry is kept from {kept:%Y-%m-%d %H:%M} UTC on; the backtest begins there")
+        return max(start, kept)
+
+    def _cadence(self, analyzer: Analyzer, options: dict[str, Any]) -> tuple[timedelta, timedelta]:
+        schedule = Schedule.objects.filter(analyzer=analyzer.name).order_by("length", "name").first()
+        length, every = (LENGTH, EVERY) if schedule is None else (schedule.length, schedule.every)
+        return (
+            _span("--length", options["length"]) if options["length"] else length,
+            _span("--every", options["every"]) if options["every"] else every,
+        )
+
+    def _progress(self) -> Callable[[int, int], None]:
+        """How far it is, on standard error: in place on a terminal, else a line at every tenth."""
+        terminal, told = sys.stderr.isatty(), 0
+
+        def tell(done: int, total: int) -> None:
+            nonlocal told
+            if terminal:
+                sys.stderr.write("\r\x1b[K" if done == total else f"\r\x1b[Kwindow {done} of {total}")
+            elif (tenth := done * TENTHS // total) > told:
+                told = tenth
+                sys.stderr.write(f"{done} of {total} windows done\n")
+            sys.stderr.flush()
+
+        return tell
+
+
+def _time(option: str, text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    is_day = len(text) == len("2026-11-20")
+    if moment is None or (moment.tzinfo is None and not is_day):
+        right = "an RFC 3339 time such as 2026-11-20T08:00:00Z, or a day such as 2026-11-20 (UTC)"
+        raise Refused(f"{option} {text}: must be {right}")
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _span(option: str, text: str) -> timedelta:
+    try:
+        span = parse_span(text)
+    except ValueError as error:
+        raise Refused(f"{option}: {error}") from None
+    if not span:
+        raise Refused(f"{option} {text}: must be more than nothing")
+    return span
