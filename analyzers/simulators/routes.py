@@ -85,3 +85,11 @@ def _distinct_rows(rows: Ints) -> tuple[Ints, Ints]:
     number = np.empty(len(rows), dtype=np.int64)
     number[order] = np.cumsum(new) - 1
     return rows[new], number
+
+
+def gathered(paths: Paths, rows: Ints) -> Paths:
+    """The sets at those rows, in that order; rows may repeat."""
+    lengths = np.diff(paths.indptr)[rows]
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    at = np.arange(int(indptr[-1])) - np.repeat(indptr[:-1] - paths.indptr[:-1][rows], lengths)
+    return Paths(paths.names, indptr, paths.indices[at])

@@ -1,0 +1,253 @@
+"""Boolean tomography as an analyzer: what the classic methods conclude from good and bad paths.
+
+They know no rates and no chance, so nothing here is a probability: scores are null, no suspect is `sure`, and a
+finding opens a ticket only when it comes back in further windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyzers.builtin.incidence import Incidence, incidence
+from analyzers.builtin.tomography import METHODS, Bad, Found, bad_paths, names_of, simpler_methods, solve
+from analyzers.builtin.words import count, listed, percent
+from analyzers.contract import (
+    Analyzer,
+    Evidence,
+    Input,
+    Param,
+    Params,
+    Paths,
+    Reduction,
+    Sum,
+    Sums,
+    Suspect,
+    Verdict,
+    Window,
+    chart,
+    inconclusive,
+    quiet,
+    table,
+    text,
+)
+
+Json = dict[str, Any]
+Floats = NDArray[np.float64]
+
+INPUTS = (
+    Input(
+        "path_outcome",
+        (
+            Reduction(
+                "paths",
+                kind="path_outcome",
+                group_by=("components",),
+                aggregates={"attempts": Sum("attempts"), "failures": Sum("failures")},
+            ),
+        ),
+    ),
+    Input(
+        "probe",
+        (
+            Reduction(
+                "paths",
+                kind="probe",
+                group_by=("hops", "layer"),
+                aggregates={"attempts": Sum("sent"), "failures": Sum("lost")},
+            ),
+        ),
+    ),
+)
+
+PARAMS = (
+    Param(
+        "method",
+        "tomo",
+        "tomo: nobody on a good path; score: large share of bad paths; coverage: most bad paths; pll: deTector's",
+        choices=METHODS,
+    ),
+    Param("threshold", 0.01, "share of failed attempts above which a path is bad", low=0, high=0.999),
+    Param("hit_ratio", 0.6, "pll, score: least share of a component's paths that is bad", low=0.01, high=1),
+    Param("min_paths", 3, "least number of bad paths that a component must explain", low=1, high=1000),
+    Param("layer", "underlay", "which probes to read", choices=("underlay", "overlay")),
+)
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+
+_CITED = {
+    "tomo": "Boolean tomography as in NetDiagnoser (Dhamdhere et al., CoNEXT 2007): nobody who lies on a good path "
+    "is blamed; of the others whoever is on most bad paths, by turns",
+    "score": "SCORE (Kompella et al., NSDI 2005): of those with mostly bad paths whoever is on most of them, by "
+    "turns; of the shares tried, the one with the cheapest answer (our reading)",
+    "coverage": "maximum coverage (Kompella et al., INFOCOM 2007): whoever is on most bad paths, by turns",
+    "pll": "PLL of deTector (Peng et al., ATC 2017): of those with mostly bad paths whoever explains most losses, "
+    "by turns",
+}
+
+_RUNNERS = 8
+
+
+def analyze(window: Window, params: Params) -> Verdict:
+    seen = _observe(window, str(params["layer"]))
+    bad = bad_paths(seen, float(params["threshold"]))
+    measures = {
+        "paths": seen.paths,
+        "components": len(seen.number()),
+        "attempts": int(seen.attempts.sum()),
+        "failures": int(seen.failures.sum()),
+        "bad_paths": len(bad.failures),
+    }
+    reason = _nothing_to_judge(seen, bad, window)
+    if reason is not None:
+        return inconclusive(reason, measures)
+    found = solve(str(params["method"]), bad, float(params["hit_ratio"]), int(params["min_paths"]))
+    measures["unexplained_bad_paths"] = len(bad.failures) - sum(one.paths for one in found)
+    evidence = _evidence(seen, bad, found, params)
+    if not found:
+        return quiet(measures, evidence)
+    return Verdict("named", tuple(_suspect(seen, bad, one) for one in found), None, measures, evidence)
+
+
+def _observe(window: Window, layer: str) -> Incidence:
+    sums = window.sums["paths"]
+    paths = sums.keys["hops"] if window.input == "probe" else sums.keys["components"]
+    assert isinstance(paths, Paths)
+    attempts = np.where(_of_layer(sums, layer), sums.values["attempts"], 0)
+    return incidence(paths, attempts, sums.values["failures"])
+
+
+def _of_layer(sums: Sums, layer: str) -> NDArray[np.bool_]:
+    """Which rows are of that layer; all, where rows have none."""
+    if "layer" not in sums.keys:
+        return np.ones(sums.rows, dtype=np.bool_)
+    key = sums.keys["layer"]
+    assert isinstance(key, tuple)
+    return np.asarray([one == layer for one in key], dtype=np.bool_)
+
+
+def _nothing_to_judge(seen: Incidence, bad: Bad, window: Window) -> str | None:
+    where = "hops" if window.input == "probe" else "components"
+    if not seen.paths:
+        return f"No attempt of this window names what it passed (`{where}`), so there is nothing to compare."
+    if not len(bad.failures):
+        return None
+    if seen.components == 1:
+        return "Every path holds the same components: there is nothing to compare."
+    if len(bad.failures) == seen.paths:
+        return f"All {count(seen.paths)} paths are bad: without a good one nobody can be told from another."
+    return None
+
+
+def _suspect(seen: Incidence, bad: Bad, found: Found) -> Suspect:
+    names = names_of(seen, found)
+    on = int(np.count_nonzero(seen.column == found.component))
+    hit = round(float(bad.hit[found.component]) * on)
+    first = (
+        f"{names[0]} lies on {count(found.paths)} bad paths that nobody else explains; {count(hit)} of its "
+        f"{count(on)} paths are bad ({percent(hit / on)})."
+    )
+    more = f" It may as well be {listed(names[1:])}: the paths cannot tell them apart." if names[1:] else ""
+    return Suspect(names[0], None, first + more, ambiguous_with=tuple(sorted(names[1:])))
+
+
+def _evidence(seen: Incidence, bad: Bad, found: Sequence[Found], params: Params) -> tuple[Evidence, ...]:
+    shown: list[Evidence] = []
+    threshold = float(params["threshold"])
+    answer = [names_of(seen, one) for one in found]
+    runners = _runners(seen, bad, found)
+    if found:
+        rows = [
+            (*_figures(seen, bad, one.component), one.paths, int(one.failures), ", ".join(names[1:]))
+            for one, names in zip(found, answer, strict=True)
+        ]
+        columns = (
+            "component",
+            "paths",
+            "bad",
+            "share bad",
+            "bad paths explained",
+            "failures",
+            "cannot be told from",
+        )
+        shown.append(
+            table("Blamed", columns, tuple(rows), "Explained: bad paths that nobody above it explains.")
+        )
+    if runners:
+        figures = tuple(_figures(seen, bad, c) for c in runners)
+        note = "On bad paths, and not blamed: others explain these, or too small a share of its paths is bad."
+        shown.append(
+            table("Looked into and cleared", ("component", "paths", "bad", "share bad"), figures, note)
+        )
+    if len(bad.failures):
+        shown.append(_shares_chart(seen, bad, [one.component for one in found], runners))
+        shown.append(simpler_methods(seen, threshold, {name for names in answer for name in names}))
+    account = (
+        f"A path is bad when more than {percent(threshold) if threshold else 'none'} of its attempts failed: "
+        f"{count(len(bad.failures))} of {count(seen.paths)} are. Method: {_CITED[str(params['method'])]}; each must "
+        f"explain at least {params['min_paths']} bad paths. The method knows no rates and no chance and gives no "
+        "probability."
+    )
+    shown.append(text("How this was concluded", account))
+    return tuple(shown)
+
+
+def _figures(seen: Incidence, bad: Bad, component: int) -> tuple[str, int, int, float]:
+    on = int(np.count_nonzero(seen.column == component))
+    return (
+        seen.names[component],
+        on,
+        round(float(bad.hit[component]) * on),
+        round(float(bad.hit[component]), 4),
+    )
+
+
+def _runners(seen: Incidence, bad: Bad, found: Sequence[Found]) -> list[int]:
+    """The components on most bad paths that are not blamed."""
+    hits = np.bincount(bad.column, minlength=seen.components)
+    blamed = {c for one in found for c in (one.component, *one.others)}
+    order = np.lexsort((seen.mark, -hits))[: _RUNNERS + len(blamed)].tolist()
+    return [c for c in order if c not in blamed and hits[c] > 0][:_RUNNERS]
+
+
+def _shares_chart(seen: Incidence, bad: Bad, blamed: Sequence[int], runners: Sequence[int]) -> Evidence:
+    """The share of bad paths of the blamed and of the cleared."""
+    values = [
+        {"component": name, "share": share, "paths": on, "bad": hit, "verdict": verdict}
+        for components, verdict in ((blamed[:12], "blamed"), (runners, "cleared"))
+        for name, on, hit, share in (_figures(seen, bad, c) for c in components)
+    ]
+    spec: Json = {
+        "$schema": SCHEMA,
+        "width": "container",
+        "height": {"step": 18},
+        "data": {"values": values},
+        "mark": {"type": "bar", "tooltip": {"content": "data"}},
+        "encoding": {
+            "y": {
+                "field": "component", "type": "nominal", "title": None, "sort": None, "axis": {"labelLimit": 260},
+            },
+            "x": {
+                "field": "share", "type": "quantitative", "title": "share of its paths that are bad",
+                "scale": {"domain": [0, 1]}, "axis": {"format": ".0%"},
+            },
+            "color": {
+                "field": "verdict", "type": "nominal", "title": None, "legend": {"orient": "top"},
+                "scale": {"domain": ["blamed", "cleared"], "range": ["#c0392b", "#9aa5b1"]},
+            },
+        },
+    }  # fmt: skip
+    return chart("Bad paths", spec)
+
+
+ANALYZER = Analyzer(
+    name="boolean",
+    version="1.0.0",
+    title="Boolean baselines: what good and bad paths alone say about who is at fault",
+    inputs=INPUTS,
+    params=PARAMS,
+    analyze=analyze,
+)

@@ -1,0 +1,212 @@
+"""Voting localisation: which component do the flows that lost packets have in common?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyzers.builtin.voting.charges import from_explanation, from_votes
+from analyzers.builtin.voting.evidence import Cleared
+from analyzers.builtin.voting.explain import SHORTLIST, Explained, Rules, explain
+from analyzers.builtin.voting.observed import Observed, observe
+from analyzers.builtin.voting.reductions import INPUTS
+from analyzers.builtin.voting.verdict import Told, tell
+from analyzers.builtin.voting.votes import Elected, blamed_by_flow, discounted, majority, votes_of
+from analyzers.builtin.words import count, percent
+from analyzers.contract import Analyzer, Param, Params, Verdict, Window, inconclusive
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+PARAMS = (
+    Param(
+        "method",
+        "explain",
+        "explain: greedy explanation by likelihood; 007: weighted votes; majority: most votes",
+        choices=("explain", "007", "majority"),
+    ),
+    Param(
+        "margin", 1.0, "explain: nats of evidence above log(components of a kind x kinds)", low=-5, high=50
+    ),
+    Param(
+        "sure_margin", 8.0, "explain: nats above the threshold that make one window enough", low=0, high=100
+    ),
+    Param("min_loss", 5e-5, "explain: least loss rate of a component worth a ticket", low=0, high=0.5),
+    Param(
+        "min_flows", 3, "least number of pairs of hosts that must have lost packets there", low=1, high=1000
+    ),
+    Param("vote_share", 0.01, "007: least share of all votes", low=0, high=1),
+    Param("layer", "underlay", "which probes to read", choices=("underlay", "overlay")),
+)
+
+_RUNNERS = 8
+
+
+def analyze(window: Window, params: Params) -> Verdict:
+    seen = observe(window, str(params["layer"]))
+    measures = _measures(seen)
+    reason = _nothing_to_judge(seen, window)
+    if reason is not None:
+        return inconclusive(reason, measures)
+    if params["method"] == "explain":
+        return tell(window, seen, _explained(seen, params), measures)
+    return tell(window, seen, _voted(seen, params), measures)
+
+
+def _measures(seen: Observed) -> dict[str, Any]:
+    return {
+        "paths": seen.paths.paths,
+        "components": len(seen.paths.number()),
+        "sent": int(seen.sent),
+        "lost": int(seen.lost),
+        "failing_flows": int(seen.failing.flows.sum()),
+        "lost_without_path": int(seen.without_path),
+    }
+
+
+def _nothing_to_judge(seen: Observed, window: Window) -> str | None:
+    """Why the window cannot be judged at all, or None."""
+    where = "hops" if window.input == "probe" else "components"
+    if seen.sent <= 0:
+        return f"No probe of this window names what it passed (`{where}`), so there is nothing to compare."
+    if seen.without_path > seen.lost and seen.without_path >= 10:
+        return (
+            f"{count(seen.without_path)} of {count(seen.without_path + seen.lost)} losses are of rows that do not say "
+            f"what they passed (`{where}`)."
+        )
+    if seen.components == 1 and seen.failing.rows:
+        return "Every path holds the same components: there is nothing to compare."
+    return None
+
+
+def _explained(seen: Observed, params: Params) -> Told:
+    rules = Rules(float(params["margin"]), float(params["min_loss"]), int(params["min_flows"]))
+    found = explain(seen, rules)
+    charges = from_explanation(seen, found, float(params["sure_margin"]))
+    return Told(
+        charges, _cleared(seen, found, rules), by_flow(found), "evidence (nats)", _account(seen, found)
+    )
+
+
+def by_flow(found: Explained) -> Ints:
+    """For each failing row the chosen component (by its place) that most probably lost its packets, -1 if none has a
+    half of the probability.
+    """
+    if not found.chosen:
+        return np.full(len(found.share), -1, dtype=np.int64)
+    best = found.share.argmax(axis=1)
+    likely = found.share[np.arange(len(best)), best]
+    return np.where(found.share.sum(axis=1) >= 0.5, np.where(likely > 0, best, -1), -1).astype(np.int64)
+
+
+def _cleared(seen: Observed, found: Explained, rules: Rules) -> tuple[Cleared, ...]:
+    """The components that looked worst on their own and are not blamed."""
+    if not seen.failing.rows:
+        return ()
+    model = found.model
+    alone = model.eta(found.rate, [], np.zeros(0))
+    beside = model.eta(found.rate, found.chosen, found.theta)
+    listed = model.shortlist(alone, SHORTLIST)
+    rivals = {other for one in found.rival for other in one}
+    first, left = model.steps(alone, listed), model.steps(beside, listed)
+    order = np.lexsort((seen.paths.mark[listed], -first.gain))
+    cleared = []
+    for at in order.tolist():
+        component = int(listed[at])
+        if component in found.chosen or component in rivals or first.gain[at] < 1.0:
+            continue
+        gain, rate, needed = float(left.gain[at]), float(left.theta[at]), float(found.threshold[component])
+        reason = _reason(seen, found, component, gain, rate, needed, rules)
+        cleared.append(Cleared(component, seen.paths.names[component], float(first.gain[at]), gain, reason))
+        if len(cleared) == _RUNNERS:
+            break
+    return tuple(cleared)
+
+
+def _reason(
+    seen: Observed, found: Explained, component: int, left: float, rate: float, needed: float, rules: Rules
+) -> str:
+    rows = found.model.rows_of(component)
+    lost = seen.failing.lost[rows]
+    if found.chosen and left < needed:
+        taken = found.share[rows].T @ lost
+        worst = int(np.argmax(taken))
+        if taken[worst] >= 0.5 * lost.sum():
+            blamed = seen.paths.names[found.chosen[worst]]
+            return f"{taken[worst]:.0f} of its {lost.sum():.0f} losses are those of {blamed}"
+    if left < needed:
+        return f"evidence of {left:.1f} where {needed:.1f} is needed"
+    if rate < rules.min_loss:
+        return f"what it loses itself is less than {percent(rules.min_loss)}"
+    return f"its losses are those of fewer than {rules.min_flows} pairs"
+
+
+def _account(seen: Observed, found: Explained) -> str:
+    noise = float(np.average(found.rate, weights=np.bincount(seen.profile, seen.paths.attempts)))
+    return (
+        f"Noise: on paths without a blamed component {noise:.1e} of the packets are lost (upper bound), estimated "
+        "apart for paths of different make. A component is blamed when a loss rate of its own explains what noise "
+        f"and the other blamed ones cannot, by at least {found.threshold.min():.1f} to {found.threshold.max():.1f} "
+        "nats of log-likelihood, judged on events: a flow that loses ten packets in a burst speaks little louder "
+        "than one that loses one. Method: greedy explanation by a non-negative Poisson/binomial likelihood over "
+        "paths with joint refit and pruning. The setting is that of 007 (Arzani et al., NSDI 2018)."
+    )
+
+
+def _voted(seen: Observed, params: Params) -> Told:
+    least, votes = int(params["min_flows"]), votes_of(seen)
+    if params["method"] == "007":
+        elected = discounted(seen, float(params["vote_share"]), least)
+        needed = float(params["vote_share"]) * float(votes.sum())
+        account = (
+            "Every failing flow gave each of the h components on its path 1/h of a vote; the one with most votes was "
+            f"blamed, its flows were taken away, and so on while the best had {percent(float(params['vote_share']))} "
+            f"of all votes and the losses of {least} pairs. Method: 007 (Arzani et al., NSDI 2018)."
+        )
+        flows = _flows_of(blamed_by_flow(seen, votes), elected)
+    else:
+        elected = majority(seen, least)
+        votes = seen.failing.per_component(seen.failing.flows, seen.components)
+        needed = float(least)
+        account = (
+            "Every failing flow voted for each component on its path, and the component with most votes is blamed. "
+            "Method: plain majority, as in the underlay step of SkeletonHunter. It always names the most shared "
+            "component, and at most one entry."
+        )
+        flows = np.full(seen.failing.rows, -1, dtype=np.int64)
+        for at, one in enumerate(elected):
+            flows[list(one.rows)] = at
+    return Told(from_votes(seen, elected, needed), _outvoted(seen, elected, votes), flows, "votes", account)
+
+
+def _flows_of(component: Ints, elected: tuple[Elected, ...]) -> Ints:
+    """The place in `elected` of each row's component, -1 for others."""
+    place = {one.component: at for at, one in enumerate(elected)}
+    return np.array([place.get(c, -1) for c in component.tolist()], dtype=np.int64)
+
+
+def _outvoted(seen: Observed, elected: tuple[Elected, ...], votes: Floats) -> tuple[Cleared, ...]:
+    failing = seen.failing
+    left = np.ones(failing.rows)
+    for one in elected:
+        left[list(one.rows)] = 0.0
+    remaining = failing.per_component(left * failing.flows / np.maximum(failing.hops, 1), seen.components)
+    blamed = {c for one in elected for c in (one.component, *one.others)}
+    order = np.lexsort((seen.paths.mark, -votes))
+    runners = [c for c in order.tolist() if c not in blamed and votes[c] > 0][:_RUNNERS]
+    return tuple(
+        Cleared(c, seen.paths.names[c], float(votes[c]), float(remaining[c]), "too few votes are left for it")
+        for c in runners
+    )
+
+
+ANALYZER = Analyzer(
+    name="voting",
+    version="1.0.0",
+    title="Blames the link or device that the flows which lost packets have in common",
+    inputs=INPUTS,
+    params=PARAMS,
+    analyze=analyze,
+)

@@ -1,0 +1,152 @@
+"""A blamed component with its figures, whichever method blamed it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaincinv
+
+from analyzers.builtin.voting.calibration import probability
+from analyzers.builtin.voting.explain import Explained, tail
+from analyzers.builtin.voting.observed import Observed
+from analyzers.builtin.voting.votes import Elected
+from analyzers.contract import Estimate
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Charge:
+    """`lost` packets of `carried` are put down to the component `names[0]` (the others cannot be told from it), where
+    `expected` would be lost anyway. `rows` are the failing rows it explains, with `flows` flows of `pairs` pairs of
+    hosts. `strength` is evidence in nats, or votes, and `needed` what it had to reach.
+    """
+
+    component: int
+    names: tuple[str, ...]
+    lost: float
+    carried: float
+    expected: float
+    estimate: Estimate
+    rows: Ints
+    flows: float
+    pairs: int
+    strength: float
+    needed: float
+    score: float | None = None
+    sure: bool = False
+    p_value: float | None = None
+    q_value: float | None = None
+
+
+def rate_interval(lost: float, carried: float) -> Estimate:
+    """A loss rate with its 95 % interval, exact for Poisson counts (Garwood 1936)."""
+    carried = max(carried, 1.0)
+    low = float(gammaincinv(lost, 0.025)) / carried if lost > 0 else 0.0
+    high = float(gammaincinv(lost + 1, 0.975)) / carried
+    rate = min(1.0, lost / carried)
+    return Estimate(rate, min(low, rate), max(rate, min(1.0, high)))
+
+
+def from_explanation(seen: Observed, found: Explained, sure_margin: float) -> tuple[Charge, ...]:
+    """The charges of `explain`; each component's part of a row's losses is that of its rate."""
+    failing = seen.failing
+    p_values = [tail(nats) for nats in found.evidence.tolist()]
+    q_values = step_up(p_values, seen.components)
+    share, charges = _packet_shares(seen, found), []
+    for at, component in enumerate(found.chosen):
+        rows = np.flatnonzero(share[:, at] > 0.5)
+        lost, carried = float(share[:, at] @ failing.lost), float(seen.carried[component])
+        surplus = float(found.evidence[at] - found.needed[at])
+        charges.append(
+            Charge(
+                component,
+                names_of(seen, component, found.rival[at]),
+                lost,
+                carried,
+                _expected(seen, found, component),
+                rate_interval(lost, carried),
+                rows,
+                float(failing.flows[rows].sum()),
+                len(np.unique(failing.pair[rows])),
+                float(found.evidence[at]),
+                float(found.needed[at]),
+                probability(surplus),
+                surplus >= sure_margin,
+                p_values[at],
+                q_values[at],
+            )
+        )
+    return tuple(charges)
+
+
+def from_votes(seen: Observed, elected: Sequence[Elected], needed: float) -> tuple[Charge, ...]:
+    """The charges of a vote: all losses of the rows that voted."""
+    failing, charges = seen.failing, []
+    for one in elected:
+        rows = np.array(one.rows, dtype=np.int64)
+        lost, carried = float(failing.lost[rows].sum()), float(seen.carried[one.component])
+        charges.append(
+            Charge(
+                one.component,
+                names_of(seen, one.component, one.others),
+                lost,
+                carried,
+                0.0,
+                rate_interval(lost, carried),
+                rows,
+                float(failing.flows[rows].sum()),
+                len(np.unique(failing.pair[rows])),
+                one.votes,
+                needed,
+            )
+        )
+    return tuple(charges)
+
+
+def names_of(seen: Observed, component: int, others: Iterable[int]) -> tuple[str, ...]:
+    """The component's name, then those of all that cannot be told from it, sorted."""
+    paths = seen.paths
+    more = {name for other in others for name in (paths.names[other], *paths.alike[other])}
+    return (paths.names[component], *sorted(more | set(paths.alike[component])))
+
+
+def _packet_shares(seen: Observed, found: Explained, rounds: int = 50) -> Floats:
+    """Which part of each failing row's packets each chosen component lost, shape (rows, chosen), when all packets
+    count and not only the events that were judged: expectation and maximisation by turns.
+    """
+    failing, chosen = seen.failing, found.chosen
+    member = np.zeros((failing.rows, len(chosen)), dtype=bool)
+    for at, component in enumerate(chosen):
+        member[found.model.rows_of(component), at] = True
+    theta, carried = found.theta.copy(), seen.carried[chosen]
+    noise = found.rate[failing.profile]
+    share = np.zeros(member.shape)
+    for _ in range(rounds):
+        parts = member * theta
+        share = parts / (parts.sum(axis=1) + noise)[:, None]
+        before, theta = theta, failing.lost @ share / np.maximum(carried, 1.0)
+        if np.all(np.abs(theta - before) <= 1e-6 * before):
+            break
+    return share
+
+
+def _expected(seen: Observed, found: Explained, component: int) -> float:
+    """Packets that noise alone would lose on the component's paths."""
+    on = seen.paths.holding([component])
+    return float(np.sum(seen.paths.attempts[on] * found.rate[seen.profile[on]]))
+
+
+def step_up(p_values: Sequence[float], tests: int) -> list[float]:
+    """Benjamini-Hochberg q-values of the smallest p-values of `tests` tests."""
+    order = sorted(range(len(p_values)), key=lambda at: p_values[at])
+    q_values, running = [0.0] * len(p_values), 1.0
+    for rank in range(len(order), 0, -1):
+        at = order[rank - 1]
+        running = min(running, p_values[at] * tests / rank)
+        q_values[at] = running
+    return q_values

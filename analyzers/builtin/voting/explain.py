@@ -1,0 +1,202 @@
+"""The default method: the few components that explain the losses which noise does not.
+
+Greedy: take the component whose own loss rate adds most to the likelihood (`model`), estimate the noise again from
+the paths it is not on, refit all, and go on until nobody adds enough; then drop whoever the others have made
+unnecessary. Each must pass a threshold in nats, lose at least `min_loss` of its packets, and be what explains the
+losses of at least `min_flows` pairs of hosts.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyzers.builtin.voting.model import Model
+from analyzers.builtin.voting.noise import events_of, own_rates, settled
+from analyzers.builtin.voting.observed import Observed
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MOST = 64
+SHORTLIST = 64
+
+_TRIED = 3  # candidates tried on before the search ends
+
+REPLACEABLE = 1.0
+"""Nats within which another component explains the losses as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a component must pass; `margin` in nats over the log of the components of its kind times the kinds."""
+
+    margin: float
+    min_loss: float
+    min_flows: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explained:
+    """The blamed components, best first. `evidence` and `needed` in nats, `rival[i]` are components that would do as
+    well in place of `chosen[i]`, `rate` the noise per packet of each path profile, `share[r]` the part of failing
+    row r's losses that each of its components in `chosen` has, by column; shape (rows, chosen).
+    """
+
+    chosen: list[int]
+    theta: Floats
+    evidence: Floats
+    needed: Floats
+    rival: tuple[tuple[int, ...], ...]
+    rate: Floats
+    share: Floats
+    model: Model
+    threshold: Floats
+
+
+def explain(seen: Observed, rules: Rules) -> Explained:
+    """Judge one window."""
+    search = _Search(seen, rules)
+    if seen.failing.rows:
+        search.grow()
+        for _ in range(3):
+            if not search.prune():
+                break
+            search.grow()
+    return search.outcome()
+
+
+def thresholds(seen: Observed, margin: float) -> Floats:
+    """Nats that each component needs: every kind gets an equal share of the chances to be fooled."""
+    peers = np.bincount(seen.kinds, minlength=1)
+    chances = np.maximum(peers[seen.kinds] * np.count_nonzero(peers), 2)
+    return np.asarray(np.log(chances) + margin, dtype=np.float64)
+
+
+class _Search:
+    def __init__(self, seen: Observed, rules: Rules) -> None:
+        self.seen, self.rules = seen, rules
+        self.needed = thresholds(seen, rules.margin)
+        self.chosen: list[int] = []
+        self.theta = np.zeros(0)
+        self.rate = np.full(seen.profiles, float(seen.failing.lost.sum()) / max(seen.sent, 1.0))
+        self.own = own_rates(seen)
+        self.model = Model(seen, events_of(seen, self.rate))
+        self._learn_noise()
+
+    def grow(self) -> None:
+        """Take in whoever passes, best first. A candidate is tried on with the noise of the paths it is not on: before
+        that, what a busy component loses passes for noise and hides it.
+        """
+        while len(self.chosen) < MOST:
+            eta = self.model.eta(self.rate, self.chosen, self.theta)
+            steps = self.model.steps(eta, self.model.shortlist(eta, SHORTLIST))
+            order = np.lexsort((self.seen.paths.mark[steps.component], -steps.gain))
+            new = [
+                at for at in order.tolist() if steps.component[at] not in self.chosen and steps.gain[at] > 0
+            ]
+            if not any(self._taken(int(steps.component[at]), float(steps.theta[at])) for at in new[:_TRIED]):
+                return
+
+    def _taken(self, component: int, theta: float) -> bool:
+        """Take a component in if it passes, and say whether it does."""
+        before = self.chosen, self.theta, self.rate, self.model.events
+        self.chosen, self.theta = [*self.chosen, component], np.append(self.theta, theta)
+        self._learn_noise()
+        eta, _, fitted = self._without(len(self.chosen) - 1)
+        gain = float(self.model.steps(eta, np.array([component])).gain[0])
+        if gain >= self.needed[component] and self._counts(eta, component, fitted):
+            return True
+        self.chosen, self.theta, self.rate, self.model.events = before
+        return False
+
+    def _counts(self, eta: Floats, component: int, theta: float) -> bool:
+        """Whether the component loses enough of its packets, and is the main explanation of what enough pairs of
+        hosts lost; `eta` is without it.
+        """
+        rows, failing = self.model.rows_of(component), self.seen.failing
+        lost = float(failing.lost[rows] @ (theta / (theta + eta[rows])))
+        pairs = len(np.unique(failing.pair[rows[theta > eta[rows]]]))
+        return lost >= self.rules.min_loss * self.seen.carried[component] and pairs >= self.rules.min_flows
+
+    def _learn_noise(self) -> None:
+        """Noise from what the chosen are not on, the events it leaves to count, and the fit to both."""
+        clear = ~self.seen.paths.holding(self.chosen)
+        clear_rows = np.ones(self.seen.failing.rows, dtype=bool)
+        for component in self.chosen:
+            clear_rows[self.model.rows_of(component)] = False
+        self.rate, self.model.events = settled(self.seen, self.own, clear, clear_rows, self.rate)
+        self.theta = self.model.refit(self.rate, self.chosen, self.theta)
+
+    def prune(self) -> bool:
+        """Drop members that the others make unnecessary, the least needed first; whether any was."""
+        dropped = False
+        while self.chosen:
+            evidence = self.evidence()
+            surplus = evidence - self.needed[self.chosen]
+            counts = [self._counts(*self._without(at)) for at in range(len(self.chosen))]
+            weak = (surplus < 0) | ~np.array(counts)
+            if not weak.any():
+                return dropped
+            worst = int(np.flatnonzero(weak)[np.argmin(surplus[weak])])
+            self.chosen = [*self.chosen[:worst], *self.chosen[worst + 1 :]]
+            self.theta = np.delete(self.theta, worst)
+            self._learn_noise()
+            dropped = True
+        return dropped
+
+    def _without(self, at: int) -> tuple[Floats, int, float]:
+        """The rows' eta without one member, that member, and its theta."""
+        eta = self.model.eta(self.rate, self.chosen, self.theta)
+        eta[self.model.rows_of(self.chosen[at])] -= self.theta[at]
+        return eta, self.chosen[at], float(self.theta[at])
+
+    def evidence(self) -> Floats:
+        """What the log-likelihood loses without each member, the others refitted where that could matter."""
+        full = self.model.loglik(self.model.eta(self.rate, self.chosen, self.theta), self.chosen, self.theta)
+        lost = np.zeros(len(self.chosen))
+        for at in range(len(self.chosen)):
+            rest = [*self.chosen[:at], *self.chosen[at + 1 :]]
+            theta = np.delete(self.theta, at)
+            lost[at] = full - self.model.loglik(self.model.eta(self.rate, rest, theta), rest, theta)
+            if lost[at] < 3 * self.needed[self.chosen[at]]:
+                theta = self.model.refit(self.rate, rest, theta)
+                lost[at] = full - self.model.loglik(self.model.eta(self.rate, rest, theta), rest, theta)
+        return lost
+
+    def outcome(self) -> Explained:
+        evidence = self.evidence()
+        order = np.lexsort((self.seen.paths.mark[self.chosen], -(evidence - self.needed[self.chosen])))
+        self.chosen = [self.chosen[at] for at in order.tolist()]
+        self.theta = self.theta[order]
+        rivals = tuple(self._rivals(at) for at in range(len(self.chosen)))
+        return Explained(
+            self.chosen, self.theta, evidence[order], self.needed[self.chosen], rivals, self.rate,
+            self._shares(), self.model, self.needed,
+        )  # fmt: skip
+
+    def _rivals(self, at: int) -> tuple[int, ...]:
+        """Components that explain as much beside the others as this member does."""
+        eta, component, _ = self._without(at)
+        steps = self.model.steps(eta, self.model.shortlist(eta, SHORTLIST))
+        own = steps.gain[steps.component == component]
+        if not len(own):
+            return ()
+        near = (steps.gain >= own[0] - REPLACEABLE) & ~np.isin(steps.component, self.chosen)
+        return tuple(sorted(steps.component[near].tolist()))
+
+    def _shares(self) -> Floats:
+        share = np.zeros((self.seen.failing.rows, len(self.chosen)))
+        eta = self.model.eta(self.rate, self.chosen, self.theta)
+        for at, component in enumerate(self.chosen):
+            rows = self.model.rows_of(component)
+            share[rows, at] = self.theta[at] / eta[rows]
+        return share
+
+
+def tail(evidence: float) -> float:
+    """The p-value of nats of evidence: half a chi-square with one degree of freedom (Chernoff 1954)."""
+    return 0.5 * math.erfc(math.sqrt(max(evidence, 0.0)))

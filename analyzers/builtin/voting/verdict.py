@@ -1,0 +1,128 @@
+"""The verdict in tables and sentences, the same for every method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyzers.builtin.tomography import simpler_methods
+from analyzers.builtin.voting import evidence as show
+from analyzers.builtin.voting.charges import Charge
+from analyzers.builtin.voting.observed import Observed
+from analyzers.builtin.words import count, listed, percent
+from analyzers.contract import Evidence, Suspect, Verdict, Window, quiet, text
+
+Ints = NDArray[np.int64]
+
+EVERYWHERE = 0.05
+"""Share of lost packets from which it is worth saying that nobody in particular loses them."""
+
+CONTRAST = 0.8
+"""Share of packets lost above which too little is healthy to tell several components apart."""
+
+BAD_PATH = 1e-3
+"""Share of lost packets above which a path is bad for the simpler methods (deTector's filter of normal loss)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Told:
+    """What a method has to say: `by_flow[r]` is the charge (an index) or -1 that failing row r is put down to.
+    `strength` names the unit of evidence and `account` says how it was concluded.
+    """
+
+    charges: tuple[Charge, ...]
+    cleared: tuple[show.Cleared, ...]
+    by_flow: Ints
+    strength: str
+    account: str
+
+
+def tell(window: Window, seen: Observed, told: Told, measures: Mapping[str, Any]) -> Verdict:
+    """What a person on call reads."""
+    said = show.words(window)
+    reason = _nothing_known(seen, told.charges, said)
+    charges = () if reason else told.charges
+    owner = told.by_flow if not reason else np.full(seen.failing.rows, -1, dtype=np.int64)
+    figures = {
+        **measures,
+        "failing_flows_blamed": int(seen.failing.flows[owner >= 0].sum()),
+        "failing_flows_by_chance": int(seen.failing.flows[owner < 0].sum()),
+    }
+    evidence = _evidence(window, seen, told, charges, owner)
+    if reason:
+        return Verdict("inconclusive", (), reason, figures, evidence)
+    if not charges:
+        return quiet(figures, evidence)
+    return Verdict(
+        "named", tuple(_suspect(window, seen, one, said) for one in charges), None, figures, evidence
+    )
+
+
+def _evidence(
+    window: Window, seen: Observed, told: Told, charges: Sequence[Charge], owner: Ints
+) -> tuple[Evidence, ...]:
+    said = show.words(window)
+    names = [one.names[0] for one in charges]
+    blamed = {name for one in charges for name in one.names}
+    shown: list[Evidence | None] = []
+    if charges:
+        shown.append(show.blamed_table(charges, said, told.strength))
+    shown.append(show.cleared_table(seen, told.cleared, said, told.strength))
+    if seen.failing.rows:
+        shown.append(show.rates_chart(seen, charges, told.cleared, said))
+        shown.append(show.over_time(window, seen, owner, names, said))
+        shown.append(show.flows_table(seen, owner, names, said))
+        shown.append(simpler_methods(seen.paths, BAD_PATH, blamed))
+    shown.append(text("How this was concluded", told.account))
+    return tuple(one for one in shown if one is not None)
+
+
+def _nothing_known(seen: Observed, charges: Sequence[Charge], said: show.Words) -> str | None:
+    """Much is lost and nobody in particular loses it: `quiet` would be wrong, and a name would be a guess."""
+    share = seen.lost / max(seen.sent, 1.0)
+    lost = f"{percent(share)} of {count(seen.sent)} {said.packets} are lost"
+    if len(charges) > 1 and share >= CONTRAST:
+        return (
+            f"{lost}: too little is healthy to tell components apart. The cause may lie outside the paths, or in "
+            "the telemetry."
+        )
+    if charges or share < EVERYWHERE:
+        return None
+    return (
+        f"{lost}, and no component or small set of components explains it: the cause may lie outside the paths, "
+        "or in the telemetry."
+    )
+
+
+def _suspect(window: Window, seen: Observed, charge: Charge, said: show.Words) -> Suspect:
+    when = show.span(window, seen, charge.rows)
+    return Suspect(
+        component=charge.names[0],
+        score=charge.score,
+        summary=_sentence(charge, said),
+        p_value=charge.p_value,
+        q_value=charge.q_value,
+        estimate=charge.estimate,
+        ambiguous_with=tuple(sorted(charge.names[1:])),
+        sure=charge.sure,
+        first_failure=when[0] if when else None,
+        last_failure=when[1] if when else None,
+    )
+
+
+def _sentence(charge: Charge, said: show.Words) -> str:
+    lost = round(charge.lost)
+    sentence = (
+        f"{charge.names[0]} loses {percent(charge.estimate.failure_rate)} of what is sent over it: {count(lost)} of "
+        f"{count(charge.carried)} {said.packets}, on {count(charge.flows)} {said.flows} of {count(charge.pairs)} "
+        f"{said.pairs}"
+    )
+    if charge.expected:
+        sentence += f", where about {count(charge.expected)} would be normal"
+    if charge.names[1:]:
+        return f"{sentence}. It may as well be {listed(charge.names[1:])}: the paths cannot tell them apart."
+    return f"{sentence}. No other component explains these losses."

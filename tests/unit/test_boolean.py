@@ -1,0 +1,80 @@
+"""The Boolean baselines as an analyzer."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analyzers.builtin.boolean import ANALYZER
+from analyzers.builtin.tomography import METHODS, TITLE
+from analyzers.contract import Sums, Window
+from analyzers.shell import judge
+from analyzers.simulators.tables import paths_of
+from analyzers.testing import check_analyzer, crossing_cases
+
+START = datetime(2026, 1, 5, tzinfo=UTC)
+Outcomes = Mapping[tuple[str, ...], tuple[int, int]]
+
+
+def verdict_on(outcomes: Outcomes, kind: str = "path_outcome", **params: object) -> dict[str, Any]:
+    keyed = sorted(outcomes)
+    keys: dict[str, Any] = {"components" if kind == "path_outcome" else "hops": paths_of(keyed)}
+    if kind == "probe":
+        keys["layer"] = ("underlay",) * len(keyed)
+    values = {
+        name: np.array([outcomes[key][i] for key in keyed], dtype=np.int64)
+        for i, name in enumerate(("attempts", "failures"))
+    }
+    window = Window(
+        START, START + timedelta(hours=1), "north", kind, {"paths": Sums(keys, values, len(keyed))}
+    )
+    return judge(ANALYZER, window, params)
+
+
+def grid(bad: str, lost: int = 10) -> Outcomes:
+    pairs = [(f"left/{i}", f"right/{j}") for i in range(4) for j in range(4)]
+    return {pair: (100, lost if bad in pair else 0) for pair in pairs}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_each_method_is_a_good_analyzer(method: str) -> None:
+    check_analyzer(
+        ANALYZER, crossing_cases("paths", history=0), {"method": method, "threshold": 0.05}, seeds=range(2)
+    )
+
+
+@pytest.mark.parametrize("kind", ["path_outcome", "probe"])
+@pytest.mark.parametrize("method", METHODS)
+def test_outcomes_and_probes_name_the_component_behind_the_bad_paths(method: str, kind: str) -> None:
+    (suspect,) = verdict_on(grid("left/2"), kind, method=method)["suspects"]
+    assert suspect["component"] == "left/2"
+
+
+def test_it_gives_no_probability_and_is_never_sure() -> None:
+    (suspect,) = verdict_on(grid("left/2"))["suspects"]
+    assert (suspect["score"], suspect["sure"]) == (None, False)
+
+
+def test_the_other_methods_are_heard_in_the_evidence() -> None:
+    titles = [one["title"] for one in verdict_on(grid("left/2"))["evidence"]]
+    assert titles == ["Blamed", "Looked into and cleared", "Bad paths", TITLE, "How this was concluded"]
+
+
+def test_bad_paths_that_nobody_explains_are_counted() -> None:
+    outcomes = {**grid("left/2"), ("left/0", "right/0"): (100, 50)}
+    assert verdict_on(outcomes, method="pll")["measures"]["unexplained_bad_paths"] == 1
+
+
+def test_without_a_good_path_it_does_not_guess() -> None:
+    verdict = verdict_on(dict.fromkeys(grid(""), (100, 50)))
+    assert verdict["reason"] == "All 16 paths are bad: without a good one nobody can be told from another."
+
+
+def test_a_healthy_window_is_quiet() -> None:
+    assert verdict_on(grid("nobody"))["status"] == "quiet"
+
+
+def test_an_empty_window_is_inconclusive() -> None:
+    assert verdict_on({})["status"] == "inconclusive"
