@@ -117,9 +117,9 @@ def _texts(sums: Sums, name: str) -> tuple[str, ...]:
     return key
 
 
-def _picked(key: Sequence[str] | NDArray[np.int64], kept: Mask) -> Sequence[str] | NDArray[np.int64]:
+def _picked(key: Sequence[str] | Ints | Floats, kept: Mask) -> Sequence[str] | Ints | Floats:
     if isinstance(key, np.ndarray):
-        return np.asarray(key[kept])
+        return key[kept]
     return tuple(one for one, wanted in zip(key, kept.tolist(), strict=True) if wanted)
 
 
