@@ -63,6 +63,19 @@ def grouped(pieces: Iterable[Evidence]) -> list[Group]:
     return [Group(version, groups[version]) for version in sorted(groups, reverse=True)]
 
 
+def latest_of_each(groups: Sequence[Group], leader: str | None) -> tuple[list[Group], list[Group]]:
+    """The newest group of each analyzer, the leader's first, and the newest of all if a person attached it; then
+    the others. `groups` come newest first.
+    """
+    current: dict[str | None, Group] = {}
+    for group in groups:
+        if group.first.analyzer is not None or not current:
+            current.setdefault(group.first.analyzer, group)
+    shown = sorted(current.values(), key=lambda group: group.first.analyzer != leader)
+    versions = {group.version for group in shown}
+    return shown, [group for group in groups if group.version not in versions]
+
+
 def chart_table(spec: Mapping[str, Any]) -> tuple[list[str], list[list[Any]], int]:
     """Columns, rows (at most `TABLE_ROWS`) and the number of all rows of a chart's inline data."""
     rows = _largest(spec)

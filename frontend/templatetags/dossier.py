@@ -153,6 +153,13 @@ def duration(span: timedelta | float | None) -> str:
 
 
 @register.filter
+def lead(span: timedelta) -> str:
+    """`12 min before`, `3 min after`: how long a blame came before the first report, or after it."""
+    words_of_it = duration(abs(span)) if abs(span) >= timedelta(minutes=1) else "under 1 min"
+    return f"{words_of_it} {'before' if span > timedelta(0) else 'after'} the first report"
+
+
+@register.filter
 def hundredths(share: float | None) -> str:
     """A share as a coordinate from 0 to 100, for a bar drawn in SVG."""
     return f"{100 * min(max(share or 0.0, 0.0), 1.0):.2f}"
@@ -177,8 +184,8 @@ def undo_verb(tags: str) -> str:
 
 
 @register.filter
-def lookup(names: dict[str, str], key: str) -> str:
-    """The name under `key`, or the key itself: a team may have been deleted since."""
+def lookup(names: dict[str, Any], key: str) -> Any:
+    """What stands under `key`, or the key itself: a team may have been deleted since."""
     return names.get(key, key)
 
 

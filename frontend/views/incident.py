@@ -13,9 +13,10 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_safe
 
 from analyzers import queries as analyzers
-from frontend.evidence import grouped
+from frontend.evidence import grouped, latest_of_each
 from frontend.views.pages import page, show
 from incidents import queries
+from incidents.scorecards.queries import scorecards
 
 SEVERITIES = ("critical", "error", "warning", "info")
 
@@ -50,6 +51,7 @@ def render_incident(
     view = queries.get(reference, as_of)
     entries = queries.timeline(reference, as_of)
     groups = grouped(queries.evidence(reference, as_of))
+    current, older = latest_of_each(groups, view.incident.analyzer)
     suspects = _suspects(view, entries)
     context = {
         "i": view.incident,
@@ -59,10 +61,11 @@ def render_incident(
         "by_analyzer": view.incident.opened_by.startswith("system:")
         and not any(entry.type == "incident.title_set" for entry in entries),
         "entries": list(reversed(entries)),
-        "current": groups[0] if groups else None,
-        "older": groups[1:],
+        "current": current,
+        "older": older,
         "evidence_version": f"{as_of}-{'-'.join(str(group.version) for group in groups)}",
         "suspects": suspects,
+        "opinions": _opinions(view),
         "causes": _causes(view, suspects),
         "team_names": {team.slug: team.name for team in queries.teams()},
         "people": _people(),
@@ -98,11 +101,22 @@ def _suspects(view: queries.View, entries: Sequence[queries.Entry]) -> list[dict
 
 
 def _leading_finding(view: queries.View, entries: Sequence[queries.Entry]) -> Mapping[str, Any] | None:
-    for entry in reversed(entries):
-        finding = entry.body.get("finding")
-        if finding and view.incident.cause & {finding["component"], *finding["ambiguous_with"]}:
-            return finding  # type: ignore[no-any-return]
-    return None
+    """The latest finding of the analyzer whose sentence the ticket shows, else of any."""
+    findings: list[Mapping[str, Any]] = [
+        finding
+        for entry in reversed(entries)
+        if (finding := entry.body.get("finding"))
+        and view.incident.cause & {finding["component"], *finding["ambiguous_with"]}
+    ]
+    own = (finding for finding in findings if finding["analyzer"] == view.incident.analyzer)
+    return next(own, findings[0] if findings else None)
+
+
+def _opinions(view: queries.View) -> list[dict[str, Any]]:
+    """What each analyzer says, with its record."""
+    said = view.opinions
+    cards = scorecards([one.analyzer for one in said]) if said else {}
+    return [{"said": one, "card": cards[one.analyzer]} for one in said]
 
 
 def _causes(view: queries.View, suspects: Sequence[Mapping[str, Any]]) -> list[tuple[str, float | None]]:

@@ -23,6 +23,7 @@ from frontend.evidence import Piece
 from frontend.views.pages import page, show, user_name
 from incidents.commands import Invalid
 from incidents.queries import placed_findings
+from incidents.scorecards.queries import scorecards
 
 PAGE = 50
 STATUSES = ("named", "quiet", "inconclusive", "failed", "unfinished")
@@ -110,9 +111,9 @@ def rerun(request: HttpRequest, id: UUID) -> HttpResponse:
 @page
 @require_safe
 def analyzer_list(request: HttpRequest) -> HttpResponse:
-    return show(
-        request, "frontend/analyzers.html", {"analyzers": analyzers.analyzers().values()}, section="analyzers"
-    )
+    installed = analyzers.analyzers()
+    context = {"analyzers": installed.values(), "cards": scorecards(list(installed))}
+    return show(request, "frontend/analyzers.html", context, section="analyzers")
 
 
 @page

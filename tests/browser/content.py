@@ -14,15 +14,17 @@ import numpy as np
 from django.db import connection, transaction
 
 from analyzers import registry, shell
+from analyzers.contract import Sums
 from analyzers.runs import events
-from analyzers.runs.models import KeptVerdict, Run, State
+from analyzers.runs.models import KeptVerdict, KeptWindow, Run, State
 from analyzers.simulators import deepview, fleet
+from analyzers.simulators.tables import paths_of
 from incidents import commands, queries, reactors
 from incidents.commands import Report
 from incidents.projections.models import IncidentRow
 from ingest.api import keys
 from ingest.commands import append, run_follower_once
-from ingest.queries import Context, Head, NewEvent
+from ingest.queries import Context, Head, NewEvent, dump_sums
 
 ALICE, BOB = Context("user:alice"), Context("user:bob")
 SENDER = Context("key:monitoring")
@@ -92,6 +94,38 @@ def report_finding() -> int:
     while run_follower_once(reactors.follower()):
         pass
     return queries.placed_findings(str(run.id))[0].number
+
+
+def opinions_on(number: int) -> None:
+    """Let three more analyzers speak about a ticket: one agrees, one blames another, one saw nothing."""
+    incident, end = queries.get(str(number)).incident, datetime.now(UTC)
+    cause, other = str(incident.component), "link/spine-12~tor-dc1-t113"
+    kept = dump_sums({"paths": Sums({"hops": paths_of([(cause, other)])}, {}, 1)})
+    digest = sha256(kept).hexdigest()
+    KeptWindow.objects.get_or_create(hash=digest, defaults={"body": kept})
+    for analyzer, named in (("voting", cause), ("netbouncer", other), ("pingmesh", None)):
+        suspects = [] if named is None else [{**verdict()["suspects"][0], "component": named, "score": 0.87}]
+        head = {
+            "run": str(uuid4()),
+            "schedule": f"{analyzer}-5m@simulated",
+            "analyzer": analyzer,
+            "version": "1.0.0",
+            "params": {},
+            "region": incident.region,
+            "window": {"start": events.instant(end - timedelta(hours=1)), "end": events.instant(end)},
+            "window_hash": digest,
+        }
+        said = [
+            ("analysis.recorded", {**head, "status": "named" if named else "quiet", "suspects": suspects})
+        ]
+        if named == cause:
+            said += [
+                ("finding.reported", {**head, "suspect": suspects[0], "evidence": verdict()["evidence"][:1]})
+            ]
+        new = [NewEvent(name, body, end) for name, body in said]
+        append(f"run/{head['run']}", new, Head.NEW, Context("system:runs"))
+    while run_follower_once(reactors.follower()):
+        pass
 
 
 def fill_inbox(count: int) -> None:

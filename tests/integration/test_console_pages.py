@@ -215,3 +215,7 @@ def test_a_schedule_of_no_length_is_refused_in_words(alice: Client) -> None:
 def test_only_the_signed_in_get_a_token_for_live_updates(alice: Client) -> None:
     assert Client().get("/live").status_code == 302
     assert alice.get("/live").json()["url"].startswith("http://testserver:")
+
+
+def test_an_analyzer_without_a_record_says_so(alice: Client) -> None:
+    assert "No resolved ticket yet" in alice.get(reverse("analyzers")).content.decode()

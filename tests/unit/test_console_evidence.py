@@ -6,21 +6,32 @@ from datetime import UTC, datetime
 import pytest
 
 from frontend.docs import example
-from frontend.evidence import chart_table, grouped
+from frontend.evidence import chart_table, grouped, latest_of_each
 from incidents.queries import Evidence
 from ingest.queries import TELEMETRY_KINDS
 
 
-def piece(version: int, place: int = 0) -> Evidence:
+def piece(version: int, place: int = 0, analyzer: str | None = None) -> Evidence:
     now = datetime(2026, 11, 21, tzinfo=UTC)
-    return Evidence(
-        version, place, "text", f"{version}.{place}", [], [], {}, "…", now, "user:alice", None, None, None
-    )
+    title = f"{version}.{place}"
+    return Evidence(version, place, "text", title, [], [], {}, "…", now, "user:alice", analyzer, None, None)
 
 
 def test_evidence_is_grouped_by_what_attached_it_newest_first() -> None:
     groups = grouped([piece(2, 0), piece(2, 1), piece(5)])
     assert [[one.title for one in group.pieces] for group in groups] == [["5.0"], ["2.0", "2.1"]]
+
+
+def test_each_analyzer_shows_its_latest_evidence_the_leader_first() -> None:
+    by = ((1, "deepview"), (2, "voting"), (3, None), (4, "deepview"), (5, "voting"))
+    groups = grouped(piece(version, analyzer=analyzer) for version, analyzer in by)
+    current, older = latest_of_each(groups, "deepview")
+    assert ([g.version for g in current], [g.version for g in older]) == ([4, 5], [3, 2, 1])
+
+
+def test_what_a_person_attached_last_is_shown_with_it() -> None:
+    groups = grouped([piece(1, analyzer="deepview"), piece(2)])
+    assert [group.version for group in latest_of_each(groups, "deepview")[0]] == [1, 2]
 
 
 @pytest.mark.parametrize(

@@ -92,3 +92,15 @@ def test_json_in_a_page_cannot_end_its_block() -> None:
 
 def test_a_window_says_its_date_once() -> None:
     assert words.span_to(NOON, NOON + timedelta(hours=1)) == "21 Nov 12:00 to 13:00"
+
+
+@pytest.mark.parametrize(
+    ("minutes", "said"),
+    [
+        (12, "12 min before the first report"),
+        (-3, "3 min after the first report"),
+        (0.5, "under 1 min before the first report"),
+    ],
+)
+def test_a_lead_says_who_came_first(minutes: float, said: str) -> None:
+    assert words.lead(timedelta(minutes=minutes)) == said
