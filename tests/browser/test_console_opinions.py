@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import Page, expect
 
-from incidents import commands
+from incidents import commands, queries
 from incidents.reactors import follower
 from ingest.commands import run_follower_once
 from tests.browser import content
@@ -29,7 +29,7 @@ def test_a_ticket_shows_who_agrees_and_who_does_not(console: Console) -> None:
 
 def test_a_resolution_is_on_the_record_of_its_analyzer(console: Console) -> None:
     number = content.report_finding()
-    cause = content.queries.get(str(number)).incident.component
+    cause = queries.get(str(number)).incident.component
     commands.resolve(content.ticket_id(number), str(cause), "", content.ALICE)
     run_follower_once(follower())
     page = console.open("/analyzers")
