@@ -84,7 +84,9 @@ def incidence(paths: Paths, attempts: NDArray[np.generic], failures: NDArray[np.
     for i, of in enumerate(group.tolist()):
         if leaders[of] != i:
             others[of].append(names[i])
-    row, column = _without_repeats(row, group[member], len(leaders))
+    column = group[member]
+    if len(leaders) < len(names):
+        row, column = _without_repeats(row, column, len(leaders))
     return Incidence(
         tuple(names[i] for i in leaders.tolist()),
         tuple(tuple(one) for one in others),
@@ -128,7 +130,8 @@ def _merged(row: Ints, member: Ints, count: int) -> tuple[Ints, Ints]:
 
 
 def _without_repeats(row: Ints, column: Ints, columns: int) -> tuple[Ints, Ints]:
-    entries = np.unique(row * columns + column)
+    entries = np.sort(row * columns + column)
+    entries = entries[np.diff(entries, prepend=-1) > 0]
     return entries // max(columns, 1), entries % max(columns, 1)
 
 
