@@ -12,11 +12,8 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -37,6 +34,7 @@ from analyzers.simulators.deepview import (
     with_history,
 )
 from analyzers.simulators.fleet import Fleet, M, build
+from tests.benchmarks.scoring import monotone, spread, wilson
 
 Row = dict[str, Any]
 
@@ -194,23 +192,6 @@ def run_detection(job: Job) -> tuple[float, float]:
     return first, ruled
 
 
-def spread(function: Any, jobs: Sequence[Job]) -> list[Any]:
-    """Run jobs on the cores that there are, in their order; numpy is held to one thread each."""
-    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
-    with get_context("spawn").Pool(min(2, os.cpu_count() or 1)) as pool:
-        return pool.map(function, jobs, chunksize=max(1, len(jobs) // 64))
-
-
-def wilson(hits: int, trials: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson 1927)."""
-    if trials == 0:
-        return 0.0, 1.0
-    z, share = 1.959964, hits / trials
-    centre = share + z * z / (2 * trials)
-    width = z * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials**2))
-    return (centre - width) / (1 + z * z / trials), (centre + width) / (1 + z * z / trials)
-
-
 def accuracy(kind: str, trials: int, first: int, **more: Any) -> Count:
     """Half of the trials with each background."""
     names = list(BACKGROUNDS)
@@ -296,25 +277,6 @@ def calibration(trials: int) -> list[tuple[float, float]]:
             needed = float(row[8]) + 3.0  # at margin 0
             pairs.append((float(row[7]) - needed, bool(entry & truth)))
     return monotone(pairs)
-
-
-def monotone(pairs: list[tuple[float, bool]]) -> list[tuple[float, float]]:
-    """Shares by steps of evidence, pooled until they rise (pool adjacent violators).
-
-    Half a success and half a failure are added to each, so that no finite record makes a certainty.
-    """
-    edges = (-3.0, -2.0, -1.0, 0.0, 1.5, 3.0, 6.0, 12.0, 25.0, math.inf)
-    pooled: list[list[float]] = []
-    for low, high in pairwise(edges):
-        hits = [hit for surplus, hit in pairs if low <= surplus < high]
-        if not hits:
-            continue
-        middle = (low + high) / 2 if math.isfinite(high) else low
-        pooled.append([middle, float(sum(hits)), float(len(hits))])
-        while len(pooled) > 1 and pooled[-2][1] / pooled[-2][2] > pooled[-1][1] / pooled[-1][2]:
-            _, more, trials = pooled.pop()
-            pooled[-1] = [pooled[-1][0], pooled[-1][1] + more, pooled[-1][2] + trials]
-    return [(middle, min(0.999, round((hits + 0.5) / (trials + 1), 3))) for middle, hits, trials in pooled]
 
 
 def main(trials: int = 1000, days: int = 60) -> list[Row]:

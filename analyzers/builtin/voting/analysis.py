@@ -37,7 +37,7 @@ PARAMS = (
     Param(
         "min_flows", 3, "least number of pairs of hosts that must have lost packets there", low=1, high=1000
     ),
-    Param("vote_share", 0.01, "007: least share of all votes", low=0, high=1),
+    Param("vote_share", 0.01, "007: least share of the votes that are left", low=0, high=1),
     Param("layer", "underlay", "which probes to read", choices=("underlay", "overlay")),
 )
 
@@ -163,7 +163,7 @@ def _voted(seen: Observed, params: Params) -> Told:
         account = (
             "Every failing flow gave each of the h components on its path 1/h of a vote; the one with most votes was "
             f"blamed, its flows were taken away, and so on while the best had {percent(float(params['vote_share']))} "
-            f"of all votes and the losses of {least} pairs. Method: 007 (Arzani et al., NSDI 2018)."
+            f"of the votes left and the losses of {least} pairs. Method: 007 (Arzani et al., NSDI 2018)."
         )
         flows = _flows_of(blamed_by_flow(seen, votes), elected)
     else:

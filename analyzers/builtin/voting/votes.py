@@ -1,7 +1,7 @@
 """Voting as published: 007's weighted votes, and the plain majority of SkeletonHunter's underlay step.
 
 007 (Arzani et al., NSDI 2018): every failing flow gives each of the h links on its path 1/h of a vote; the link
-with most votes is blamed, its flows are taken away, and so on while the best has at least 1 % of all votes. That
+with most votes is blamed, its flows are taken away, and so on while the best has at least 1 % of the votes left. That
 rule has no floor: once the real links are gone, a few stray losses each exceed 1 % of what is left. So a blamed
 component needs the losses of at least `least` pairs of hosts.
 
@@ -46,10 +46,9 @@ def votes_of(seen: Observed) -> Floats:
 
 
 def discounted(seen: Observed, share: float, least: int) -> tuple[Elected, ...]:
-    """007: blame by turns as long as the best has at least `share` of the votes that there were."""
+    """007: blame by turns as long as the best has at least `share` of the votes that are left."""
     failing = seen.failing
     weight = failing.flows / np.maximum(failing.hops, 1)
-    floor = share * float(failing.per_component(weight, seen.components).sum())
     left = np.ones(failing.rows, dtype=bool)
     elected: list[Elected] = []
     while len(elected) < MOST:
@@ -57,7 +56,7 @@ def discounted(seen: Observed, share: float, least: int) -> tuple[Elected, ...]:
         row, column = failing.row[inside], failing.column[inside]
         given = np.bincount(column, weight[row], minlength=seen.components)
         votes = np.where(_pairs(seen, row, column) >= least, given, 0.0).astype(np.float64)
-        if not len(votes) or votes.max() < max(floor, 1e-12):
+        if not len(votes) or votes.max() < max(share * float(given.sum()), 1e-12):
             break
         found = _first(seen, votes, row, column)
         elected.append(found)

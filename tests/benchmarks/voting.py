@@ -1,0 +1,421 @@
+"""How often voting names the right links on the network of 007, beside what simpler methods say of the same windows.
+
+python -m tests.benchmarks.voting [--share S] [--calibrate] [--first SEED] [--param K=V ...]
+
+Every trial is a window of 30 seconds of the fabric of 007 (Arzani et al., NSDI 2018): 1,600 hosts, 4,160 directed
+links, 60 flows per host of 1 to 100 packets, good links losing U(0, 1e-6) and k bad ones U(1e-4, 1e-2). A link
+counts as found only if it leads its entry. Figures use seeds from `FIRST_REPORTING_SEED` on, which nothing was
+tuned on; `--first` gives others, and `--calibrate` prints the score table from tuning seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+import tracemalloc
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyzers.builtin.tomography import METHODS, bad_paths, solve
+from analyzers.builtin.voting import ANALYZER
+from analyzers.builtin.voting.analysis import by_flow
+from analyzers.builtin.voting.explain import Rules, explain
+from analyzers.builtin.voting.observed import Observed, observe
+from analyzers.builtin.voting.verdict import BAD_PATH
+from analyzers.builtin.voting.votes import blamed_by_flow, discounted, majority, votes_of
+from analyzers.contract import Verdict
+from analyzers.params import check_params
+from analyzers.simulators.deepview import FIRST_REPORTING_SEED
+from analyzers.simulators.fabric import VIGIL, Fabric, build
+from analyzers.simulators.voting import (
+    BENIGN,
+    Cut,
+    Fault,
+    Load,
+    benign_traffic,
+    break_pair,
+    cut,
+    draw_fault,
+    draw_traffic,
+    run,
+)
+from tests.benchmarks.scoring import monotone, spread, wilson
+
+Row = dict[str, Any]
+Ints = NDArray[np.int64]
+
+VOTES = ("007", "majority")
+MANY = range(1, 15)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One window: `bad` links of rates U(low, high), or a benign event."""
+
+    seed: int
+    bad: int = 1
+    noise: float = 1e-6
+    low: float = 1e-4
+    high: float = 1e-2
+    flows: int = 60
+    benign: str = ""
+    params: tuple[tuple[str, Any], ...] = ()
+    baselines: bool = True
+
+
+@dataclass
+class Tally:
+    """Links found, wrongly named and missed over windows, and failing flows put down to the right link."""
+
+    windows: int = 0
+    found: int = 0
+    false: int = 0
+    missed: int = 0
+    accused: int = 0
+    undecided: int = 0
+    alike: int = 0
+    flows: int = 0
+    right: int = 0
+
+    def plus(self, other: Tally) -> Tally:
+        return Tally(**{name: value + getattr(other, name) for name, value in vars(self).items()})
+
+    @property
+    def precision(self) -> float:
+        return self.found / max(1, self.found + self.false)
+
+    @property
+    def recall(self) -> float:
+        return self.found / max(1, self.found + self.missed)
+
+    @property
+    def f1(self) -> float:
+        return 2 * self.found / max(1, 2 * self.found + self.false + self.missed)
+
+
+@dataclass
+class Trial:
+    """What each method said of one window; `surplus` are nats over the threshold at margin 0 with the truth."""
+
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    surplus: list[tuple[float, bool]] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+_FABRICS: dict[str, Fabric] = {}
+
+
+def fabric() -> Fabric:
+    """The network of 007, built once in a process."""
+    if "vigil" not in _FABRICS:
+        _FABRICS["vigil"] = build(VIGIL)
+    return _FABRICS["vigil"]
+
+
+def made(job: Job, epoch: int = 0) -> Cut:
+    """The window of a job; further epochs are later windows with the same bad links."""
+    rng = np.random.default_rng([job.seed, job.bad, len(job.benign)])
+    load = Load(job.flows)
+    fault = draw_fault(fabric(), rng, job.bad, job.low, job.high) if job.bad else Fault()
+    rng = rng.spawn(epoch + 1)[epoch]
+    traffic = draw_traffic(fabric(), rng, load)
+    if job.benign:
+        traffic, _ = benign_traffic(fabric(), rng, job.benign, load)
+    losses = run(traffic, rng, job.noise, fault)
+    if job.benign == "broken_pair":
+        losses = break_pair(traffic, losses, int(rng.integers(0, len(traffic))))
+    return cut(traffic, losses, fault)
+
+
+def run_trial(job: Job) -> Trial:
+    window = made(job)
+    trial = Trial()
+    began = time.perf_counter()
+    verdict = ANALYZER.analyze(window.window, check_params(ANALYZER, dict(job.params)))
+    trial.seconds = time.perf_counter() - began
+    seen = observe(window.window, "underlay")
+    truth = set(window.bad)
+    trial.tallies["explain"] = _explained(seen, verdict, window, job)
+    trial.surplus = _surplus(verdict, truth, dict(job.params))
+    if job.baselines:
+        trial.tallies.update(_others(seen, window))
+    return trial
+
+
+def _explained(seen: Observed, verdict: Verdict, window: Cut, job: Job) -> Tally:
+    params = check_params(ANALYZER, dict(job.params))
+    found = explain(seen, Rules(float(params["margin"]), float(params["min_loss"]), int(params["min_flows"])))
+    named = [suspect.component for suspect in verdict.suspects]
+    tally = counted(named, set(window.bad))
+    tally.undecided = int(verdict.status == "inconclusive")
+    tally.alike = sum(len(suspect.ambiguous_with) for suspect in verdict.suspects)
+    place = by_flow(found)
+    blamed = [seen.paths.names[found.chosen[at]] if at >= 0 else "" for at in place.tolist()]
+    return _with_flows(tally, blamed, seen, window)
+
+
+def _others(seen: Observed, window: Cut) -> dict[str, Tally]:
+    """007, the majority and the Boolean methods on the same window."""
+    truth, names = set(window.bad), seen.paths.names
+    votes = blamed_by_flow(seen, votes_of(seen))
+    blamed = [names[c] if c >= 0 else "" for c in votes.tolist()]
+    tallies = {
+        "007": _with_flows(
+            counted([names[one.component] for one in discounted(seen, 0.01, 3)], truth), blamed, seen, window
+        ),
+        "007 as published": counted([names[one.component] for one in discounted(seen, 0.01, 1)], truth),
+        "majority": counted([names[one.component] for one in majority(seen, 3)], truth),
+    }
+    bad = bad_paths(seen.paths, BAD_PATH)
+    for method in METHODS:
+        tallies[method] = counted([names[one.component] for one in solve(method, bad)], truth)
+    return tallies
+
+
+def counted(named: Sequence[str], truth: set[str]) -> Tally:
+    right = len(set(named) & truth)
+    wrong = len(set(named) - truth)
+    return Tally(1, right, wrong, len(truth) - right, int(wrong > 0))
+
+
+def _with_flows(tally: Tally, blamed: Sequence[str], seen: Observed, window: Cut) -> Tally:
+    """Flows that lost their packets on a bad link, and those put down to that link; noise drops are left out."""
+    flows = seen.failing.flows.astype(int).tolist()
+    for r in np.flatnonzero(window.by_fault).tolist():
+        tally.flows += flows[r]
+        tally.right += flows[r] * (blamed[r] == window.lossy[r])
+    return tally
+
+
+def _surplus(verdict: Verdict, truth: set[str], params: dict[str, Any]) -> list[tuple[float, bool]]:
+    margin = float(params.get("margin", check_params(ANALYZER, {})["margin"]))
+    tables = [one for one in verdict.evidence if one.title == "Blamed"]
+    pairs = []
+    for row in tables[0].rows if tables else ():
+        entry = {str(row[0]), *str(row[13]).split(", ")}
+        pairs.append((float(row[9]) - float(row[10]) + margin, bool(entry & truth)))
+    return pairs
+
+
+def run_until_named(job: Job, most: int = 20) -> int:
+    """In which window of 30 seconds the bad link is named; `most` + 1 if in none."""
+    params = check_params(ANALYZER, dict(job.params))
+    for epoch in range(most):
+        window = made(job, epoch)
+        verdict = ANALYZER.analyze(window.window, params)
+        if set(window.bad) & {suspect.component for suspect in verdict.suspects}:
+            return epoch + 1
+    return most + 1
+
+
+def total(jobs: Sequence[Job]) -> dict[str, Tally]:
+    sums: dict[str, Tally] = {}
+    for trial in spread(run_trial, jobs):
+        for method, tally in trial.tallies.items():
+            sums[method] = sums.get(method, Tally()).plus(tally)
+    return sums
+
+
+def note_of(tally: Tally) -> str:
+    parts = []
+    for name, hits, trials in (
+        ("precision", tally.found, tally.found + tally.false),
+        ("recall", tally.found, tally.found + tally.missed),
+    ):
+        low, high = wilson(hits, trials)
+        parts.append(f"{name} {hits / max(1, trials):.3f} [{low:.3f}, {high:.3f}]")
+    return f"{', '.join(parts)}, F1 {tally.f1:.3f}, {tally.windows} windows"
+
+
+def link_rows(label: str, tally: Tally, bars: bool) -> Iterator[Row]:
+    note = note_of(tally)
+    for name, value, bar in (("precision", tally.precision, 0.95), ("recall", tally.recall, 0.97)):
+        yield row(f"{name}, {label}", round(value, 4), f">= {bar}" if bars else None, note)
+
+
+def row(name: str, value: float, bar: str | None, note: str, unit: str = "") -> Row:
+    return {"name": name, "value": value, "unit": unit, "bar": bar, "note": note}
+
+
+def flow_row(label: str, tally: Tally, bar: str | None) -> Row:
+    low, high = wilson(tally.right, tally.flows)
+    note = f"[{low:.4f}, {high:.4f}], {tally.flows} flows that lost packets on a bad link"
+    return row(
+        f"failing flows put on the right link, {label}",
+        round(tally.right / max(1, tally.flows), 4),
+        bar,
+        note,
+    )
+
+
+def trials_of(bad: int, share: float) -> int:
+    """More windows where each has few bad links."""
+    return max(2, round(share * max(12, 160 // bad)))
+
+
+def failures(first: int, share: float, params: tuple[tuple[str, Any], ...]) -> Iterator[Row]:
+    """The published setting, k = 1 to 14."""
+    everything: dict[str, Tally] = {}
+    for bad in MANY:
+        jobs = [Job(first + n, bad, params=params) for n in range(trials_of(bad, share))]
+        sums = total(jobs)
+        yield from link_rows(f"explain, {bad} bad links", sums["explain"], True)
+        yield flow_row(f"explain, {bad} bad links", sums["explain"], ">= 0.985")
+        if bad in (1, 6, 14):
+            for method in ("007", "007 as published", "majority", *METHODS):
+                yield from list(link_rows(f"{method}, {bad} bad links", sums[method], False))
+            yield flow_row(f"007, {bad} bad links", sums["007"], None)
+        for method, tally in sums.items():
+            everything[method] = everything.get(method, Tally()).plus(tally)
+    for method in ("explain", "007"):
+        yield from link_rows(f"{method}, all of 1 to 14 bad links", everything[method], False)
+        yield flow_row(f"{method}, all of 1 to 14 bad links", everything[method], None)
+    whole = everything["explain"]
+    yield row(
+        "components beside the leading one in an entry, explain",
+        round(whole.alike / max(1, whole.found + whole.false), 4),
+        None,
+        f"{whole.alike} in {whole.found + whole.false} entries; {whole.undecided} windows inconclusive",
+    )
+
+
+def healthy(first: int, share: float, params: tuple[tuple[str, Any], ...]) -> Iterator[Row]:
+    """False blames where no link is bad: plain traffic, and the benign suite."""
+    for noise in (1e-6, 1e-5, 1e-4):
+        count = max(2, round(share * (160 if noise < 1e-5 else 40)))
+        sums = total([Job(first + n, 0, noise, params=params) for n in range(count)])
+        for method, tally in sums.items() if noise < 1e-5 else [("explain", sums["explain"])]:
+            bar = "<= 0.05" if method == "explain" else None
+            yield blames(f"healthy window, {method}, noise U(0, {noise:.0e})", tally, bar)
+    for kind in BENIGN:
+        jobs = [
+            Job(first + n, 0, benign=kind, params=params, baselines=False)
+            for n in range(max(2, round(30 * share)))
+        ]
+        yield blames(f"window with {kind}, explain", total(jobs)["explain"], "<= 0.05")
+
+
+def blames(label: str, tally: Tally, bar: str | None) -> Row:
+    low, high = wilson(tally.accused, tally.windows)
+    note = f"windows that accuse anyone [{low:.3f}, {high:.3f}], {tally.windows} windows"
+    return row(f"false blames per {label}", round(tally.false / tally.windows, 4), bar, note)
+
+
+def harder(first: int, share: float, params: tuple[tuple[str, Any], ...]) -> Iterator[Row]:
+    """More noise, more traffic, and the harder setting of Flock (Harsh et al., PACMNET 2023): bad U(.002, .02),
+    good U(0, 1e-4), 100 flows a host (of 1 to 100 packets here, not Pareto).
+    """
+    few = max(2, round(share * 10))
+    settings: list[tuple[str, dict[str, Any], int]] = [
+        ("noise U(0, 1e-05)", {"noise": 1e-5}, few),
+        ("noise U(0, 1e-04)", {"noise": 1e-4}, few),
+        ("Flock's setting", {"noise": 1e-4, "low": 2e-3, "high": 2e-2, "flows": 100}, few),
+        ("480 flows per host", {"flows": 480}, max(1, few // 4)),
+    ]
+    for label, more, count in settings:
+        jobs = [Job(first + n, bad, params=params, **more) for bad in (1, 4, 14) for n in range(count)]
+        sums = total(jobs)
+        for method in ("explain", "007"):
+            yield from link_rows(f"{method}, {label}, 1, 4 and 14 bad links", sums[method], False)
+
+
+def detection(first: int, share: float, params: tuple[tuple[str, Any], ...]) -> Row:
+    jobs = [Job(first + n, 1, high=1e-3, params=params) for n in range(max(2, round(share * 24)))]
+    taken = sorted(spread(run_until_named, jobs))
+    found = sum(one <= 20 for one in taken)
+    at = taken[min(len(taken) - 1, math.ceil(0.95 * len(taken)) - 1)]
+    note = f"one link of U(1e-4, 1e-3); 95 % in {at * 0.5:g} min, {found} of {len(taken)} within 10 min"
+    return row("minutes until a faint link is named, median", median(taken) * 0.5, None, note, "min")
+
+
+def cost() -> Iterator[Row]:
+    """Seconds and memory of one window, and how time grows with the rows."""
+    params, seconds, rows = check_params(ANALYZER, {}), [], []
+    for flows in (15, 30, 60, 120, 240):
+        window = made(Job(FIRST_REPORTING_SEED, 6, flows=flows)).window
+        seconds.append(min(timed(lambda w=window: ANALYZER.analyze(w, params)) for _ in range(3)))  # type: ignore[misc]
+        rows.append(window.sums["paths"].rows)
+    slope = float(np.polyfit(np.log(rows), np.log(seconds), 1)[0])
+    yield row(
+        "seconds for a window of 96,000 flows",
+        round(seconds[2], 3),
+        None,
+        f"{rows[2]} paths, 6 bad links",
+        "s",
+    )
+    note = f"{rows[0]:,} to {rows[-1]:,} paths: {', '.join(f'{one:.2f}' for one in seconds)} s"
+    yield row("growth exponent of time in paths", round(slope, 3), "<= 1.2", note)
+    window = made(Job(FIRST_REPORTING_SEED, 6)).window
+    tracemalloc.start()
+    ANALYZER.analyze(window, params)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    yield row(
+        "peak memory for a window of 96,000 flows",
+        round(peak / 2**20, 1),
+        None,
+        "allocated above the window",
+        "MB",
+    )
+
+
+def timed(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def calibration(trials: int) -> list[tuple[float, float]]:
+    """Pairs of surplus evidence and the share of entries truly at fault, from tuning seeds: half of the windows
+    healthy, the others with 1 to 4 bad links, three noise levels, the bar lowered by 3 nats.
+    """
+    lowered = (("margin", -3.0),)
+    jobs = [
+        Job(
+            n,
+            (0, 1, 0, 2, 0, 1, 0, 4)[n % 8],
+            (1e-6, 1e-5, 1e-4)[n // 8 % 3],
+            1e-4,
+            2e-3,
+            params=lowered,
+            baselines=False,
+        )
+        for n in range(trials)
+    ]
+    return monotone([pair for trial in spread(run_trial, jobs) for pair in trial.surplus])
+
+
+def main(share: float = 1.0, first: int = FIRST_REPORTING_SEED) -> list[Row]:
+    return list(figures(first, share, ()))
+
+
+def figures(first: int, share: float, params: tuple[tuple[str, Any], ...]) -> Iterable[Row]:
+    yield from failures(first, share, params)
+    yield from healthy(first, share, params)
+    yield from harder(first, share, params)
+    yield detection(first, share, params)
+    yield from cost()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--share", type=float, default=1.0, help="of the usual number of windows")
+    parser.add_argument("--first", type=int, default=FIRST_REPORTING_SEED)
+    parser.add_argument("--param", action="append", default=[], metavar="K=V")
+    parser.add_argument("--calibrate", action="store_true")
+    arguments = parser.parse_args()
+    given = tuple((key, float(value)) for key, _, value in (one.partition("=") for one in arguments.param))
+    if arguments.calibrate:
+        for pair in calibration(round(2000 * arguments.share)):
+            print(pair)
+    else:
+        from tests.benchmarks.__main__ import line
+
+        for one in figures(arguments.first, arguments.share, given):
+            print(line(one), flush=True)
