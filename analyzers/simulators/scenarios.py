@@ -22,6 +22,7 @@ from analyzers.simulators.deepview import (
     strike,
 )
 from analyzers.simulators.fleet import Fleet, M, build
+from analyzers.simulators.probes import link_scenario
 from analyzers.simulators.region import (
     Row,
     failure_rows,
@@ -66,6 +67,10 @@ def _deepview(name: str, kind: str | None) -> Callable[[int, Path], list[Path]]:
         return write_files(out, _rows(fleet, failures), _truth(name, seed, faults))
 
     return write
+
+
+def _links(name: str, bad: int) -> Callable[[int, Path], list[Path]]:
+    return lambda seed, out: write_files(out, *link_scenario(name, seed, bad))
 
 
 def _rows(fleet: Fleet, failures: Failures) -> dict[str, list[Row]]:
@@ -156,6 +161,26 @@ _ALL = (
         "Nothing is wrong",
         "Six hours of a region of 159 components with the failures every fleet has, single hosts included.",
         _deepview("deepview_healthy", None),
+    ),
+    Scenario(
+        "voting_link",
+        "One link loses packets",
+        "Half an hour of 14,400 flows between 120 hosts over 464 links; in the last ten minutes one link loses "
+        "0.4 to 4 % of its packets.",
+        _links("voting_link", 1),
+    ),
+    Scenario(
+        "voting_many",
+        "Several links lose packets at once",
+        "Half an hour of 14,400 flows between 120 hosts over 464 links; in the last ten minutes four links lose "
+        "0.4 to 4 % of their packets.",
+        _links("voting_many", 4),
+    ),
+    Scenario(
+        "voting_healthy",
+        "No link is bad",
+        "Half an hour of 14,400 flows between 120 hosts over 464 links that lose one packet in a million at most.",
+        _links("voting_healthy", 0),
     ),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from multiprocessing import get_context
 from typing import TypeVar
@@ -47,3 +48,52 @@ def monotone(pairs: Sequence[tuple[float, bool]]) -> list[tuple[float, float]]:
             _, more, trials = pooled.pop()
             pooled[-1] = [pooled[-1][0], pooled[-1][1] + more, pooled[-1][2] + trials]
     return [(middle, min(0.999, round((hits + 0.5) / (trials + 1), 3))) for middle, hits, trials in pooled]
+
+
+@dataclass
+class Tally:
+    """Components found, wrongly named and missed over windows; for flows, how many were put down to the right one.
+    `accused` are windows with a wrong name, `undecided` inconclusive ones, `alike` names beside leading ones.
+    """
+
+    windows: int = 0
+    found: int = 0
+    false: int = 0
+    missed: int = 0
+    accused: int = 0
+    undecided: int = 0
+    alike: int = 0
+    flows: int = 0
+    right: int = 0
+
+    @classmethod
+    def of(cls, named: Sequence[str], truth: set[str]) -> Tally:
+        """One window."""
+        right, wrong = len(set(named) & truth), len(set(named) - truth)
+        return cls(1, right, wrong, len(truth) - right, int(wrong > 0))
+
+    def plus(self, other: Tally) -> Tally:
+        return Tally(**{name: value + getattr(other, name) for name, value in vars(self).items()})
+
+    @property
+    def precision(self) -> float:
+        return self.found / max(1, self.found + self.false)
+
+    @property
+    def recall(self) -> float:
+        return self.found / max(1, self.found + self.missed)
+
+    @property
+    def f1(self) -> float:
+        return 2 * self.found / max(1, 2 * self.found + self.false + self.missed)
+
+
+def note_of(tally: Tally) -> str:
+    parts = []
+    for name, hits, trials in (
+        ("precision", tally.found, tally.found + tally.false),
+        ("recall", tally.found, tally.found + tally.missed),
+    ):
+        low, high = wilson(hits, trials)
+        parts.append(f"{name} {hits / max(1, trials):.3f} [{low:.3f}, {high:.3f}]")
+    return f"{', '.join(parts)}, F1 {tally.f1:.3f}, {tally.windows} windows"

@@ -45,7 +45,7 @@ from analyzers.simulators.voting import (
     draw_traffic,
     run,
 )
-from tests.benchmarks.scoring import monotone, spread, wilson
+from tests.benchmarks.scoring import Tally, monotone, note_of, spread, wilson
 
 Row = dict[str, Any]
 Ints = NDArray[np.int64]
@@ -67,36 +67,6 @@ class Job:
     benign: str = ""
     params: tuple[tuple[str, Any], ...] = ()
     baselines: bool = True
-
-
-@dataclass
-class Tally:
-    """Links found, wrongly named and missed over windows, and failing flows put down to the right link."""
-
-    windows: int = 0
-    found: int = 0
-    false: int = 0
-    missed: int = 0
-    accused: int = 0
-    undecided: int = 0
-    alike: int = 0
-    flows: int = 0
-    right: int = 0
-
-    def plus(self, other: Tally) -> Tally:
-        return Tally(**{name: value + getattr(other, name) for name, value in vars(self).items()})
-
-    @property
-    def precision(self) -> float:
-        return self.found / max(1, self.found + self.false)
-
-    @property
-    def recall(self) -> float:
-        return self.found / max(1, self.found + self.missed)
-
-    @property
-    def f1(self) -> float:
-        return 2 * self.found / max(1, 2 * self.found + self.false + self.missed)
 
 
 @dataclass
@@ -152,7 +122,7 @@ def _explained(seen: Observed, verdict: Verdict, window: Cut, job: Job) -> Tally
     params = check_params(ANALYZER, dict(job.params))
     found = explain(seen, Rules(float(params["margin"]), float(params["min_loss"]), int(params["min_flows"])))
     named = [suspect.component for suspect in verdict.suspects]
-    tally = counted(named, set(window.bad))
+    tally = Tally.of(named, set(window.bad))
     tally.undecided = int(verdict.status == "inconclusive")
     tally.alike = sum(len(suspect.ambiguous_with) for suspect in verdict.suspects)
     place = by_flow(found)
@@ -167,21 +137,18 @@ def _others(seen: Observed, window: Cut) -> dict[str, Tally]:
     blamed = [names[c] if c >= 0 else "" for c in votes.tolist()]
     tallies = {
         "007": _with_flows(
-            counted([names[one.component] for one in discounted(seen, 0.01, 3)], truth), blamed, seen, window
+            Tally.of([names[one.component] for one in discounted(seen, 0.01, 3)], truth),
+            blamed,
+            seen,
+            window,
         ),
-        "007 as published": counted([names[one.component] for one in discounted(seen, 0.01, 1)], truth),
-        "majority": counted([names[one.component] for one in majority(seen, 3)], truth),
+        "007 as published": Tally.of([names[one.component] for one in discounted(seen, 0.01, 1)], truth),
+        "majority": Tally.of([names[one.component] for one in majority(seen, 3)], truth),
     }
     bad = bad_paths(seen.paths, BAD_PATH)
     for method in METHODS:
-        tallies[method] = counted([names[one.component] for one in solve(method, bad)], truth)
+        tallies[method] = Tally.of([names[one.component] for one in solve(method, bad)], truth)
     return tallies
-
-
-def counted(named: Sequence[str], truth: set[str]) -> Tally:
-    right = len(set(named) & truth)
-    wrong = len(set(named) - truth)
-    return Tally(1, right, wrong, len(truth) - right, int(wrong > 0))
 
 
 def _with_flows(tally: Tally, blamed: Sequence[str], seen: Observed, window: Cut) -> Tally:
@@ -220,17 +187,6 @@ def total(jobs: Sequence[Job]) -> dict[str, Tally]:
         for method, tally in trial.tallies.items():
             sums[method] = sums.get(method, Tally()).plus(tally)
     return sums
-
-
-def note_of(tally: Tally) -> str:
-    parts = []
-    for name, hits, trials in (
-        ("precision", tally.found, tally.found + tally.false),
-        ("recall", tally.found, tally.found + tally.missed),
-    ):
-        low, high = wilson(hits, trials)
-        parts.append(f"{name} {hits / max(1, trials):.3f} [{low:.3f}, {high:.3f}]")
-    return f"{', '.join(parts)}, F1 {tally.f1:.3f}, {tally.windows} windows"
 
 
 def link_rows(label: str, tally: Tally, bars: bool) -> Iterator[Row]:
@@ -321,7 +277,7 @@ def harder(first: int, share: float, params: tuple[tuple[str, Any], ...]) -> Ite
     for label, more, count in settings:
         jobs = [Job(first + n, bad, params=params, **more) for bad in (1, 4, 14) for n in range(count)]
         sums = total(jobs)
-        for method in ("explain", "007"):
+        for method in ("explain", "007", "coverage"):
             yield from link_rows(f"{method}, {label}, 1, 4 and 14 bad links", sums[method], False)
 
 
@@ -375,17 +331,9 @@ def calibration(trials: int) -> list[tuple[float, float]]:
     """Pairs of surplus evidence and the share of entries truly at fault, from tuning seeds: half of the windows
     healthy, the others with 1 to 4 bad links, three noise levels, the bar lowered by 3 nats.
     """
-    lowered = (("margin", -3.0),)
+    lowered, bad, noise = (("margin", -3.0),), (0, 1, 0, 2, 0, 1, 0, 4), (1e-6, 1e-5, 1e-4)
     jobs = [
-        Job(
-            n,
-            (0, 1, 0, 2, 0, 1, 0, 4)[n % 8],
-            (1e-6, 1e-5, 1e-4)[n // 8 % 3],
-            1e-4,
-            2e-3,
-            params=lowered,
-            baselines=False,
-        )
+        Job(n, bad[n % 8], noise[n // 8 % 3], high=2e-3, params=lowered, baselines=False)
         for n in range(trials)
     ]
     return monotone([pair for trial in spread(run_trial, jobs) for pair in trial.surplus])

@@ -1,0 +1,53 @@
+"""Alice has probes in a file and no server: the links that lose packets are named, and nobody before they do."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def manage(*arguments: str) -> subprocess.CompletedProcess[str]:
+    nonsense = dict.fromkeys(("DATABASE_URL", "REDIS_URL"), "nonsense")
+    environment = {"PATH": os.environ["PATH"], "DOSSIER_HOME": "/nonexistent", **nonsense}
+    return subprocess.run(
+        [sys.executable, str(ROOT / "manage.py"), *arguments],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=100,
+        check=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("links") / "files"
+    manage("simulate", "voting_many", "--seed", "3", "--out", str(out))
+    return out
+
+
+def verdicts(files: Path, analyzer: str, *more: str) -> list[dict[str, Any]]:
+    given = f"probe={files}/probe.ndjson"
+    done = manage("analyze", analyzer, "--input", given, "--every", "5m", "--json", *more)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_all_bad_links_are_named_from_the_window_in_which_they_fail(simulated: Path) -> None:
+    truth = json.loads((simulated / "truth.json").read_text())
+    told = verdicts(simulated, "voting")
+    assert [one["status"] for one in told] == ["quiet"] * 4 + ["named"] * 2
+    named = [{suspect["component"] for suspect in one["suspects"]} for one in told[4:]]
+    assert named == [{fault["component"] for fault in truth["faults"]}] * 2
+
+
+def test_maximum_coverage_names_them_as_well_and_gives_no_probability(simulated: Path) -> None:
+    truth = json.loads((simulated / "truth.json").read_text())
+    told = verdicts(simulated, "boolean", "--param", "method=coverage")[-1]
+    assert {fault["component"] for fault in truth["faults"]} <= {one["component"] for one in told["suspects"]}
+    assert {one["score"] for one in told["suspects"]} == {None}
