@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from django.db import IntegrityError, connection, transaction
 
 from ingest.log import canonical, metrics, registry, wake
-from ingest.log.types import Context, Event, Head, NewEvent, Position, UnrecordableEvent, WrongExpectedVersion
+from ingest.log.entries import Entries, array, plain_array
+from ingest.log.types import Context, Event, Head, NewEvent, Position, WrongExpectedVersion
 
 _APPEND = "SELECT log_append(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+_BEGIN = "SELECT log_begin(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 
 # The text of txid is never called txid: ORDER BY would sort by the text, and "9999" stands after "10000".
 COLUMNS = """stream, version, type, schema, body, actor, cause, trace, occurred_at, recorded_at, hash,
@@ -37,6 +40,15 @@ SELECT extract(epoch FROM greatest(
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """A stream that does not exist yet, the events that it begins with, and who caused them."""
+
+    stream: str
+    events: Sequence[NewEvent]
+    context: Context
+
+
 def append(stream: str, events: Sequence[NewEvent], expected: Head, context: Context) -> list[Event]:
     """Record events at the end of a stream, in the caller's transaction or, without one, in their own.
 
@@ -47,30 +59,8 @@ def append(stream: str, events: Sequence[NewEvent], expected: Head, context: Con
     """
     if not events:
         return []
-    _check_names(stream, context)
-    recorded_at = datetime.now(UTC)
-    recorded_text = canonical.time_text(recorded_at)
-    types, schemas, bodies, times, hashes = [], [], [], [], []
-    previous = expected.hash
-    for version, event in enumerate(events, expected.version + 1):
-        schema, body = registry.find(event.type).schema, canonical.body_text(event.body)
-        occurred = canonical.time_text(event.occurred_at)
-        previous = canonical.chain(
-            previous, stream, version, event.type, schema, body,
-            context.actor, context.cause, context.trace, occurred, recorded_text,
-        )  # fmt: skip
-        types.append(event.type)
-        schemas.append(schema)
-        bodies.append(body)
-        times.append(occurred)
-        hashes.append(previous)
-    columns = (
-        _array(types),
-        f"{{{','.join(map(str, schemas))}}}",
-        _array(bodies),
-        f"{{{','.join(times)}}}",
-        "{" + ",".join([f"\\\\x{digest.hex()}" for digest in hashes]) + "}",
-    )
+    entries = Entries(datetime.now(UTC))
+    entries.chain(stream, events, expected, context)
     values = (
         stream,
         expected.version,
@@ -78,50 +68,58 @@ def append(stream: str, events: Sequence[NewEvent], expected: Head, context: Con
         context.actor,
         context.cause,
         context.trace,
-        recorded_text,
-        *columns,
+        canonical.time_text(entries.recorded_at),
+        *entries.columns(),
     )
-    positions = _insert(stream, expected, values)
-    transaction.on_commit(lambda: _committed(types), robust=True)
-    return [
-        Event(
-            stream, version, type_, schema, canonical.read_body(body),
-            context.actor, context.cause, context.trace, event.occurred_at, recorded_at, position, digest,
-        )
-        for version, (event, type_, schema, body, digest, position) in enumerate(
-            zip(events, types, schemas, bodies, hashes, positions, strict=True), expected.version + 1
-        )
-    ]  # fmt: skip
+    positions = _insert(_APPEND, values, [stream], expected.version)
+    transaction.on_commit(lambda: _committed(entries.types), robust=True)
+    return entries.events(positions)
 
 
-def _array(texts: Iterable[str]) -> str:
-    """An array as Postgres reads it: one literal costs both sides a fraction of what a list of literals does."""
-    joined = '","'.join([text.replace("\\", "\\\\").replace('"', '\\"') for text in texts])
-    return f'{{"{joined}"}}'
+def begin(beginnings: Sequence[Beginning]) -> list[Event]:
+    """Record the first events of several new streams with one statement; otherwise as `append`.
+
+    The events stand in the log, and in the answer, in the order in which they are given. Raises
+    WrongExpectedVersion, and records none, when one of the streams is not new.
+    """
+    entries = Entries(datetime.now(UTC))
+    for beginning in beginnings:
+        entries.chain(beginning.stream, beginning.events, Head.NEW, beginning.context)
+    if not entries.streams:
+        return []
+    values = (
+        canonical.time_text(entries.recorded_at),
+        array(entries.streams),
+        plain_array(map(str, entries.versions)),
+        array(context.actor for context in entries.contexts),
+        array(context.cause for context in entries.contexts),
+        array(context.trace for context in entries.contexts),
+        *entries.columns(),
+    )
+    positions = _insert(_BEGIN, values, entries.streams, 0)
+    transaction.on_commit(lambda: _committed(entries.types), robust=True)
+    return entries.events(positions)
 
 
-def _check_names(stream: str, context: Context) -> None:
-    if not stream or "@" in stream or not context.actor:
-        raise UnrecordableEvent(
-            f"a stream needs a name without @, and an event an actor: {stream!r}, {context.actor!r}"
-        )
-    if context.cause == "" or context.trace == "":
-        raise UnrecordableEvent("cause and trace are a text or None, never empty")
-
-
-def _insert(stream: str, expected: Head, values: tuple[Any, ...]) -> list[Position]:
+def _insert(sql: str, values: tuple[Any, ...], streams: Sequence[str], expected: int) -> list[Position]:
     with connection.cursor() as cursor:
         try:
-            cursor.execute(_APPEND, values)
+            cursor.execute(sql, values)
         except IntegrityError as error:
             if getattr(error.__cause__, "pgcode", None) == "23505":  # unique_violation
-                raise WrongExpectedVersion(stream, expected.version) from error
+                raise WrongExpectedVersion(_taken(error, streams), expected) from error
             raise
         (placed,) = cursor.fetchone()
     if placed is None:
-        raise WrongExpectedVersion(stream, expected.version)
+        raise WrongExpectedVersion(streams[0], expected)
     epoch, txid, *numbers = placed
     return [Position(epoch, txid, seq) for seq in sorted(numbers)]
+
+
+def _taken(error: IntegrityError, streams: Sequence[str]) -> str:
+    """Which of the streams the database says exists."""
+    told = str(error)
+    return next((stream for stream in streams if f"({stream}, " in told), streams[0])
 
 
 def _committed(types: Iterable[str]) -> None:

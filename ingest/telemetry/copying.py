@@ -78,10 +78,22 @@ def _lists(column: Numbers) -> Iterator[bytes]:
 
 def copy_in(table: str, columns: Sequence[tuple[str, str]], values: Columns) -> None:
     """Append rows to a table."""
+    copy_encoded(table, columns, [encode(columns, values)])
+
+
+def copy_encoded(table: str, columns: Sequence[tuple[str, str]], bodies: Sequence[bytes]) -> None:
+    """Append the rows of several encoded bodies to a table with one COPY."""
     listed = ", ".join(f'"{name}"' for name, _ in columns)
-    block = io.BytesIO(encode(columns, values))
+    joined = bodies[0] if len(bodies) == 1 else _joined(bodies)
     with connection.cursor() as cursor, connection.wrap_database_errors:
-        cursor.copy_expert(f"COPY {table} ({listed}) FROM STDIN (FORMAT binary)", block, size=2**20)
+        cursor.copy_expert(
+            f"COPY {table} ({listed}) FROM STDIN (FORMAT binary)", io.BytesIO(joined), size=2**20
+        )
+
+
+def _joined(bodies: Sequence[bytes]) -> bytes:
+    rows = [body[len(SIGNATURE) : -len(TRAILER)] for body in bodies]
+    return b"".join((SIGNATURE, *rows, TRAILER))
 
 
 def copy_out(

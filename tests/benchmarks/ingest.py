@@ -177,7 +177,7 @@ def _free_port() -> int:
 
 def _start_web(environment: dict[str, str], home: Home, port: int) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "granian", "--host", "127.0.0.1", "--port", str(port), "--no-ws"]
-    command += ["--interface", "wsgi", "--workers", "2", "--blocking-threads", "4", "deploy.wsgi:application"]
+    command += ["--interface", "wsgi", "--workers", "2", "--blocking-threads", "16", "deploy.wsgi:application"]
     with (home.logs / "web.log").open("wb") as log:
         web = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=log, stderr=log)
     deadline = time.monotonic() + 60

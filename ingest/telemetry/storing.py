@@ -1,0 +1,188 @@
+"""The transaction that holds the rows of one or several bodies, their receipts, their idempotency keys and the
+events `telemetry.received`. Everything that can be done before it was done before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db import connection, transaction
+
+from ingest.log.store import Beginning, begin
+from ingest.log.types import Context, Event, NewEvent
+from ingest.telemetry.check import moment
+from ingest.telemetry.copying import copy_encoded
+from ingest.telemetry.events import RECEIVED
+from ingest.telemetry.kinds import Kind
+from ingest.telemetry.schema import columns, table
+
+
+class IdempotencyConflict(Exception):
+    """The Idempotency-Key was used before, for another body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """How a body came: the key's name, its size as sent, the SHA-256 of what it was after decompression."""
+
+    key: str
+    sha256: bytes
+    size: int
+    trace: str | None = None
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a body was accepted as: the receipt's id and the number of rows."""
+
+    id: str
+    accepted: int
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The rows of one region; times are microseconds since 1970."""
+
+    number: int
+    region: str
+    region_id: int
+    rows: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A body that only needs to be stored. `encoded` is its binary COPY, None when its rows were copied already."""
+
+    kind: Kind
+    receipt: Receipt
+    delivery: Delivery
+    pieces: Sequence[Piece]
+    encoded: bytes | None
+
+
+def store(bodies: Sequence[Prepared]) -> list[bool]:
+    """Store bodies in one transaction, of which none may share an Idempotency-Key.
+
+    False for those that were left out, because their Idempotency-Key was taken before.
+    """
+    with transaction.atomic():
+        free = _claim(bodies)
+        taken = [body for body, is_free in zip(bodies, free, strict=True) if is_free]
+        for kind in dict.fromkeys(body.kind for body in taken):
+            encoded = [body.encoded for body in taken if body.kind is kind and body.encoded is not None]
+            if encoded:
+                copy_encoded(table(kind), columns(kind), encoded)
+        _record(taken)
+    return free
+
+
+def find_repeated(kind: Kind, delivery: Delivery) -> Receipt | None:
+    """The receipt that the Idempotency-Key already stands for. Raises IdempotencyConflict."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT sha256, receipt::text, accepted FROM telemetry_idempotency"
+            " WHERE key_name = %s AND idempotency_key = %s",
+            (delivery.key, delivery.idempotency_key),
+        )
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    if bytes(row[0]) != _identity(kind, delivery):
+        raise IdempotencyConflict
+    return Receipt(row[1], row[2], repeated=True)
+
+
+def _identity(kind: Kind, delivery: Delivery) -> bytes:
+    """What must be the same in a re-send. After decompression: no two gzips of one body are alike."""
+    return hashlib.sha256(kind.name.encode() + b"\n" + delivery.sha256).digest()
+
+
+def _claim(bodies: Sequence[Prepared]) -> list[bool]:
+    """Take the Idempotency-Keys; false where one was taken before. Waits for a concurrent claim to end."""
+    claims = [_claim_row(body) for body in bodies if body.delivery.idempotency_key is not None]
+    if not claims:
+        return [True] * len(bodies)
+    claims.sort(key=lambda claim: claim[:2])  # or two groups with the same keys could wait in a circle
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO telemetry_idempotency"
+            " (key_name, idempotency_key, sha256, receipt, accepted, created_at)"
+            f" VALUES {_places(claims)} ON CONFLICT DO NOTHING RETURNING receipt::text",
+            list(itertools.chain.from_iterable(claims)),
+        )
+        claimed = {receipt for (receipt,) in cursor.fetchall()}
+    return [body.delivery.idempotency_key is None or body.receipt.id in claimed for body in bodies]
+
+
+def _claim_row(body: Prepared) -> tuple[Any, ...]:
+    delivery, receipt = body.delivery, body.receipt
+    return (
+        delivery.key, delivery.idempotency_key, _identity(body.kind, delivery), receipt.id, receipt.accepted,
+        datetime.now(UTC),
+    )  # fmt: skip
+
+
+def _record(bodies: Sequence[Prepared]) -> None:
+    """The events, each body's in a stream of its own, and the receipts that say where they stand in the log."""
+    now = datetime.now(UTC)
+    recorded = begin([_beginning(body, now) for body in bodies])
+    pieces = [(body, piece) for body in bodies for piece in body.pieces]
+    rows = [_receipt_row(*placed, event) for placed, event in zip(pieces, recorded, strict=True)]
+    finished = [piece.number for body, piece in pieces if body.encoded is None]
+    with connection.cursor() as cursor:
+        if rows:
+            cursor.execute(
+                "INSERT INTO telemetry_receipt (number, receipt, kind, region, rows, first, last, received_at,"
+                f" epoch, txid, seq) VALUES {_places(rows)}",
+                list(itertools.chain.from_iterable(rows)),
+            )
+        if finished:
+            cursor.execute("DELETE FROM telemetry_unfinished WHERE number = ANY(%s)", (finished,))
+
+
+def _beginning(body: Prepared, now: datetime) -> Beginning:
+    delivery = body.delivery
+    events = [NewEvent(RECEIVED.name, _told(body, piece), now) for piece in body.pieces]
+    return Beginning(
+        f"receipt/{body.receipt.id}", events, Context(f"key:{delivery.key}", trace=delivery.trace)
+    )
+
+
+def _told(body: Prepared, piece: Piece) -> dict[str, object]:
+    return {
+        "kind": body.kind.name,
+        "region": piece.region,
+        "rows": piece.rows,
+        "bytes": body.delivery.size,
+        "sha256": body.delivery.sha256.hex(),
+        "first": _text(piece.first),
+        "last": _text(piece.last),
+        "key": body.delivery.key,
+    }
+
+
+def _text(at: int) -> str:
+    return moment(at).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _receipt_row(body: Prepared, piece: Piece, event: Event) -> tuple[Any, ...]:
+    place = event.position
+    return (
+        piece.number, body.receipt.id, body.kind.name, piece.region_id, piece.rows, moment(piece.first),
+        moment(piece.last), event.recorded_at, place.epoch, str(place.txid), place.seq,
+    )  # fmt: skip
+
+
+def _places(rows: Sequence[tuple[Any, ...]]) -> str:
+    """Placeholders for these rows in VALUES."""
+    one = f"({','.join(['%s'] * len(rows[0]))})"
+    return ",".join([one] * len(rows))
