@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-import threading
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import wraps
 from typing import Any
 
 from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connections
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
@@ -21,6 +19,7 @@ from ingest.api.keys import Key, authenticate
 from ingest.api.problems import problem
 from ingest.doors.bodies import ENCODINGS, decompress
 from ingest.doors.telemetry import FORMATS
+from ingest.telemetry import liveness
 from ingest.telemetry.check import Bounds
 from ingest.telemetry.columns import Rows
 from ingest.telemetry.faults import BadBody, BadRows, TooLarge
@@ -28,11 +27,7 @@ from ingest.telemetry.kinds import KINDS, Field, Kind
 from ingest.telemetry.receiving import Delivery, IdempotencyConflict, Receipt, find_repeated, receive
 
 RETRY_AFTER = "5"
-BUSY = 1.0
-"""Seconds for which a connection that was used is taken to be alive."""
 View = Callable[..., HttpResponse]
-
-_connection = threading.local()  # as Django's connections are
 
 
 def _says_when_down(view: View) -> View:
@@ -65,7 +60,7 @@ def telemetry(request: HttpRequest, kind: str) -> HttpResponse:
     """POST: rows of one kind, stored all or none. GET: what a row of the kind looks like."""
     if request.method not in ("GET", "POST"):
         return _not_allowed("GET, POST")
-    _spare_the_question()
+    liveness.spare_the_question()
     declared = KINDS.get(kind)
     if request.method == "POST" and isinstance(key := _key(request), HttpResponse):
         return key
@@ -75,17 +70,6 @@ def telemetry(request: HttpRequest, kind: str) -> HttpResponse:
         return JsonResponse(_described(declared))
     assert isinstance(key, Key)
     return _post(request, declared, key)
-
-
-def _spare_the_question() -> None:
-    """Do not ask a connection whether it is alive if it was used a moment ago: that is a journey for every body.
-
-    If it died in that moment the sender gets a 503 and comes back.
-    """
-    now = time.monotonic()
-    if now - getattr(_connection, "used", -BUSY) < BUSY:
-        connections[DEFAULT_DB_ALIAS].health_check_done = True  # type: ignore[attr-defined]
-    _connection.used = now
 
 
 def _key(request: HttpRequest) -> Key | HttpResponse:

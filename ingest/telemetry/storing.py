@@ -15,6 +15,7 @@ from django.db import connection, transaction
 
 from ingest.log.store import Beginning, begin
 from ingest.log.types import Context, Event, NewEvent
+from ingest.telemetry import liveness
 from ingest.telemetry.check import moment
 from ingest.telemetry.copying import copy_encoded
 from ingest.telemetry.events import RECEIVED
@@ -82,6 +83,7 @@ def store(bodies: Sequence[Prepared]) -> list[bool]:
             if encoded:
                 copy_encoded(table(kind), columns(kind), encoded)
         _record(taken)
+    liveness.used()
     return free
 
 

@@ -1,7 +1,7 @@
 """Telemetry through HTTP to committed, against the ceiling of the same rows copied by the server from a file.
 
 Everything is counted: keys, decompression (none here), validation, names, receipts, the event in the log, the
-flush to disk. The web server runs as it is deployed (granian, 2 workers of 4 threads) with the settings of a
+flush to disk. The web server runs as it is deployed (granian, 2 workers of 16 threads) with the settings of a
 fresh install, on a cluster of its own with fsync on; the senders share the machine with both. Before and
 after each slice of sending the ceiling is measured again: one binary `COPY FROM` a file, on the server, into
 a table made like the kind's own. A slice is held against those two, and a figure is the median of its slices,
@@ -144,6 +144,7 @@ def stack(name: str, **environment: str) -> Iterator[tuple[Home, int, str]]:
     web: subprocess.Popen[bytes] | None = None
     variables = {
         **os.environ,
+        "DJANGO_SETTINGS_MODULE": "deploy.settings",  # under pytest those of the tests would be inherited
         "DOSSIER_HOME": str(home.root),
         "DATABASE_URL": home.database_url,
         **environment,
@@ -177,7 +178,15 @@ def _free_port() -> int:
 
 def _start_web(environment: dict[str, str], home: Home, port: int) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "granian", "--host", "127.0.0.1", "--port", str(port), "--no-ws"]
-    command += ["--interface", "wsgi", "--workers", "2", "--blocking-threads", "16", "deploy.wsgi:application"]
+    command += [
+        "--interface",
+        "wsgi",
+        "--workers",
+        "2",
+        "--blocking-threads",
+        "16",
+        "deploy.wsgi:application",
+    ]
     with (home.logs / "web.log").open("wb") as log:
         web = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=log, stderr=log)
     deadline = time.monotonic() + 60

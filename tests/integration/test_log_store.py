@@ -10,7 +10,9 @@ from django.db import Error, connection, transaction
 
 from ingest.log import registry, store
 from ingest.log.registry import EventType, UnknownEventType
+from ingest.log.store import Beginning
 from ingest.log.types import Context, Event, Head, NewEvent, Position, UnrecordableEvent, WrongExpectedVersion
+from ingest.log.verify import verify
 
 pytestmark = pytest.mark.django_db
 
@@ -192,3 +194,27 @@ def test_a_log_that_comes_back_to_a_cluster_begins_another_epoch() -> None:
 
 def test_appending_again_in_the_same_cluster_stays_in_its_epoch() -> None:
     assert say("talk/1", "a")[0].position.epoch == say("talk/1", "b")[0].position.epoch == 1
+
+
+def test_several_streams_begin_at_once() -> None:
+    one, two = (
+        Beginning("talk/1", said("a", "b"), ALICE),
+        Beginning("talk/2", said('"c\\'), Context("user:bob")),
+    )
+    events = store.begin([one, two])
+    assert [event.id for event in events] == ["talk/1@1", "talk/1@2", "talk/2@1"]
+    assert [*store.read_stream("talk/1"), *store.read_stream("talk/2")] == events
+    assert sorted(events, key=lambda event: event.position) == events
+
+
+def test_streams_begun_at_once_are_chained_as_if_alone() -> None:
+    store.begin([Beginning("talk/1", said("a", "b"), ALICE), Beginning("talk/2", said("c"), ALICE)])
+    say("talk/1", "d")
+    assert verify().events == 4
+
+
+def test_no_stream_begins_when_one_of_them_exists() -> None:
+    say("talk/2", "a")
+    with pytest.raises(WrongExpectedVersion, match="talk/2 does not stand"), transaction.atomic():
+        store.begin([Beginning("talk/1", said("b"), ALICE), Beginning("talk/2", said("c"), ALICE)])
+    assert store.read_stream("talk/1") == []

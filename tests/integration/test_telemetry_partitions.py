@@ -17,7 +17,7 @@ from pytest_django import Settings
 
 from ingest.log.store import watermark_age
 from ingest.queries import Position, read_all, read_window
-from ingest.telemetry import copying, partitions, receiving
+from ingest.telemetry import copying, partitions, receiving, storing
 from ingest.telemetry.assemble import Assembly
 from ingest.telemetry.check import Bounds
 from ingest.telemetry.columns import Rows
@@ -154,6 +154,7 @@ def test_retention_keeps_the_states_still_in_force() -> None:
 
 def test_a_large_body_is_seen_whole_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(receiving, "AT_ONCE", 10)
+    monkeypatch.setattr(receiving, "MOST_ROWS", 10)
     seen: list[tuple[int, int]] = []
 
     def watched(*arguments: Any) -> None:
@@ -168,11 +169,12 @@ def test_a_large_body_is_seen_whole_or_not_at_all(monkeypatch: pytest.MonkeyPatc
 
 def test_an_upload_that_died_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(receiving, "AT_ONCE", 10)
+    monkeypatch.setattr(receiving, "MOST_ROWS", 10)
 
     def dies(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(receiving, "_record", dies)
+    monkeypatch.setattr(storing, "_record", dies)
     now = datetime.now(UTC)
     with pytest.raises(KeyboardInterrupt):
         fail(*[now] * 35)
