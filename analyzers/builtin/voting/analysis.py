@@ -84,7 +84,7 @@ def _nothing_to_judge(seen: Observed, window: Window) -> str | None:
 def _explained(seen: Observed, params: Params) -> Told:
     rules = Rules(float(params["margin"]), float(params["min_loss"]), int(params["min_flows"]))
     found = explain(seen, rules)
-    charges = from_explanation(seen, found, float(params["sure_margin"]))
+    charges = from_explanation(seen, found, rules.margin, float(params["sure_margin"]))
     return Told(
         charges, _cleared(seen, found, rules), by_flow(found), "evidence (nats)", _account(seen, found)
     )

@@ -52,8 +52,12 @@ def rate_interval(lost: float, carried: float) -> Estimate:
     return Estimate(rate, min(low, rate), max(rate, min(1.0, high)))
 
 
-def from_explanation(seen: Observed, found: Explained, sure_margin: float) -> tuple[Charge, ...]:
-    """The charges of `explain`; each component's part of a row's losses is that of its rate."""
+def from_explanation(
+    seen: Observed, found: Explained, margin: float, sure_margin: float
+) -> tuple[Charge, ...]:
+    """The charges of `explain`; each component's part of a row's losses is that of its rate. The score
+    goes by the evidence over the threshold at margin 0, whatever the `margin` was.
+    """
     failing = seen.failing
     p_values = [tail(nats) for nats in found.evidence.tolist()]
     q_values = step_up(p_values, seen.components)
@@ -75,7 +79,7 @@ def from_explanation(seen: Observed, found: Explained, sure_margin: float) -> tu
                 len(np.unique(failing.pair[rows])),
                 float(found.evidence[at]),
                 float(found.needed[at]),
-                probability(surplus),
+                probability(surplus + margin),
                 surplus >= sure_margin,
                 p_values[at],
                 q_values[at],
