@@ -21,7 +21,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-NAMES = ("append", "ingest", "solver", "accuracy", "real_traces", "visible", "demo")
+NAMES = ("append", "ingest", "solver", "accuracy", "real_traces", "visible", "demo", "voting", "boolean")
 PARTS = (
     "django",
     "celery",

@@ -25,7 +25,7 @@ CONTRAST = 0.8
 """Share of packets lost above which too little is healthy to tell several components apart."""
 
 BAD_PATH = 1e-3
-"""Share of lost packets above which a path is bad for the simpler methods (deTector's filter of normal loss)."""
+"""Share of lost packets above which a path is bad for the simpler methods: above what healthy networks lose."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
