@@ -135,7 +135,7 @@ def _cell(value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return f"{value:.9g}" if 0.999 < value < 1 else f"{value:.4g}"  # an availability is no 1
     if isinstance(value, list):
         return ", ".join(map(_cell, value))
     return str(value)

@@ -25,7 +25,7 @@ from analyzers.registry import faults_of
 from analyzers.shell import judge, verdict_json
 from analyzers.simulators.tables import paths_of, sums_of
 
-__all__ = ["Case", "MakeCase", "check_analyzer", "crossing_cases", "paths_of", "sums_of"]
+__all__ = ["Case", "MakeCase", "check_analyzer", "check_calculator", "crossing_cases", "paths_of", "sums_of"]
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 
@@ -57,13 +57,33 @@ def check_analyzer(
         _check_names_the_culprit(analyzer, faulty, params, where)
         _check_is_quiet(analyzer, quiet, params, where)
         for case in (faulty, quiet):
-            _check_is_deterministic(analyzer, case.window, params, where)
-            _check_leaves_its_input(analyzer, case.window, params, where)
-            _check_row_order(analyzer, case.window, params, where, seed)
-            _check_renaming(analyzer, case.window, params, where)
+            _check_is_pure(analyzer, case.window, params, where, seed)
+
+
+def check_calculator(
+    analyzer: Analyzer,
+    make_case: MakeCase,
+    params: Mapping[str, object] | None = None,
+    seeds: Iterable[int] = range(3),
+) -> None:
+    """Check every property of an analyzer that measures and accuses no one, faults or not."""
+    faults = list(faults_of(analyzer))
+    assert not faults, f"{analyzer.name} is malformed: {'; '.join(faults)}"
+    for seed in seeds:
+        where = f"{analyzer.name}, seed {seed}"
+        for case in (make_case(seed, True), make_case(seed, False)):
+            _check_is_quiet(analyzer, case, params, where)
+            _check_is_pure(analyzer, case.window, params, where, seed)
 
 
 Given = Mapping[str, object] | None
+
+
+def _check_is_pure(analyzer: Analyzer, window: Window, params: Given, where: str, seed: int) -> None:
+    _check_is_deterministic(analyzer, window, params, where)
+    _check_leaves_its_input(analyzer, window, params, where)
+    _check_row_order(analyzer, window, params, where, seed)
+    _check_renaming(analyzer, window, params, where)
 
 
 def _check_names_the_culprit(analyzer: Analyzer, case: Case, params: Given, where: str) -> None:

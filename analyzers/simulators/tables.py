@@ -38,3 +38,25 @@ def sums_of(
         keys["slice"] = np.array([at[row] for row in order], dtype=np.int64)
     taken = {name: np.asarray(column)[order] for name, column in values.items()}
     return Sums(keys=keys, values=taken, rows=len(order))
+
+
+def rows_as_sums(columns: Mapping[str, Sequence[str] | NDArray[Any]], counted: str = "rows") -> Sums:
+    """Distinct rows as a reduction that groups by all of `columns` finds them, sorted; `counted` is 1 for each.
+
+    Columns of texts are given as sequences of texts, columns of numbers as arrays, all of one length.
+    """
+    ranks = []
+    for column in columns.values():
+        if isinstance(column, np.ndarray):
+            ranks.append(column)
+        else:
+            place = {text: i for i, text in enumerate(sorted(set(column)))}
+            ranks.append(np.array([place[text] for text in column], dtype=np.int64))
+    order = np.lexsort(ranks[::-1])
+    keys: dict[str, Any] = {}
+    for name, column in columns.items():
+        if isinstance(column, np.ndarray):
+            keys[name] = column[order]
+        else:
+            keys[name] = tuple(column[row] for row in order.tolist())
+    return Sums(keys=keys, values={counted: np.ones(len(order), dtype=np.int64)}, rows=len(order))

@@ -1,0 +1,176 @@
+"""Availability: A = sum of time up / (sum of time up + sum of time down), and who is below target."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyzers.builtin.availability import evidence
+from analyzers.builtin.availability.below import chance, typical_minutes
+from analyzers.builtin.availability.ledger import Group, Ledger, groups_of, ledger_of
+from analyzers.builtin.false_discovery import q_values
+from analyzers.builtin.intervals import microseconds, moment
+from analyzers.builtin.keys import texts
+from analyzers.builtin.nines import (
+    availability_of,
+    downtime_per_year,
+    lost_interval,
+    show_availability,
+    show_minutes,
+    uptime_share,
+)
+from analyzers.builtin.outage_rows import FLEET, OUTAGES
+from analyzers.builtin.uptimes import UPTIMES
+from analyzers.contract import (
+    Analyzer,
+    Estimate,
+    Input,
+    Param,
+    Params,
+    Sums,
+    Suspect,
+    Verdict,
+    Window,
+    inconclusive,
+    quiet,
+)
+from ingest.telemetry.component import is_component
+
+LEVEL, SURE_LEVEL = 0.05, 0.001
+"""Share of false ones among the components that are said to be below target, and that which is enough to act."""
+
+PARAMS = (
+    Param("target_nines", 3.0, "nines that every component should have", low=0, high=9),
+    Param("most", 20, "how many components are named at most, worst first", low=1, high=1000),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """The account, and for each component the chance `q` of so much downtime if it met the target."""
+
+    ledger: Ledger
+    groups: tuple[Group, ...]
+    target: float
+    target_nines: float
+    p: NDArray[np.float64]
+    q: NDArray[np.float64]
+    named: tuple[int, ...]
+    below: int
+
+
+def analyze(window: Window, params: Params) -> Verdict:
+    ledger = ledger_of(window.sums, microseconds(window.start), microseconds(window.end))
+    observed, lost = float(ledger.observed.sum()), float(ledger.lost.sum())
+    if observed <= 0:
+        return inconclusive("No component was observed in this window.", {"components": 0})
+    found = _found(ledger, _labels(window.sums.get("fleet")), params)
+    whole = uptime_share(observed - lost, lost)
+    measures: dict[str, Any] = {
+        "availability": whole,
+        "target": found.target,
+        "components": len(ledger.components),
+        "below_target": found.below,
+        "outages": len(ledger.spells),
+        "minutes_observed": observed,
+        "minutes_lost": lost,
+        "minutes_planned": float(ledger.planned.sum()),
+        "minutes_by_cause": {
+            cause: float(minutes)
+            for cause, minutes in zip(ledger.causes, ledger.by_cause.sum(axis=0), strict=True)
+            if minutes > 0
+        },
+        "minutes_per_year": downtime_per_year(whole),
+        "shown": show_availability(whole),
+    }
+    shown = evidence.pieces(window, found)
+    suspects = tuple(_suspect(found, row) for row in found.named)
+    return Verdict("named", suspects, None, measures, shown) if suspects else quiet(measures, shown)
+
+
+def _labels(fleet: Sums | None) -> dict[str, dict[str, str]]:
+    if fleet is None:
+        return {}
+    pairs = zip(texts(fleet, "component"), texts(fleet, "labels"), strict=True)
+    return {
+        name: {key: str(value) for key, value in json.loads(text or "{}").items()} for name, text in pairs
+    }
+
+
+def _found(ledger: Ledger, labels: dict[str, dict[str, str]], params: Params) -> Found:
+    nines = float(params["target_nines"])
+    target = availability_of(nines)
+    allowed = (1 - target) * ledger.observed
+    p = np.ones(len(ledger.components))
+    below = np.flatnonzero((ledger.lost > allowed) & (ledger.lost > 0))
+    minutes, owner = ledger.spells.minutes, ledger.spells.owner
+    for row in below.tolist():
+        if allowed[row] > 0:
+            p[row] = chance(
+                float(ledger.lost[row]), float(allowed[row]), typical_minutes(minutes, owner, row)
+            )
+    q = q_values(p, len(p))
+    guilty = [row for row in below.tolist() if q[row] < LEVEL and is_component(ledger.components[row])]
+    guilty.sort(key=lambda row: (-ledger.lost[row], ledger.components[row]))
+    return Found(
+        ledger,
+        groups_of(ledger, labels),
+        target,
+        nines,
+        p,
+        q,
+        tuple(guilty[: int(params["most"])]),
+        len(below),
+    )
+
+
+def _suspect(found: Found, row: int) -> Suspect:
+    ledger = found.ledger
+    mine = np.flatnonzero(ledger.spells.owner == row)
+    observed = float(ledger.observed[row])
+    lost = float(ledger.lost[row]) / observed
+    low, high = lost_interval([float(one) for one in ledger.spells.minutes[mine]], observed)
+    return Suspect(
+        component=ledger.components[row],
+        score=None,
+        summary=_sentence(found, row),
+        p_value=float(found.p[row]),
+        q_value=float(found.q[row]),
+        estimate=Estimate(lost, min(low, lost), max(high or 0.0, lost)),
+        sure=float(found.q[row]) < SURE_LEVEL,
+        first_failure=moment(int(ledger.spells.start[mine].min())),
+        last_failure=moment(int(ledger.spells.end[mine].max())),
+    )
+
+
+def _sentence(found: Found, row: int) -> str:
+    ledger = found.ledger
+    times = int(ledger.outages[row])
+    main = ledger.causes[int(np.argmax(ledger.by_cause[row]))]
+    allowed = (1 - found.target) * float(ledger.observed[row])
+    return (
+        f"{ledger.components[row]} was up {show_availability(float(ledger.availability[row]))} of the time, below "
+        f"its target of {show_availability(found.target)}: down {'once' if times == 1 else f'{times} times'} for "
+        f"{show_minutes(float(ledger.lost[row]))} where {show_minutes(allowed)} are allowed, mostly {main}."
+    )
+
+
+ANALYZER = Analyzer(
+    name="availability",
+    version="1.0.0",
+    title="Uptime, downtime by cause and nines of every component, and who is below target",
+    inputs=(
+        Input("all", (UPTIMES, OUTAGES, FLEET)),
+        Input("uptime_and_topology", (UPTIMES, FLEET)),
+        Input("outage_and_topology", (OUTAGES, FLEET)),
+        Input("uptime_and_outage", (UPTIMES, OUTAGES)),
+        Input("uptime", (UPTIMES,)),
+        Input("outage", (OUTAGES,)),
+    ),
+    params=PARAMS,
+    analyze=analyze,
+)

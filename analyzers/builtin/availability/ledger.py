@@ -1,0 +1,145 @@
+"""Every component's time: observed, lost to which cause, planned. One account of uptimes and outages.
+
+Time reported both as up and as down is down; time in planned work is nobody's loss. A component that only
+outages speak of is taken as observed for the whole period.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyzers.builtin.intervals import MINUTE, Segments, Spells, main_label, spells, sweep
+from analyzers.builtin.keys import numbered, texts, whole
+from analyzers.builtin.uptimes import UNKNOWN_CAUSE
+from analyzers.contract import Sums
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+UP, PLANNED = 0, 1
+_FIRST_CAUSE = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ledger:
+    """Minutes of each component, arrays of shape (components,); `by_cause` of shape (components, causes).
+
+    `observed` counts neither planned work nor time of which nothing is known. `spells` are the unplanned
+    stretches of down time with their main `cause`, an index into `causes`.
+    """
+
+    components: tuple[str, ...]
+    period: float
+    observed: Floats
+    lost: Floats
+    planned: Floats
+    causes: tuple[str, ...]
+    by_cause: Floats
+    spells: Spells
+    cause: Ints
+
+    @property
+    def outages(self) -> Ints:
+        """Unplanned spells of each component."""
+        return np.bincount(self.spells.owner, minlength=len(self.components))
+
+    @property
+    def availability(self) -> Floats:
+        """Share of the observed time that was not lost; 1 where nothing was observed."""
+        return 1 - self.lost / np.where(self.observed > 0, self.observed, np.inf)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    name: tuple[str, ...]
+    start: Ints
+    end: Ints
+    label: Ints
+
+
+def ledger_of(sums: Mapping[str, Sums], low: int, high: int) -> Ledger:
+    """The account from `low` to `high` (microseconds) of whichever of `uptimes` and `outages` is there."""
+    tables = [sums[name] for name in ("uptimes", "outages") if name in sums]
+    known = sorted({text or UNKNOWN_CAUSE for table in tables for text in texts(table, "cause")})
+    place = {cause: _FIRST_CAUSE + i for i, cause in enumerate(known)}
+    parts = [_rows(sums, name, place) for name in ("uptimes", "outages") if name in sums]
+    components, owner = numbered([name for part in parts for name in part.name])
+    start, end, label = (
+        np.concatenate([getattr(part, field) for part in parts]) for field in ("start", "end", "label")
+    )
+    pieces = sweep(owner, start, end, label, _FIRST_CAUSE + len(known), low, high)
+    return _account(pieces, components, tuple(known), _whole_period(sums, components), low, high)
+
+
+def _rows(sums: Mapping[str, Sums], name: str, place: Mapping[str, int]) -> _Rows:
+    table = sums[name]
+    label = np.array([place[text or UNKNOWN_CAUSE] for text in texts(table, "cause")], dtype=np.int64)
+    if name == "uptimes":
+        up = np.array([state == "up" for state in texts(table, "state")], dtype=bool)
+        owner, label = texts(table, "unit"), np.where(up, UP, label)
+    else:
+        owner, label = texts(table, "device"), np.where(whole(table, "planned") > 0, PLANNED, label)
+    return _Rows(owner, whole(table, "start"), whole(table, "end"), label)
+
+
+def _whole_period(sums: Mapping[str, Sums], components: tuple[str, ...]) -> Bools:
+    """The components that only outages speak of."""
+    told = set(texts(sums["uptimes"], "unit")) if "uptimes" in sums else set()
+    return np.array([name not in told for name in components], dtype=bool)
+
+
+def _account(
+    pieces: Segments,
+    components: tuple[str, ...],
+    causes: tuple[str, ...],
+    whole_period: Bools,
+    low: int,
+    high: int,
+) -> Ledger:
+    labels = range(_FIRST_CAUSE, _FIRST_CAUSE + len(causes))
+    planned = pieces.active[PLANNED]
+    lost = pieces.any(labels) & ~planned
+    count, period = len(components), (high - low) / MINUTE
+    minutes_lost, minutes_planned = pieces.time(lost, count), pieces.time(planned, count)
+    told = pieces.time((pieces.active[UP] | lost) & ~planned, count)
+    found = spells(pieces, lost)
+    cause = main_label(pieces, found, labels) - _FIRST_CAUSE
+    by_cause = np.zeros((count, len(causes)))
+    np.add.at(by_cause, (found.owner, cause), found.minutes)
+    return Ledger(
+        components=components,
+        period=period,
+        observed=np.where(whole_period, period - minutes_planned, told),
+        lost=minutes_lost,
+        planned=minutes_planned,
+        causes=causes,
+        by_cause=by_cause,
+        spells=found,
+        cause=cause,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """Components taken together: those of a kind, or those that share a label."""
+
+    label: str
+    value: str
+    rows: tuple[int, ...]
+
+
+def groups_of(ledger: Ledger, labels: Mapping[str, Mapping[str, str]]) -> tuple[Group, ...]:
+    """By kind, then by every label that some have; `labels` as the topology gives them, by component."""
+    held: dict[tuple[str, str], list[int]] = {}
+    for row, name in enumerate(ledger.components):
+        kind = name.partition("/")[0] if "/" in name else "(no kind)"
+        held.setdefault(("kind", kind), []).append(row)
+        for label, value in labels.get(name, {}).items():
+            held.setdefault((label, value), []).append(row)
+    order = sorted(held, key=lambda pair: (pair[0] != "kind", pair))
+    return tuple(Group(label, value, tuple(held[label, value])) for label, value in order)

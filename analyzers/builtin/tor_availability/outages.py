@@ -1,0 +1,169 @@
+"""What the outages of a device class add up to: who was out how often, how long, and why.
+
+Overlapping outages of one device count once, all is clipped to the period, an outage without an end lasts
+until the period's end, and time in planned work is nobody's loss, whatever else was reported in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import pdtrc
+
+from analyzers.builtin.false_discovery import q_values
+from analyzers.builtin.intervals import MINUTE, Spells, main_label, spells, sweep
+from analyzers.builtin.keys import texts, whole
+from analyzers.contract import Sums
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+KNOWN = ("soft", "hard")
+"""Causes that every deployment has; soft: mended by a reboot, hard: replaced."""
+
+_TOGETHER = MINUTE
+"""Outages that begin within the same minute are one event: a power feed, not as many independent ones."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outages:
+    """Figures per device, shape (devices seen,), and per unplanned spell.
+
+    `devices` are sorted; `lost` and `planned` are minutes; `count` is the number of unplanned spells; `cause`
+    has shape (spells,) and indexes `causes`. `period` is in minutes.
+    """
+
+    devices: tuple[str, ...]
+    period: float
+    lost: Floats
+    planned: Floats
+    count: Ints
+    spells: Spells
+    causes: tuple[str, ...]
+    cause: Ints
+    ongoing: int
+
+    def event_minutes(self) -> list[float]:
+        """Minutes lost in each independent event: spells that begin within one minute are one."""
+        if not len(self.spells):
+            return []
+        _, event = np.unique(self.spells.start // _TOGETHER, return_inverse=True)
+        return [float(cost) for cost in np.bincount(event, self.spells.minutes)]
+
+
+def outages_of(sums: Sums, fleet: Sums | None, kind: str, start: int, end: int) -> Outages:
+    """The outages of devices named `kind/…` from `start` to `end` (microseconds).
+
+    `fleet`, if given, adds the devices that the topology knows and that were never out.
+    """
+    names = texts(sums, "device")
+    mine = np.array([name.startswith(f"{kind}/") for name in names], dtype=bool)
+    begun, over = whole(sums, "start"), whole(sums, "end")
+    mine &= (begun < end) & (over > start)
+    known = {name for name, taken in zip(names, mine.tolist(), strict=True) if taken}
+    if fleet is not None:
+        known |= {name for name in texts(fleet, "component") if name.startswith(f"{kind}/")}
+    devices = tuple(sorted(known))
+    number = {name: i for i, name in enumerate(devices)}
+    rows = np.flatnonzero(mine)
+    owner = np.array([number[names[row]] for row in rows.tolist()], dtype=np.int64)
+    causes_told = texts(sums, "cause")
+    told = [causes_told[row] for row in rows.tolist()]
+    causes = (*KNOWN, *sorted(set(told) - set(KNOWN)))
+    place = {cause: i for i, cause in enumerate(causes)}
+    planned = whole(sums, "planned")[rows] > 0
+    label = np.where(planned, len(causes), np.array([place[cause] for cause in told], dtype=np.int64))
+    pieces = sweep(owner, begun[rows], over[rows], label, len(causes) + 1, start, end)
+    at_work = pieces.active[len(causes)]
+    unplanned = range(len(causes))
+    lost = pieces.any(unplanned) & ~at_work
+    found = spells(pieces, lost)
+    return Outages(
+        devices=devices,
+        period=(end - start) / MINUTE,
+        lost=pieces.time(lost, len(devices)),
+        planned=pieces.time(at_work, len(devices)),
+        count=np.bincount(found.owner, minlength=len(devices)),
+        spells=found,
+        causes=causes,
+        cause=main_label(pieces, found, unplanned),
+        ongoing=int(np.sum(over[rows][~planned] > end)),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Excess:
+    """Whether a device goes out more often than its class; arrays of shape (devices seen,).
+
+    `expected` is how often it would be out at the rate of the devices that are not repeaters, `p` the Poisson
+    chance of as many or more, `q` the same after Benjamini and Hochberg over the whole class.
+    """
+
+    expected: Floats
+    p: Floats
+    q: Floats
+
+    def repeaters(self, level: float) -> NDArray[np.bool_]:
+        return self.q < level
+
+
+def excess_of(seen: Outages, devices: int, level: float) -> Excess:
+    """Compare each device with the rest; repeaters are taken out of what is normal until none is added."""
+    normal = np.ones(len(seen.devices), dtype=bool)
+    unseen = devices - len(seen.devices)
+    for _ in range(5):
+        others = seen.count[normal].sum() - np.where(normal, seen.count, 0)
+        peers = normal.sum() + unseen - normal
+        expected = (others + 0.5) / np.maximum(peers, 1)
+        p = np.where(seen.count > 0, pdtrc(np.maximum(seen.count - 1, 0), expected), 1.0)
+        found = Excess(expected, p, q_values(p, devices))
+        still = ~found.repeaters(level)
+        if np.array_equal(still, normal):
+            break
+        normal = still
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Devices that share a label of the topology, against the rest of the class; `rows` of the devices seen."""
+
+    label: str
+    value: str
+    rows: frozenset[int]
+    outages: int
+    minutes: float
+    other_devices: int
+    other_outages: int
+
+    @property
+    def devices(self) -> int:
+        return len(self.rows)
+
+
+def groups_of(seen: Outages, fleet: Sums | None) -> tuple[Group, ...]:
+    """Every value of every label that part of the class has, most outages a device first."""
+    if fleet is None:
+        return ()
+    labels = dict(zip(texts(fleet, "component"), texts(fleet, "labels"), strict=True))
+    held: dict[tuple[str, str], list[int]] = {}
+    for row, device in enumerate(seen.devices):
+        for label, value in _labels(labels.get(device, "")).items():
+            held.setdefault((label, str(value)), []).append(row)
+    total, count = int(seen.count.sum()), len(seen.devices)
+    found = []
+    for (label, value), rows in held.items():
+        if 2 <= len(rows) < count:
+            mine = int(seen.count[rows].sum())
+            lost = float(seen.lost[rows].sum())
+            found.append(Group(label, value, frozenset(rows), mine, lost, count - len(rows), total - mine))
+    return tuple(sorted(found, key=lambda one: (-one.outages / one.devices, one.label, one.value)))
+
+
+def _labels(text: str) -> Mapping[str, Any]:
+    return dict(json.loads(text)) if text else {}

@@ -1,0 +1,138 @@
+"""`tor_availability`: what is counted, when the class is named, and who."""
+
+from typing import Any
+
+import pytest
+
+from analyzers.builtin.tor_availability import ANALYZER
+from analyzers.contract import Window
+from analyzers.shell import judge
+from analyzers.simulators import outages
+from analyzers.testing import Case, check_analyzer
+from tests.unit.availability_cases import Outage, fleet_sums, outage_sums, window_of
+
+MONTH = 43200.0
+TALK: list[Outage] = [
+    *((f"tor/t{i}", 1000.0 * i, 1000.0 * i + 20, "soft") for i in range(9)),
+    ("tor/t9", 20_000.0, 20_120.0, "hard"),
+]
+"""Ten of ten thousand ToRs in a month: nine soft outages of 20 minutes and a hard one of 120."""
+
+
+def tor(window: Window, **params: object) -> dict[str, Any]:
+    return judge(ANALYZER, window, params)
+
+
+def of(outages: list[Outage], planned: list[Outage] | None = None, days: float = 30) -> Window:
+    return window_of(days, outages=outage_sums(outages, planned or []))
+
+
+def test_the_figure_of_the_talk_comes_out_of_recorded_outages() -> None:
+    verdict = tor(of(TALK), devices=10_000)
+    assert verdict["measures"]["shown"] == "99.99993 %"
+    assert verdict["measures"]["availability"] == pytest.approx(1 - 300 / (10_000 * MONTH))
+
+
+def test_six_nines_are_enough_for_dependents_with_five() -> None:
+    verdict = tor(of(TALK), devices=10_000)
+    assert (verdict["status"], verdict["measures"]["critical_path"]) == ("quiet", False)
+
+
+def test_dependents_with_six_nines_put_the_class_on_the_critical_path() -> None:
+    verdict = tor(of(TALK), devices=10_000, target_nines=6)
+    assert (verdict["status"], verdict["measures"]["critical_path"]) == ("named", True)
+
+
+def test_if_no_device_stands_out_the_one_that_lost_most_is_named_without_being_sure() -> None:
+    (suspect,) = tor(of(TALK), devices=10_000, target_nines=6)["suspects"]
+    assert (suspect["component"], suspect["sure"]) == ("tor/t9", False)
+
+
+def test_overlapping_reports_of_one_outage_count_once() -> None:
+    twice = of([("tor/a", 100, 120, "soft"), ("tor/a", 103, 120, "soft"), ("tor/a", 110, 130, "hard")])
+    measures = tor(twice, devices=10)["measures"]
+    assert (measures["outages"], measures["minutes_lost"]) == (1, 30)
+
+
+def test_outages_are_clipped_to_the_window() -> None:
+    across = of([("tor/a", -50, 10, "soft"), ("tor/b", MONTH - 5, MONTH + 600, "hard")])
+    assert tor(across, devices=10)["measures"]["minutes_lost"] == 15
+
+
+def test_an_outage_that_still_goes_on_counts_up_to_the_end() -> None:
+    assert tor(of([("tor/a", MONTH - 60, None, "hard")]), devices=10)["measures"]["minutes_lost"] == 60
+
+
+def test_planned_work_is_told_apart_and_not_counted() -> None:
+    window = of(
+        [("tor/a", 100, 120, "soft")], planned=[("tor/a", 110, 140, "upgrade"), ("tor/b", 0, 30, "upgrade")]
+    )
+    measures = tor(window, devices=10)["measures"]
+    assert (measures["minutes_lost"], measures["minutes_planned"]) == (10, 60)
+
+
+def test_only_the_last_days_are_measured_when_asked() -> None:
+    window = of([("tor/a", 0, 500, "soft"), ("tor/b", MONTH - 100, MONTH - 80, "soft")])
+    measures = tor(window, devices=10, window_days=7)["measures"]
+    assert (measures["minutes_lost"], measures["days"]) == (20, 7)
+
+
+def test_more_days_than_the_window_holds_count_as_quiet_and_are_said_so() -> None:
+    verdict = tor(of([("tor/a", 0, 20, "soft")], days=1), devices=1000, window_days=30)
+    assert verdict["measures"]["availability"] == pytest.approx(1 - 20 / (1000 * MONTH))
+    assert "before that, no outage is known" in verdict["evidence"][-1]["text"]
+
+
+def test_devices_that_were_never_out_come_from_the_topology() -> None:
+    fleet = fleet_sums({f"tor/t{i}": "{}" for i in range(50)} | {"host/h1": "{}"})
+    window = window_of(
+        outages=outage_sums([("tor/t3", 5, 25, "soft"), ("host/h1", 5, 25, "soft")]), fleet=fleet
+    )
+    assert tor(window)["measures"]["devices"] == 50
+
+
+def test_without_any_device_of_the_class_nothing_is_judged() -> None:
+    verdict = tor(of([("switch/a", 5, 25, "soft")]))
+    assert verdict["status"] == "inconclusive"
+    assert "the outages are of switch: set device_class" in verdict["reason"]
+
+
+def test_a_month_without_outages_is_quiet_where_devices_are_known() -> None:
+    verdict = tor(of([]), devices=100)
+    assert (verdict["status"], verdict["measures"]["availability"], verdict["measures"]["low"]) == (
+        "quiet",
+        1.0,
+        None,
+    )
+
+
+def test_fewer_devices_than_the_rows_name_is_a_contradiction() -> None:
+    assert "devices=3, but the rows name 10" in tor(of(TALK), devices=3)["reason"]
+
+
+def test_a_batch_with_bad_firmware_is_named_and_its_label_told() -> None:
+    record = outages.draw(outages.BATCH, 3)
+    verdict = tor(outages.window_of(record))
+    assert {one["component"] for one in verdict["suspects"]} == set(record.culprits)
+    assert "shares firmware = 9.4.2 with 7 other" in verdict["suspects"][0]["summary"]
+
+
+def test_a_class_that_surely_misses_makes_repeaters_sure() -> None:
+    record = outages.draw(outages.BATCH, 3)
+    assert all(one["sure"] for one in tor(outages.window_of(record))["suspects"])
+
+
+def test_devices_that_fail_together_are_one_event_to_the_interval() -> None:
+    alone: list[Outage] = [(f"tor/t{i}", 100.0 * i, 100.0 * i + 20, "soft") for i in range(20)]
+    together: list[Outage] = [(f"tor/t{i}", 100.0, 120.0, "soft") for i in range(20)]
+    low = [tor(of(rows), devices=1000)["measures"]["low"] for rows in (alone, together)]
+    assert 1 - low[1] > 2 * (1 - low[0])
+
+
+def test_it_is_a_good_analyzer() -> None:
+    def case(seed: int, faulty: bool) -> Case:
+        quiet = outages.Class(devices=800, monthly=0.0001)
+        record = outages.draw(outages.BATCH if faulty else quiet, seed)
+        return Case(outages.window_of(record), record.culprits)
+
+    check_analyzer(ANALYZER, case, seeds=range(2))
