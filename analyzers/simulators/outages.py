@@ -9,7 +9,6 @@ about the start, and planned upgrades are marked.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,12 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.contract import Sums, Window
+from analyzers.contract import STILL_GOING, Sums, Window
 from analyzers.simulators.tables import rows_as_sums
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-STILL_GOING = 253_402_300_799_000_000
 GOOD, BAD = "9.4.1", "9.4.2"
 
 Row = dict[str, Any]
@@ -120,7 +118,10 @@ def window_of(record: Record, with_fleet: bool = True) -> Window:
     sums = {"outages": outage_sums(record)}
     if with_fleet:
         sums["fleet"] = rows_as_sums(
-            {"component": record.names, "labels": [json.dumps(labels) for labels in _labels(record)]}
+            {
+                "component": record.names,
+                "labels": [json.dumps(labels, separators=(",", ":")) for labels in _labels(record)],
+            }
         )
     return Window(START, end, "synthetic", "fleet" if with_fleet else "outages", sums)
 
@@ -163,10 +164,14 @@ def topology_rows(record: Record) -> list[Row]:
 
 def truth(name: str, seed: int, record: Record) -> Row:
     span = {"start": stamp(0), "end": stamp(record.shape.days * 1440)}
-    faults: Sequence[Row] = [
-        {"components": list(record.culprits), "kind": "bad_firmware", "label": f"firmware={BAD}", **span}
-    ]
-    return {"scenario": name, "seed": seed, **span, "faults": faults if record.bad else []}
+    faults = [{"component": culprit, "kind": "bad_firmware", **span} for culprit in record.culprits]
+    return {"scenario": name, "seed": seed, **span, "faults": faults}
+
+
+def outage_scenario(name: str, seed: int, shape: Class) -> tuple[dict[str, list[Row]], Row]:
+    """`outage` and `topology` rows of a month, and the truth."""
+    record = draw(shape, seed)
+    return {"outage": outage_rows(record), "topology": topology_rows(record)}, truth(name, seed, record)
 
 
 def stamp(minute: float) -> str:

@@ -22,6 +22,7 @@ from analyzers.simulators.deepview import (
     strike,
 )
 from analyzers.simulators.fleet import Fleet, M, build
+from analyzers.simulators.outages import BATCH, HEALTHY, Class, outage_scenario
 from analyzers.simulators.probes import link_scenario
 from analyzers.simulators.region import (
     Row,
@@ -32,6 +33,7 @@ from analyzers.simulators.region import (
     topology_rows,
     truth_of,
 )
+from analyzers.simulators.uptimes import Month, uptime_scenario
 
 REGION = replace(M, units=16.0)
 """Preset M with fewer units on a path: about 18,000 in all, files that open in an editor."""
@@ -71,6 +73,14 @@ def _deepview(name: str, kind: str | None) -> Callable[[int, Path], list[Path]]:
 
 def _links(name: str, bad: int) -> Callable[[int, Path], list[Path]]:
     return lambda seed, out: write_files(out, *link_scenario(name, seed, bad))
+
+
+def _outages(name: str, shape: Class) -> Callable[[int, Path], list[Path]]:
+    return lambda seed, out: write_files(out, *outage_scenario(name, seed, shape))
+
+
+def _uptimes(name: str, month: Month) -> Callable[[int, Path], list[Path]]:
+    return lambda seed, out: write_files(out, *uptime_scenario(name, seed, month))
 
 
 def _rows(fleet: Fleet, failures: Failures) -> dict[str, list[Row]]:
@@ -181,6 +191,26 @@ _ALL = (
         "No link is bad",
         "Half an hour of 14,400 flows between 120 hosts over 464 links that lose one packet in a million at most.",
         _links("voting_healthy", 0),
+    ),
+    Scenario(
+        "tor_outages",
+        "A batch of ToRs reboots again and again",
+        "A month of 128 ToRs: eight with bad firmware go out four times each, the others once in three years; "
+        "planned upgrades, and outages that two systems report.",
+        _outages("tor_outages", BATCH),
+    ),
+    Scenario(
+        "tor_outages_healthy",
+        "ToRs that are better than they need to be",
+        "A month of 20,000 ToRs of which one in two thousand goes out, with planned upgrades.",
+        _outages("tor_outages_healthy", HEALTHY),
+    ),
+    Scenario(
+        "uptime_month",
+        "A month of units near their storage and far from it",
+        "6,000 units over 30 days; far ones fail 11.4 % more often, and three units fail forty times as often as "
+        "the others.",
+        _uptimes("uptime_month", Month(bad=3)),
     ),
 )
 

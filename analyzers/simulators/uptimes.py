@@ -121,9 +121,9 @@ def _lives(
     end = np.minimum(start + minutes, month.days * 1440.0 - 0.01)
     order = np.lexsort((start, unit))
     unit, start, end, cause = unit[order], start[order], end[order], cause[order]
-    reach = np.concatenate([[-1.0], end[:-1]])
-    same = np.concatenate([[False], unit[1:] == unit[:-1]])
-    kept = (start < end) & ~(same & (start < reach + 1))
+    apart = unit * (2 * month.days * 1440.0)  # so that no unit reaches into the time of the next
+    reach = np.concatenate([[-1.0], np.maximum.accumulate(apart + end)[:-1]])
+    kept = (start < end) & (apart + start >= reach + 1)
     return Life(month, names, bad, far, move, unit[kept], start[kept], end[kept], cause[kept])
 
 
@@ -202,5 +202,11 @@ def uptime_rows(life: Life) -> list[Row]:
 
 def truth(name: str, seed: int, life: Life) -> Row:
     span = {"start": stamp(0), "end": stamp(life.month.days * 1440)}
-    faults = [{"components": list(life.culprits), "kind": "fails_often", **span}] if life.bad else []
+    faults = [{"component": culprit, "kind": "fails_often", **span} for culprit in life.culprits]
     return {"scenario": name, "seed": seed, **span, "faults": faults, "far_over_near": life.month.farther}
+
+
+def uptime_scenario(name: str, seed: int, month: Month) -> tuple[dict[str, list[Row]], Row]:
+    """`uptime` rows of a month, and the truth."""
+    life = draw(month, seed)
+    return {"uptime": uptime_rows(life)}, truth(name, seed, life)

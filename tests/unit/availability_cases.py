@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from analyzers.contract import Window
-from analyzers.simulators.outages import START, STILL_GOING, micro
+from analyzers.contract import STILL_GOING, Window
+from analyzers.simulators.outages import START, micro
 from analyzers.simulators.tables import rows_as_sums
 
 DAYS = 30
