@@ -5,7 +5,7 @@ from analyzers.registry import get as analyzer
 from analyzers.registry import installed as analyzers
 from analyzers.runs.coverage import Seen, seen
 from analyzers.runs.models import Run, Schedule
-from analyzers.runs.replay import NothingToReplay, Replay, Replayed, regions_heard, replay
+from analyzers.runs.replay import NothingToReplay, Replay, Replayed, judge_span, regions_heard, replay
 from analyzers.runs.results import judged_over, late_rows, runs, runs_with_window_ending, verdict
 from analyzers.runs.scoring import Cause, Judged, Named, Rule, Score, Share, median_of, score
 
@@ -26,6 +26,7 @@ __all__ = [
     "UnknownAnalyzer",
     "analyzer",
     "analyzers",
+    "judge_span",
     "judged_over",
     "late_rows",
     "median_of",

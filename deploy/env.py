@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
+from urllib.parse import unquote, urlsplit
 
 T = TypeVar("T")
 
@@ -99,3 +100,26 @@ def words(name: str, default: tuple[str, ...], help: str) -> list[str]:
         return [word.strip() for word in raw.split(",") if word.strip()]
 
     return _read(name, list(default), ",".join(default), help, parse, "words separated by commas")
+
+
+def mail_server(name: str, help: str) -> dict[str, str | int | bool]:
+    """`smtp://user:password@host:25`, `smtp+tls://` (STARTTLS) or `smtps://` as Django's settings; empty if unset."""
+
+    def parse(raw: str) -> dict[str, str | int | bool]:
+        url = urlsplit(raw)
+        if url.scheme not in _MAIL or not url.hostname or url.path.strip("/"):
+            raise ValueError(raw)
+        return {
+            "EMAIL_HOST": url.hostname,
+            "EMAIL_PORT": url.port or _MAIL[url.scheme],
+            "EMAIL_HOST_USER": unquote(url.username or ""),
+            "EMAIL_HOST_PASSWORD": unquote(url.password or ""),
+            "EMAIL_USE_TLS": url.scheme == "smtp+tls",
+            "EMAIL_USE_SSL": url.scheme == "smtps",
+        }
+
+    right = "smtp://user:password@host:25, or smtp+tls:// (STARTTLS), or smtps://"
+    return _read(name, {}, "", help, parse, right)
+
+
+_MAIL = {"smtp": 25, "smtp+tls": 587, "smtps": 465}

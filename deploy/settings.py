@@ -192,6 +192,20 @@ LOGIN_REDIRECT_URL = "/"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
+
+_MAIL_SERVER = env.mail_server(
+    "EMAIL_URL",
+    "the mail server that reports are sent through: `smtp://user:password@host:25`, `smtp+tls://` or `smtps://`",
+)
+MAIL_IS_SET_UP = bool(_MAIL_SERVER)
+EMAIL_HOST = str(_MAIL_SERVER.get("EMAIL_HOST", ""))
+EMAIL_PORT = int(_MAIL_SERVER.get("EMAIL_PORT", 25))
+EMAIL_HOST_USER = str(_MAIL_SERVER.get("EMAIL_HOST_USER", ""))
+EMAIL_HOST_PASSWORD = str(_MAIL_SERVER.get("EMAIL_HOST_PASSWORD", ""))
+EMAIL_USE_TLS = bool(_MAIL_SERVER.get("EMAIL_USE_TLS", False))
+EMAIL_USE_SSL = bool(_MAIL_SERVER.get("EMAIL_USE_SSL", False))
+EMAIL_TIMEOUT = 20
+DEFAULT_FROM_EMAIL = env.text("EMAIL_FROM", "dossier@localhost", "the sender of those mails")
 ACCOUNT_ADAPTER = "deploy.accounts.ClosedSignup"
 ACCOUNT_LOGOUT_REDIRECT_URL = "/"
 

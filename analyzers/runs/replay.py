@@ -16,6 +16,7 @@ import numpy as np
 
 from analyzers import shell
 from analyzers.contract import Analyzer, Input, ParamValue, Paths, Sums, Window
+from analyzers.params import BadParam
 from analyzers.runs import feeds
 from analyzers.runs.coverage import Seen
 from analyzers.runs.reading import first_with_rows
@@ -110,6 +111,23 @@ def replay(asked: Replay) -> Iterator[Replayed]:
             first = EPOCH if span is None else span.first
             read = _reader(region, upto)
         yield _judged(asked, _window(asked, region_now, end, first, read))
+
+
+def judge_span(
+    analyzer: Analyzer, params: Mapping[str, Any], region: str, start: datetime, end: datetime, upto: Position
+) -> Mapping[str, Any] | None:
+    """The verdict, as JSON, of one analyzer over `[start, end)` as one window, without history; None where it had no
+    rows. Where the analyzer failed, or was given parameters that it does not have: its name, version and `error`."""
+    chosen, sums = first_with_rows(analyzer.inputs, lambda one: read_window(one, region, start, end, upto))
+    if not any(table.rows or table.unmatched for table in sums.values()):
+        return None
+    try:
+        return shell.judge(analyzer, Window(start, end, region, chosen.name, sums), params)
+    except shell.AnalysisFailed as failed:
+        reason = failed.reason
+    except BadParam as bad:
+        reason = str(bad)
+    return {"analyzer": analyzer.name, "version": analyzer.version, "error": reason}
 
 
 def _judged(asked: Replay, window: Window) -> Replayed:

@@ -1,19 +1,86 @@
-"""Reports as they were produced: a projection of `report.produced`."""
+"""What is reported when (ordinary rows that people edit), what was produced (a projection of `report.produced`),
+who wants it by mail, and each mail."""
 
 from __future__ import annotations
 
+from django.core.validators import MaxValueValidator
 from django.db import models
+from django.utils import timezone
+
+CADENCES = (("daily", "daily"), ("weekly", "weekly"), ("monthly", "monthly"))
 
 
-class DailyReport(models.Model):
-    """The report of one day (UTC), word for word as the log has it."""
+class ReportSchedule(models.Model):
+    """A report that is produced again and again. An empty region or team means all."""
 
-    day = models.DateField(primary_key=True)
+    name = models.SlugField(max_length=60, unique=True)
+    title = models.CharField(max_length=120)
+    cadence = models.CharField(max_length=8, choices=CADENCES)
+    region = models.CharField(max_length=200, blank=True, default="")
+    team = models.SlugField(max_length=60, blank=True, default="")
+    zone = models.CharField(max_length=64, default="UTC")
+    hour = models.PositiveSmallIntegerField(default=0, validators=[MaxValueValidator(23)])
+    analyses = models.JSONField(default=list, blank=True)
+    """Analyzers that are run over the whole period: `[{"analyzer": name, "params": {}}]`."""
+    enabled = models.BooleanField(default=True)
+    since = models.DateTimeField(default=timezone.now)
+    """Periods that ended before this are not made up."""
+
+    class Meta:
+        ordering = ("name",)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ProducedReport(models.Model):
+    """One report, word for word as the log has it."""
+
+    id = models.CharField(max_length=80, primary_key=True)
+    schedule = models.CharField(max_length=60)
+    start = models.DateTimeField()
+    end = models.DateTimeField()
     body = models.JSONField()
     position = models.CharField(max_length=64)
 
     class Meta:
-        ordering = ("-day",)
+        ordering = ("-end", "id")
+        indexes = (models.Index(fields=("schedule", "-end"), name="reports_by_schedule"),)
 
     def __str__(self) -> str:
-        return self.day.isoformat()
+        return self.id
+
+
+class Subscription(models.Model):
+    """Someone who gets every report of a schedule by mail."""
+
+    schedule = models.ForeignKey(ReportSchedule, on_delete=models.CASCADE, related_name="subscriptions")
+    address = models.EmailField()
+    since = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ("address",)
+        constraints = (models.UniqueConstraint(fields=("schedule", "address"), name="one_subscription"),)
+
+    def __str__(self) -> str:
+        return f"{self.address}: {self.schedule_id}"
+
+
+class Mailing(models.Model):
+    """One report to one address. `state`: waiting, sent, or refused for good (`error` says why)."""
+
+    report = models.ForeignKey(ProducedReport, on_delete=models.CASCADE, related_name="mailings")
+    address = models.EmailField()
+    state = models.CharField(max_length=8, default="waiting")
+    attempts = models.PositiveIntegerField(default=0)
+    next_at = models.DateTimeField(default=timezone.now)
+    sent_at = models.DateTimeField(null=True)
+    error = models.TextField(blank=True, default="")
+
+    class Meta:
+        ordering = ("-report__end", "address")
+        constraints = (models.UniqueConstraint(fields=("report", "address"), name="one_mailing"),)
+        indexes = (models.Index(fields=("state", "next_at"), name="mailings_due"),)
+
+    def __str__(self) -> str:
+        return f"{self.report_id} to {self.address}: {self.state}"

@@ -1,66 +1,116 @@
-"""Record the report of every finished day, once."""
+"""Record the report of every finished period, once."""
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db import transaction
 
-from incidents.reports.daily import report_of
+from incidents.reports.composing import compose, period_name
 from incidents.reports.events import PRODUCED
-from incidents.reports.models import DailyReport
+from incidents.reports.mailing import address_to_subscribers
+from incidents.reports.models import ProducedReport, ReportSchedule
+from incidents.reports.periods import Cadence, Period, named, over, period_at
 from ingest.commands import append
-from ingest.queries import Context, Head, NewEvent, Position, WrongExpectedVersion, read_all
-
-PAUSE = timedelta(minutes=15)
-"""After midnight, for the runs of the day's last windows."""
-MOST_DAYS = 7
-"""Missed days that are made up; older ones can be computed but are not recorded."""
-BEGINNING = date(2000, 1, 1)
-"""Nothing was recorded before."""
+from ingest.queries import Context, Head, NewEvent, Position, WrongExpectedVersion, read_all, watermark
 
 
-def produce_missing(now: datetime) -> list[date]:
-    """Produce the reports of past days that have none; the days. Safe to call at any time, by anyone."""
+class NoSuchReport(LookupError):
+    """No schedule has a report of that name."""
+
+
+def produce_missing(now: datetime) -> list[str]:
+    """Produce the reports of past periods that have none; their ids. Safe to call at any time, by anyone."""
     first = read_all(Position.START, 1)
     if not first:
         return []
-    began = first[0].recorded_at.astimezone(UTC).date()
-    known = set(DailyReport.objects.values_list("day", flat=True))
-    return [day for day in finished_days(began, now) if day not in known and produce(day, now)]
+    made = []
+    for schedule in ReportSchedule.objects.filter(enabled=True):
+        since = max(schedule.since, first[0].recorded_at)
+        made += produce_all(schedule, over(_cadence(schedule), schedule.zone, schedule.hour, since, now), now)
+    return made
 
 
-def finished_days(began: date, now: datetime) -> list[date]:
-    """The days since `began` that are over at `now`, oldest first, at most the last `MOST_DAYS`."""
-    today = (now - PAUSE).astimezone(UTC).date()
-    days = (today - timedelta(days=back) for back in range(MOST_DAYS, 0, -1))
-    return [day for day in days if day >= began]
+def produce_all(schedule: ReportSchedule, periods: Iterable[Period], now: datetime) -> list[str]:
+    """Produce those of the periods, oldest first, that have no report; their ids."""
+    wanted = {period_name(schedule.name, period): period for period in periods}
+    known = set(ProducedReport.objects.filter(pk__in=list(wanted)).values_list("pk", flat=True))
+    return [id_ for id_, period in wanted.items() if id_ not in known and produce(schedule, period, now)]
 
 
-def produce(day: date, now: datetime) -> bool:
-    """Record the report of a day; False when there already is one."""
-    body = report_of(day)
+def produce(schedule: ReportSchedule, period: Period, now: datetime) -> bool:
+    """Record the report of a period, and address it to whoever wants it; False when there already is one."""
+    body = compose(schedule, period, watermark())
+    id_ = body["id"]
     try:
         with transaction.atomic():
             new = NewEvent(PRODUCED.name, body, now)
-            (event,) = append(f"report/{day.isoformat()}", [new], Head.NEW, Context("system:reports"))
-            DailyReport.objects.create(day=day, body=body, position=str(event.position))
+            (event,) = append(f"report/{id_}", [new], Head.NEW, Context("system:reports"))
+            made = ProducedReport.objects.create(
+                id=id_,
+                schedule=schedule.name,
+                start=period.start,
+                end=period.end,
+                body=body,
+                position=str(event.position),
+            )
+            address_to_subscribers(schedule, made)
     except WrongExpectedVersion:
         return False
     return True
 
 
-def reports() -> list[DailyReport]:
-    """Those produced, newest first."""
-    return list(DailyReport.objects.all())
-
-
-def report(day: date, now: datetime) -> dict[str, Any] | None:
-    """The report of a day as recorded, else as it stands now (`final` false); None for a day to come."""
-    kept = DailyReport.objects.filter(day=day).first()
+def report(id_: str, now: datetime) -> dict[str, Any]:
+    """A report as recorded, else as it stands now (`final` false). Raises NoSuchReport."""
+    kept = ProducedReport.objects.filter(pk=id_).first()
     if kept is not None:
         return {**kept.body, "final": True}
-    if not BEGINNING <= day <= now.astimezone(UTC).date():
-        return None
-    return {**report_of(day), "final": False}
+    schedule, period = find(id_)
+    if period.start > now:
+        raise NoSuchReport(f"{period.words} has not begun")
+    return {**compose(schedule, period, watermark()), "final": False}
+
+
+def find(id_: str) -> tuple[ReportSchedule, Period]:
+    """The schedule and the period that an id names: `weekly-2026-W46`. Raises NoSuchReport."""
+    # A name may hold hyphens itself: the longest one that fits is meant.
+    for schedule in sorted(ReportSchedule.objects.all(), key=lambda one: -len(one.name)):
+        if id_.startswith(f"{schedule.name}-"):
+            try:
+                return schedule, named(
+                    _cadence(schedule), id_.removeprefix(f"{schedule.name}-"), schedule.zone
+                )
+            except ValueError:
+                continue
+    raise NoSuchReport(f"there is no report {id_[:80]}")
+
+
+def current(schedule: ReportSchedule, now: datetime) -> str:
+    """The id of the period that is not over yet."""
+    return period_name(schedule.name, period_at(_cadence(schedule), now, schedule.zone))
+
+
+def again(id_: str) -> dict[str, Any]:
+    """A recorded report computed anew from what the log held when it was made. Raises NoSuchReport."""
+    kept = ProducedReport.objects.filter(pk=id_).first()
+    if kept is None or not kept.body["position"]:
+        raise NoSuchReport(f"no report {id_[:80]} was recorded that can be made again")
+    schedule, period = find(id_)
+    return compose(schedule, period, Position.parse(kept.body["position"]))
+
+
+def reports(schedule: str = "") -> list[ProducedReport]:
+    """Those produced, newest first, of one schedule or of all."""
+    kept = ProducedReport.objects.all()
+    return list(kept.filter(schedule=schedule) if schedule else kept)
+
+
+def now_utc() -> datetime:
+    return datetime.now(UTC)
+
+
+def _cadence(schedule: ReportSchedule) -> Cadence:
+    cadence: Cadence = schedule.cadence  # type: ignore[assignment]
+    return cadence

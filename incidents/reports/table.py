@@ -8,23 +8,44 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 COLUMNS = (
-    "section", "name", "region", "team", "severity", "count", "score", "first", "last", "title", "outcome"
+    "section", "name", "region", "team", "severity", "count", "value", "score", "first", "last", "title", "outcome"
 )  # fmt: skip
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
+Row = dict[str, Any]
+Body = Mapping[str, Any]
 
 
-def csv_of(report: Mapping[str, Any]) -> str:
+def csv_of(report: Body) -> str:
     """Text with a header line. A text that a spreadsheet would take for a formula gets a quote before it."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\r\n")
     writer.writeheader()
-    for row in _rows(report):
-        writer.writerow({name: _safe(value) for name, value in row.items()})
+    for part in (_response, _runs, _blamed, _tickets, _analyses, _scorecards, _changes):
+        for row in part(report):
+            writer.writerow({name: _safe(value) for name, value in row.items()})
     return text.getvalue()
 
 
-def _rows(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for one in report["schedules"]:
+def _response(report: Body) -> Iterator[Row]:
+    if (found := report["response"]) is None:
+        return
+    for name in ("acknowledged", "right_team", "resolution"):
+        for figure in ("median", "p90"):
+            value = found[name][figure]
+            yield {
+                "section": "response",
+                "name": f"{name} {figure} seconds",
+                "count": found[name]["n"],
+                "value": value,
+            }
+    for name, value in found["hops"].items():
+        yield {"section": "response", "name": f"hops {name}", "value": value}
+    for one in found["causes"]:
+        yield {"section": "causes", "name": one["cause"], "count": one["tickets"]}
+
+
+def _runs(report: Body) -> Iterator[Row]:
+    for one in report["runs"]["schedules"]:
         for outcome in ("named", "quiet", "inconclusive", "failed"):
             yield {
                 "section": "runs",
@@ -33,6 +54,9 @@ def _rows(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                 "count": one[outcome],
                 "outcome": outcome,
             }
+
+
+def _blamed(report: Body) -> Iterator[Row]:
     for one in report["blamed"]:
         yield {
             "section": "blamed",
@@ -43,8 +67,11 @@ def _rows(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             "first": one["first"],
             "last": one["last"],
         }
+
+
+def _tickets(report: Body) -> Iterator[Row]:
     for section in ("opened", "resolved"):
-        for one in report[section]:
+        for one in report["tickets"][section]:
             yield {
                 "section": section,
                 "name": f"#{one['number']}",
@@ -55,6 +82,36 @@ def _rows(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                 "title": one["title"],
                 "outcome": one.get("confirmed_cause"),
             }
+
+
+def _analyses(report: Body) -> Iterator[Row]:
+    for one in report["analyses"]:
+        head = {"section": one["analyzer"], "region": one["region"], "outcome": one["status"]}
+        for name, value in one["measures"].items():
+            yield {**head, "name": name, "value": value if isinstance(value, int | float | str) else None}
+        for suspect in one["suspects"]:
+            yield {
+                **head,
+                "name": suspect["component"],
+                "score": suspect["score"],
+                "title": suspect["summary"],
+            }
+
+
+def _scorecards(report: Body) -> Iterator[Row]:
+    for one in report["scorecards"]:
+        for outcome in ("right", "wrong", "missed", "found_first"):
+            yield {
+                "section": "score-card",
+                "name": one["analyzer"],
+                "count": one[outcome],
+                "outcome": outcome,
+            }
+
+
+def _changes(report: Body) -> Iterator[Row]:
+    for one in (report["changes"] or {"lines": ()})["lines"]:
+        yield {"section": "changes", "name": one["what"], "value": one["now"], "title": one["sentence"]}
 
 
 def _safe(value: Any) -> Any:

@@ -1,13 +1,13 @@
 """What Celery calls."""
 
-from datetime import UTC, datetime
-
 from celery import shared_task
 
-from incidents.reports.producing import produce_missing
+from incidents.reports.mailing import send_waiting
+from incidents.reports.producing import now_utc, produce_missing
 
 
 @shared_task(name="reports.daily")
-def daily_report() -> None:
-    """Record the report of every finished day that has none."""
-    produce_missing(datetime.now(UTC))
+def produce_reports() -> None:
+    """Record the report of every finished period that has none, and send what waits."""
+    produce_missing(now_utc())
+    send_waiting(now_utc())

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
 from typing import Any
 
+from django.db.models import QuerySet
 from django.template.loader import render_to_string
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import viewsets
 from rest_framework.exceptions import NotFound
 from rest_framework.generics import ListAPIView
-from rest_framework.permissions import BasePermission
+from rest_framework.pagination import CursorPagination
+from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -18,8 +20,10 @@ from rest_framework.serializers import BaseSerializer
 from rest_framework.views import APIView
 
 from analyzers.api.pages import Pages
-from incidents.reports.models import DailyReport
-from incidents.reports.producing import report
+from incidents.api.bodies import StrictJSONParser
+from incidents.reports.models import ProducedReport, ReportSchedule, Subscription
+from incidents.reports.producing import NoSuchReport, now_utc, report
+from incidents.reports.serializers import ReportScheduleSerializer, SubscriptionSerializer
 from incidents.reports.table import csv_of
 from ingest.api.authentication import HasScope
 
@@ -48,7 +52,7 @@ class PageRenderer(BaseRenderer):
         self, data: Any, accepted_media_type: str | None = None, context: Mapping[str, Any] | None = None
     ) -> bytes:
         del accepted_media_type
-        return _problem(data, context) or render_to_string("reports/daily.html", {"report": data}).encode()
+        return _problem(data, context) or render_to_string("reports/page.html", {"report": data}).encode()
 
 
 def _problem(data: Any, context: Mapping[str, Any] | None) -> bytes | None:
@@ -58,37 +62,46 @@ def _problem(data: Any, context: Mapping[str, Any] | None) -> bytes | None:
     return rendered if refused else None
 
 
-class Summary(BaseSerializer[DailyReport]):
-    """A report in the list: its day, its sums, and where the whole of it is."""
+class Summary(BaseSerializer[ProducedReport]):
+    """A report in the list: its period, its sums, and where the whole of it is."""
 
-    def to_representation(self, instance: DailyReport) -> dict[str, Any]:
+    def to_representation(self, instance: ProducedReport) -> dict[str, Any]:
         body = instance.body
         return {
-            "id": instance.day.isoformat(),
-            "day": instance.day.isoformat(),
-            "runs": body["runs"],
+            "id": instance.id,
+            "schedule": instance.schedule,
+            "title": body["title"],
+            "period": body["period"],
+            "scope": body["scope"],
+            "runs": {name: value for name, value in body["runs"].items() if name != "schedules"},
             "blamed": [one["component"] for one in body["blamed"]],
-            "opened": len(body["opened"]),
-            "resolved": len(body["resolved"]),
+            "opened": len(body["tickets"]["opened"]),
+            "resolved": len(body["tickets"]["resolved"]),
             "position": instance.position,
-            "url": f"/api/v1/reports/{instance.day.isoformat()}",
+            "url": f"/api/v1/reports/{instance.id}",
         }
 
 
-class NewestDay(Pages):
-    ordering = ("-day",)
+class NewestPeriod(Pages):
+    ordering = ("-end", "id")
 
 
-class ReportsView(Readable, ListAPIView[DailyReport]):
+class ReportsView(Readable, ListAPIView[ProducedReport]):
     serializer_class = Summary
-    pagination_class = NewestDay
-    queryset = DailyReport.objects.all()
+    pagination_class = NewestPeriod
+
+    def get_queryset(self) -> QuerySet[ProducedReport]:
+        kept = ProducedReport.objects.all()
+        schedule = self.request.query_params.get("schedule")
+        return kept.filter(schedule=schedule) if schedule else kept
 
     @extend_schema(
-        operation_id="reports_list", responses={200: OpenApiResponse(description="A page of reports.")}
+        operation_id="reports_list",
+        parameters=[OpenApiParameter("schedule", str, description="Only those of this schedule.")],
+        responses={200: OpenApiResponse(description="A page of reports.")},
     )
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """The daily reports that were produced, newest first."""
+        """The reports that were produced, newest first."""
         return super().get(request, *args, **kwargs)
 
 
@@ -98,16 +111,48 @@ class ReportView(Readable):
     @extend_schema(
         operation_id="reports_retrieve",
         parameters=[OpenApiParameter("format", str, enum=["json", "csv", "html"])],
-        responses={200: OpenApiResponse(description="The report of the day (UTC).")},
+        responses={200: OpenApiResponse(description="The report of the period.")},
     )
     def get(self, request: Request, id: str) -> Response:  # noqa: ARG002
-        """The report of a day, such as 2026-05-04; as it stands now (`final: false`) if none was produced."""
+        """A report, such as `weekly-2026-W46`; as it stands now (`final: false`) if none was produced."""
         try:
-            found = report(date.fromisoformat(id), datetime.now(UTC))
-        except ValueError:
-            found = None
-        if found is None:
-            raise NotFound(
-                f"There is no report {id[:40]}; reports are named by past days, such as 2026-05-04."
-            )
-        return Response(found)
+            return Response(report(id, now_utc()))
+        except NoSuchReport as error:
+            known = "reports are named by schedule and period, such as daily-2026-05-04 or weekly-2026-W19"
+            raise NotFound(f"{error}; {known}.") from error
+
+
+class ByName(CursorPagination):
+    ordering = ("name",)
+    page_size = 100
+
+
+class Editable(viewsets.ModelViewSet[Any]):
+    parser_classes = (StrictJSONParser,)
+
+    def get_permissions(self) -> list[BasePermission]:
+        return [HasScope("incidents:read" if self.request.method in SAFE_METHODS else "admin")]
+
+
+class ReportSchedulesView(Editable):
+    """Which reports are produced: how often, of what, in which time zone."""
+
+    queryset = ReportSchedule.objects.all()
+    serializer_class = ReportScheduleSerializer
+    pagination_class = ByName
+    lookup_field = "name"
+    http_method_names = ["get", "post", "patch", "delete", "head", "options"]  # noqa: RUF012
+
+
+class ByAddress(CursorPagination):
+    ordering = ("address", "id")
+    page_size = 100
+
+
+class SubscriptionsView(Editable):
+    """Who gets which report by mail."""
+
+    queryset = Subscription.objects.select_related("schedule")
+    serializer_class = SubscriptionSerializer
+    pagination_class = ByAddress
+    http_method_names = ["get", "post", "delete", "head", "options"]  # noqa: RUF012

@@ -1,10 +1,11 @@
-"""Daily reports, made of what the log and the runs say."""
+"""Reports, made of what the log and the runs say."""
 
 from __future__ import annotations
 
 import csv
 import io
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -12,11 +13,12 @@ from django.test import Client
 from analyzers.runs.models import Run, State
 from incidents import commands
 from incidents.commands import Report
-from incidents.reports.daily import report_of
-from incidents.reports.models import DailyReport
-from incidents.reports.producing import produce, produce_missing
+from incidents.reports.composing import compose
+from incidents.reports.models import ProducedReport, ReportSchedule
+from incidents.reports.periods import Period, period_of
+from incidents.reports.producing import again, produce, produce_missing
 from ingest.api import keys
-from ingest.queries import Context, read_stream
+from ingest.queries import Context, read_stream, watermark
 
 NOW = datetime.now(UTC)
 TODAY = NOW.date()
@@ -51,47 +53,114 @@ def ticket() -> str:
     ).incident.id
 
 
+DAY = Period("daily", TODAY)
+
+
+@pytest.fixture(autouse=True)
+def begun_long_ago(log_database: str) -> None:  # noqa: ARG001
+    ReportSchedule.objects.update(since=NOW - timedelta(days=400))
+    ReportSchedule.objects.exclude(name="daily").update(enabled=False)
+
+
+def daily() -> ReportSchedule:
+    return ReportSchedule.objects.get(name="daily")
+
+
+def report_of(period: Period, schedule: ReportSchedule | None = None) -> dict[str, Any]:
+    return compose(schedule or daily(), period, watermark())
+
+
 def test_runs_count_on_the_day_on_which_their_window_ends() -> None:
     run(noon())
     run(noon(), status="named", blamed=[{"component": "tor/t1", "score": 0.9}])
     run(noon(), status="", state=State.FAILED)
     run(noon(), status="", state=State.QUEUED)
     run(noon(days_ago=1))
-    found = report_of(TODAY)["runs"]
-    assert found == {"total": 3, "named": 1, "quiet": 1, "inconclusive": 0, "failed": 1}
+    found = report_of(DAY)["runs"]
+    assert {name: found[name] for name in ("total", "named", "quiet", "inconclusive", "failed")} == {
+        "total": 3, "named": 1, "quiet": 1, "inconclusive": 0, "failed": 1
+    }  # fmt: skip
 
 
 def test_a_repetition_is_no_run_of_the_day() -> None:
     run(noon(), repeats=run(noon()), schedule_key=None)
-    assert report_of(TODAY)["runs"]["total"] == 1
+    assert report_of(DAY)["runs"]["total"] == 1
 
 
 def test_tickets_stand_in_the_report_of_the_day_they_were_opened_and_resolved() -> None:
     commands.resolve(ticket(), "storage_cluster/s7", "", ALICE)
-    found = report_of(TODAY)
+    found = report_of(DAY)["tickets"]
     assert [one["title"] for one in found["opened"]] == ["Disks fail"]
     assert found["resolved"][0]["confirmed_cause"] == "storage_cluster/s7"
-    assert report_of(TODAY - timedelta(days=1))["opened"] == []
+    assert report_of(DAY.previous())["tickets"]["opened"] == []
+
+
+def test_a_hand_over_is_a_hop_and_ends_the_way_to_the_right_team() -> None:
+    moved = ticket()
+    commands.hand_over(moved, "network", "theirs", ALICE)
+    commands.acknowledge(moved, ALICE)
+    commands.resolve(moved, "tor/t1", "", ALICE)
+    found = report_of(DAY)["response"]
+    assert (found["hops"]["total"], found["right_team"]["n"], found["acknowledged"]["n"]) == (1, 1, 1)
+    assert found["right_team"]["median"] <= found["resolution"]["median"]
+
+
+def test_a_team_gets_its_own_tickets() -> None:
+    ticket()
+    for team, count in (("storage", 1), ("network", 0)):
+        schedule = ReportSchedule(name=team, title=team, cadence="daily", team=team)
+        assert len(report_of(DAY, schedule)["tickets"]["opened"]) == count
 
 
 def test_a_report_is_produced_once_after_its_day() -> None:
     ticket()
     assert produce_missing(NOW) == []
-    assert produce_missing(TOMORROW + timedelta(hours=1)) == [TODAY]
+    assert produce_missing(TOMORROW + timedelta(hours=1)) == [f"daily-{TODAY}"]
     assert produce_missing(TOMORROW + timedelta(hours=1)) == []
-    (event,) = read_stream(f"report/{TODAY}")
-    assert event.body == DailyReport.objects.get().body
+    (event,) = read_stream(f"report/daily-{TODAY}")
+    assert event.body == ProducedReport.objects.get().body
 
 
 def test_two_at_once_produce_one() -> None:
-    assert produce(TODAY, NOW)
-    DailyReport.objects.all().delete()  # as if the other one had not committed when this one looked
-    assert not produce(TODAY, NOW)
+    assert produce(daily(), DAY, NOW)
+    ProducedReport.objects.all().delete()  # as if the other one had not committed when this one looked
+    assert not produce(daily(), DAY, NOW)
 
 
 def test_missed_days_are_made_up() -> None:
     ticket()
-    assert produce_missing(noon(days_ago=-3)) == [TODAY + timedelta(days=n) for n in range(3)]
+    wanted = [f"daily-{TODAY + timedelta(days=n)}" for n in range(3)]
+    assert produce_missing(noon(days_ago=-3)) == wanted
+
+
+def test_a_week_of_a_team_in_its_own_time_zone_is_made_when_it_is_over() -> None:
+    ticket()
+    ReportSchedule.objects.create(
+        name="berlin", title="Berlin", cadence="weekly", team="storage", zone="Europe/Berlin", since=NOW
+    )
+    week = period_of("weekly", TODAY, "Europe/Berlin")
+    assert f"berlin-{week.name}" not in produce_missing(week.end)
+    assert f"berlin-{week.name}" in produce_missing(week.end + timedelta(minutes=20))
+    body = ProducedReport.objects.get(schedule="berlin").body
+    assert [one["title"] for one in body["tickets"]["opened"]] == ["Disks fail"]
+
+
+def test_a_report_made_again_is_the_same_whatever_happened_since() -> None:
+    opened = ticket()
+    produce(daily(), DAY, NOW)
+    commands.resolve(opened, "storage_cluster/s7", "", ALICE)
+    kept = ProducedReport.objects.get().body
+    assert again(kept["id"]) == kept
+    assert report_of(DAY)["tickets"]["resolved"]
+
+
+def test_a_report_says_what_changed_since_the_one_before() -> None:
+    produce(daily(), DAY.previous(), NOW)
+    ticket()
+    produce(daily(), DAY, NOW)
+    found = ProducedReport.objects.get(pk=f"daily-{TODAY}").body["changes"]
+    assert found["since"] == f"daily-{TODAY - timedelta(days=1)}"
+    assert "tickets opened: 1, before 0" in [line["sentence"] for line in found["lines"]]
 
 
 def test_an_installation_without_events_has_no_reports() -> None:
@@ -105,28 +174,49 @@ def reader() -> Client:
 
 def test_a_report_is_read_as_json_csv_and_html(reader: Client) -> None:
     ticket()
-    produce(TODAY, NOW)
-    address = f"/api/v1/reports/{TODAY}"
+    produce(daily(), DAY, NOW)
+    address = f"/api/v1/reports/daily-{TODAY}"
     assert reader.get(address).json()["final"] is True
     text = reader.get(address, {"format": "csv"})
     assert text["Content-Type"].startswith("text/csv")
-    assert next(csv.DictReader(io.StringIO(text.content.decode())))["title"] == "Disks fail"
+    assert "Disks fail" in [line["title"] for line in csv.DictReader(io.StringIO(text.content.decode()))]
     page = reader.get(address, headers={"Accept": "text/html"})
     assert b"Disks fail" in page.content
 
 
 def test_a_day_without_a_report_is_shown_as_it_stands(reader: Client) -> None:
-    assert reader.get(f"/api/v1/reports/{TODAY}").json()["final"] is False
+    assert reader.get(f"/api/v1/reports/daily-{TODAY}").json()["final"] is False
 
 
 def test_reports_are_listed_newest_first(reader: Client) -> None:
     for days in (2, 1):
-        produce(TODAY - timedelta(days=days), NOW)
+        produce(daily(), Period("daily", TODAY - timedelta(days=days)), NOW)
     found = reader.get("/api/v1/reports").json()["results"]
-    assert [one["id"] for one in found] == [str(TODAY - timedelta(days=days)) for days in (1, 2)]
+    assert [one["id"] for one in found] == [f"daily-{TODAY - timedelta(days=days)}" for days in (1, 2)]
 
 
-@pytest.mark.parametrize("day", ["tomorrow", "2026-13-01", str(date.max), str(date.min)])
-def test_a_day_that_has_no_report_is_a_404(reader: Client, day: str) -> None:
+@pytest.mark.parametrize(
+    "id_", ["tomorrow", "daily-2026-13-01", "daily-9999-12-31", "weekly-2026-05-04", "no-2026"]
+)
+def test_a_period_that_has_no_report_is_a_404(reader: Client, id_: str) -> None:
     for accepted in ("json", "csv", "html"):
-        assert reader.get(f"/api/v1/reports/{day}", {"format": accepted}).status_code == 404
+        assert reader.get(f"/api/v1/reports/{id_}", {"format": accepted}).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        ("zone", "Europe/Atlantis", "is no time zone"),
+        ("team", "nobody", "there is no team"),
+        ("cadence", "hourly", "not a valid choice"),
+        ("hour", 24, "less than or equal to 23"),
+        ("analyses", [{"analyzer": "crystal_ball"}], "is not installed"),
+        ("colour", "red", "is not a field here"),
+    ],
+)
+def test_a_schedule_that_makes_no_sense_is_refused(field: str, value: Any, reason: str) -> None:
+    admin = Client(headers={"Authorization": f"Bearer {keys.create('admin', ['admin'])}"})
+    asked = {"name": "mine", "title": "Mine", "cadence": "weekly", field: value}
+    answer = admin.post("/api/v1/report_schedules", asked, content_type="application/json")
+    assert answer.status_code == 400
+    assert reason in answer.content.decode()

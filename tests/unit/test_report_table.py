@@ -2,6 +2,8 @@
 
 import csv
 import io
+import json
+from pathlib import Path
 from typing import Any
 
 from incidents.reports.table import COLUMNS, csv_of
@@ -14,16 +16,25 @@ TICKET = {
     "opened_at": "2026-05-04T12:00:31Z",
 }
 REPORT: dict[str, Any] = {
-    "schedules": [
-        {"schedule": "deepview-1h@default", "analyzer": "deepview", "region": "default", "total": 3}
-        | {"named": 1, "quiet": 2, "inconclusive": 0, "failed": 0}
-    ],
+    "response": None,
+    "runs": {
+        "schedules": [
+            {"schedule": "deepview-1h@default", "analyzer": "deepview", "region": "default", "total": 3}
+            | {"named": 1, "quiet": 2, "inconclusive": 0, "failed": 0}
+        ]
+    },
     "blamed": [
         {"component": "tor/t1", "region": "default", "runs": 1, "score": 0.9, "first": "a", "last": "b"}
     ],
-    "opened": [TICKET],
-    "resolved": [{**TICKET, "resolved_at": "2026-05-04T13:00:00Z", "confirmed_cause": "tor/t1"}],
+    "tickets": {
+        "opened": [TICKET],
+        "resolved": [{**TICKET, "resolved_at": "2026-05-04T13:00:00Z", "confirmed_cause": "tor/t1"}],
+    },
+    "analyses": [],
+    "scorecards": [],
+    "changes": None,
 }
+GOLDEN = Path(__file__).parent.parent / "golden" / "events" / "report.produced.v2.json"
 
 
 def rows() -> list[dict[str, str]]:
@@ -43,6 +54,13 @@ def test_a_title_that_looks_like_a_formula_is_not_one_for_a_spreadsheet() -> Non
     assert rows()[-1]["title"] == "'=HYPERLINK(1)"
 
 
+def test_every_section_of_a_whole_report_has_lines() -> None:
+    lines = csv.DictReader(io.StringIO(csv_of(json.loads(GOLDEN.read_text()))))
+    assert {line["section"] for line in lines} == {
+        "response", "causes", "runs", "blamed", "opened", "resolved", "tor_availability", "score-card", "changes"
+    }  # fmt: skip
+
+
 def test_an_empty_report_has_its_header() -> None:
-    empty = csv_of({"schedules": [], "blamed": [], "opened": [], "resolved": []})
-    assert empty == ",".join(COLUMNS) + "\r\n"
+    nothing = {**REPORT, "runs": {"schedules": []}, "blamed": [], "tickets": {"opened": [], "resolved": []}}
+    assert csv_of(nothing) == ",".join(COLUMNS) + "\r\n"

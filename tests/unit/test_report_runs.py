@@ -1,10 +1,9 @@
-"""What a daily report says of runs, and which days have one."""
+"""What a report says of runs."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from analyzers.queries import Run
-from incidents.reports.daily import blamed
-from incidents.reports.producing import MOST_DAYS, finished_days
+from incidents.reports.runs import blamed
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -33,15 +32,3 @@ def test_the_same_name_in_two_regions_is_two_components() -> None:
 
 def test_a_score_that_a_method_does_not_give_stays_unknown() -> None:
     assert blamed([run(0, "tor/t1", None)])[0]["score"] is None
-
-
-def test_a_day_is_finished_some_minutes_after_midnight() -> None:
-    midnight = datetime(2026, 5, 5, tzinfo=UTC)
-    began = date(2026, 5, 4)
-    assert finished_days(began, midnight + timedelta(minutes=14)) == []
-    assert finished_days(began, midnight + timedelta(minutes=15)) == [began]
-
-
-def test_missed_days_are_made_up_but_not_for_ever() -> None:
-    days = finished_days(date(2020, 1, 1), NOON)
-    assert days == [date(2026, 5, 4) - timedelta(days=back) for back in range(MOST_DAYS, 0, -1)]

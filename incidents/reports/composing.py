@@ -1,0 +1,137 @@
+"""The body of a report: computed from what is recorded up to one place in the log, so that any past period can be
+made up, and comes out the same when it is made again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from analyzers.queries import analyzers, judge_span, runs_with_window_ending
+from incidents.catalog.models import routing_table
+from incidents.domain.routing import route
+from incidents.domain.times import rfc3339
+from incidents.reports.changes import changes
+from incidents.reports.models import ProducedReport, ReportSchedule
+from incidents.reports.periods import Period
+from incidents.reports.runs import blamed, counted, outcome
+from incidents.reports.tickets import listed, response, tickets_of
+from incidents.scorecards.queries import scorecards
+from ingest.queries import Position, regions
+
+Json = dict[str, Any]
+MOST_BLAMED = 100
+
+
+def period_name(schedule: str, period: Period) -> str:
+    """The id of a report: `weekly-2026-W46`."""
+    return f"{schedule}-{period.name}"
+
+
+def compose(schedule: ReportSchedule, period: Period, upto: Position) -> Json:
+    """The report of a period, also of one that is not over yet, from what the log holds up to `upto`."""
+    start, end = period.start, period.end
+    runs = [
+        run
+        for run in runs_with_window_ending(start, end)
+        if outcome(run) and (not schedule.region or run.region == schedule.region)
+    ]
+    tickets = tickets_of(schedule.region, schedule.team, start, end, upto)
+    body = {
+        "id": period_name(schedule.name, period),
+        "schedule": schedule.name,
+        "title": schedule.title,
+        "period": _period(period),
+        "scope": {"region": schedule.region or None, "team": schedule.team or None},
+        "position": str(upto),
+        "runs": counted(runs),
+        "blamed": _owned(schedule.team, blamed(runs))[:MOST_BLAMED],
+        "tickets": listed(tickets, start, end),
+        "response": response(tickets, start, end),
+        "analyses": _analyses(schedule, start, end, upto),
+        "scorecards": [
+            card.as_json()
+            for card in scorecards((), start, end, schedule.team or None).values()
+            if card.resolved or card.missed
+        ],
+        "changes": None,
+    }
+    before = ProducedReport.objects.filter(pk=period_name(schedule.name, period.previous())).first()
+    if before is not None:
+        body["changes"] = {"since": before.id, "lines": changes(body, before.body)}
+    return body
+
+
+def _period(period: Period) -> Json:
+    return {
+        "cadence": period.cadence,
+        "name": period.name,
+        "words": period.words,
+        "zone": period.zone,
+        "start": rfc3339(period.start),
+        "end": rfc3339(period.end),
+    }
+
+
+def _owned(team: str, lines: list[Json]) -> list[Json]:
+    """Those whose component the routes give to the team ("" is any)."""
+    if not team:
+        return lines
+    table = routing_table()
+    return [line for line in lines if route(line["component"], table).team == team]
+
+
+def _analyses(schedule: ReportSchedule, start: datetime, end: datetime, upto: Position) -> list[Json]:
+    """What the schedule's analyzers say of the whole period, region by region; nothing where they had no rows."""
+    installed = analyzers()
+    found = []
+    for asked in schedule.analyses:
+        analyzer = installed.get(asked["analyzer"])
+        for region in (schedule.region,) if schedule.region else regions():
+            if analyzer is None:
+                continue
+            judged = judge_span(analyzer, asked.get("params") or {}, region, start, end, upto)
+            if judged is not None:
+                found.append(_analysis(schedule.team, region, analyzer.title, judged))
+    return found
+
+
+def _analysis(team: str, region: str, title: str, judged: Mapping[str, Any]) -> Json:
+    if judged.get("error") is not None:
+        return {
+            "analyzer": judged["analyzer"],
+            "version": judged["version"],
+            "title": title,
+            "region": region,
+            "status": "failed",
+            "reason": judged["error"],
+            "params": {},
+            "measures": {},
+            "suspects": [],
+            "evidence": [],
+        }
+    measures = {name: value for name, value in judged["measures"].items() if name != "seconds"}
+    return {
+        "analyzer": judged["analyzer"],
+        "version": judged["version"],
+        "title": title,
+        "region": region,
+        "status": judged["status"],
+        "reason": judged["reason"],
+        "params": judged["params"],
+        "measures": measures,
+        "suspects": _owned(team, judged["suspects"])[:MOST_BLAMED],
+        "evidence": [
+            _piece(team, piece) for piece in judged["evidence"] if not (team and piece["kind"] == "chart")
+        ],
+    }
+
+
+def _piece(team: str, piece: Json) -> Json:
+    """A table with a column of components keeps a team's own lines; a chart shows everybody's, and is left out."""
+    columns = [name.lower() for name in piece.get("columns") or ()]
+    if not team or "component" not in columns:
+        return piece
+    place, table = columns.index("component"), routing_table()
+    rows = [row for row in piece["rows"] if route(row[place], table).team == team]
+    return {**piece, "rows": rows}

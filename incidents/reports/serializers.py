@@ -1,0 +1,59 @@
+"""Report schedules and subscriptions as the API reads and writes them."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from rest_framework import serializers as s
+
+from analyzers.queries import analyzers
+from incidents.api.serializers import Strict
+from incidents.catalog.models import Team
+from incidents.reports.models import ReportSchedule, Subscription
+from incidents.reports.periods import is_zone
+
+MOST_ANALYSES = 20
+
+
+class ReportScheduleSerializer(Strict, s.ModelSerializer[ReportSchedule]):
+    class Meta:
+        model = ReportSchedule
+        fields = ("name", "title", "cadence", "region", "team", "zone", "hour", "analyses", "enabled")
+        extra_kwargs: ClassVar[dict[str, Any]] = {
+            "hour": {"help_text": "hours after the end of a period at which its report is made, 0 to 23"},
+            "zone": {"help_text": "IANA time zone, such as Europe/Berlin"},
+        }
+
+    def validate_zone(self, zone: str) -> str:
+        if not is_zone(zone):
+            raise s.ValidationError(f"{zone[:60]!r} is no time zone; give one such as Europe/Berlin or UTC")
+        return zone
+
+    def validate_team(self, team: str) -> str:
+        if team and not Team.objects.filter(slug=team).exists():
+            raise s.ValidationError(f"there is no team {team[:60]!r}")
+        return team
+
+    def validate_analyses(self, analyses: Any) -> list[dict[str, Any]]:
+        known = set(analyzers())
+        if not isinstance(analyses, list) or len(analyses) > MOST_ANALYSES:
+            raise s.ValidationError(f"must be a list of at most {MOST_ANALYSES} analyses")
+        for one in analyses:
+            if not isinstance(one, dict) or set(one) - {"analyzer", "params"} or "analyzer" not in one:
+                raise s.ValidationError('each is {"analyzer": name, "params": {}}')
+            if one["analyzer"] not in known:
+                raise s.ValidationError(
+                    f"{str(one['analyzer'])[:60]!r} is not installed; there are {sorted(known)}"
+                )
+            if not isinstance(one.get("params", {}), dict):
+                raise s.ValidationError("params must be an object")
+        return analyses
+
+
+class SubscriptionSerializer(Strict, s.ModelSerializer[Subscription]):
+    schedule = s.SlugRelatedField(slug_field="name", queryset=ReportSchedule.objects.all())
+
+    class Meta:
+        model = Subscription
+        fields = ("id", "schedule", "address", "since")
+        read_only_fields = ("since",)

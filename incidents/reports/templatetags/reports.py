@@ -1,0 +1,42 @@
+"""How reports write spans of time and cells."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django import template
+
+from incidents.reports.changes import span_words
+
+register = template.Library()
+
+
+@register.filter
+def span(seconds: float | None) -> str:
+    return "–" if seconds is None else span_words(seconds)
+
+
+@register.filter
+def local(moment: str | None, zone: str) -> str:
+    """`4 May 2026 03:15 CEST`, in the report's time zone."""
+    if not moment:
+        return "–"
+    return f"{datetime.fromisoformat(moment).astimezone(ZoneInfo(zone)):%-d %b %Y %H:%M %Z}"
+
+
+@register.filter
+def cell(value: Any) -> str:
+    if value is None or value == "":
+        return "–"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+@register.filter
+def scope(report: Any) -> str:
+    """`all regions, all teams`, `region east`, `team storage`."""
+    region, team = report["scope"]["region"], report["scope"]["team"]
+    if region or team:
+        return ", ".join(part for part in (region and f"region {region}", team and f"team {team}") if part)
+    return "all regions and teams"

@@ -1,0 +1,145 @@
+"""What a report says of tickets: which were opened and resolved, and how quickly people got to them.
+
+A ticket counts in the period in which it was opened or resolved; all is told as it stood at the report's place in the
+log. Times are those at which things happened.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+
+from incidents import queries
+from incidents.domain.incident import Incident, fold
+from incidents.domain.times import optional_rfc3339, rfc3339
+from incidents.domain.values import SEVERITIES
+from incidents.projections.models import IncidentRow
+from ingest.queries import Position
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """A ticket as it stood, and when it came to the team that has it."""
+
+    state: Incident
+    placed_at: datetime
+
+    @property
+    def link(self) -> str:
+        return f"{settings.BASE_URL}/incidents/{self.state.number}"
+
+
+def tickets_of(region: str, team: str, start: datetime, end: datetime, upto: Position) -> list[Ticket]:
+    """The tickets that were there in `[start, end)`, by number, of a region and a team ("" is any)."""
+    rows = IncidentRow.objects.filter(opened_at__lt=end).exclude(resolved_at__lt=start)
+    found = (_as_of(str(pk), upto) for pk in rows.order_by("number").values_list("pk", flat=True))
+    return [
+        one
+        for one in found
+        if one is not None
+        and one.state.opened_at < end
+        and (not team or one.state.team == team)
+        and (not region or one.state.region in (None, region))
+    ]
+
+
+def _as_of(id_: str, upto: Position) -> Ticket | None:
+    events = queries.incident_events(id_, upto)
+    state = fold(events)
+    if state is None:
+        return None
+    moved = [event.occurred_at for event in events if event.type == "incident.handed_over"]
+    return Ticket(state, moved[-1] if moved else state.opened_at)
+
+
+def listed(tickets: Iterable[Ticket], start: datetime, end: datetime) -> Json:
+    """The tickets opened and resolved in `[start, end)`."""
+    every = list(tickets)
+    return {
+        "opened": [_line(one) for one in every if start <= one.state.opened_at < end],
+        "resolved": [_line(one) for one in every if _resolved_in(one, start, end)],
+    }
+
+
+def _line(one: Ticket) -> Json:
+    state = one.state
+    open_for = None if state.resolved_at is None else state.resolved_at - state.opened_at
+    return {
+        "id": state.id,
+        "number": state.number,
+        "title": state.title,
+        "severity": state.severity,
+        "component": state.component,
+        "team": state.team,
+        "opened_at": rfc3339(state.opened_at),
+        "resolved_at": optional_rfc3339(state.resolved_at),
+        "confirmed_cause": state.confirmed_cause,
+        "minutes_open": None if open_for is None else round(open_for.total_seconds() / 60, 1),
+        "hops": state.hops,
+        "url": one.link,
+    }
+
+
+def _resolved_in(one: Ticket, start: datetime, end: datetime) -> bool:
+    return one.state.resolved_at is not None and start <= one.state.resolved_at < end
+
+
+def response(tickets: Sequence[Ticket], start: datetime, end: datetime) -> Json:
+    """How quickly tickets were acknowledged, placed and resolved, and how often they were passed on.
+
+    `acknowledged` is measured over the tickets opened in the period, the rest over those resolved in it.
+    """
+    opened = [one for one in tickets if start <= one.state.opened_at < end]
+    resolved = [one for one in tickets if _resolved_in(one, start, end)]
+    still = [one for one in tickets if one.state.resolved_at is None or one.state.resolved_at >= end]
+    return {
+        "opened": len(opened),
+        "resolved": len(resolved),
+        "open_at_end": len(still),
+        "by_severity": {name: _count(opened, name) for name in SEVERITIES},
+        "acknowledged": spread(
+            one.state.acknowledged_at - one.state.opened_at
+            for one in opened
+            if one.state.acknowledged_at is not None
+        ),
+        "right_team": spread(one.placed_at - one.state.opened_at for one in resolved),
+        "resolution": spread(
+            one.state.resolved_at - one.state.opened_at
+            for one in resolved
+            if one.state.resolved_at is not None
+        ),
+        "hops": {
+            "total": sum(one.state.hops for one in resolved),
+            "most": max((one.state.hops for one in resolved), default=0),
+            "passed_on_twice": sum(one.state.hops >= 2 for one in resolved),
+        },
+        "causes": [
+            {"cause": cause, "tickets": count}
+            for cause, count in sorted(
+                Counter(one.state.confirmed_cause or "not said" for one in resolved).items(),
+                key=lambda item: (-item[1], item[0]),
+            )[:20]
+        ],
+    }
+
+
+def _count(tickets: Iterable[Ticket], severity: str) -> int:
+    return sum(one.state.severity == severity for one in tickets)
+
+
+def spread(spans: Iterable[timedelta]) -> Json:
+    """Number, median and 90th percentile (nearest rank) in seconds; None where there is nothing to measure."""
+    seconds = sorted(span.total_seconds() for span in spans)
+    count = len(seconds)
+    if not count:
+        return {"n": 0, "median": None, "p90": None}
+    middle = (seconds[(count - 1) // 2] + seconds[count // 2]) / 2
+    return {"n": count, "median": round(middle, 1), "p90": round(seconds[math.ceil(0.9 * count) - 1], 1)}
