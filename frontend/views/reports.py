@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import ValidationError
@@ -16,9 +21,14 @@ from frontend.views.pages import page, show
 from incidents import queries
 from incidents.reports import mailing, pictures, producing
 from incidents.reports.models import Mailing, ReportSchedule, Subscription
+from incidents.reports.table import csv_of
 
 MOST = 200
 """Reports on one page."""
+_FILES: dict[str | None, tuple[str, Callable[[dict[str, Any]], str]]] = {
+    "csv": ("text/csv; charset=utf-8", csv_of),
+    "json": ("application/json", partial(json.dumps, indent=2, ensure_ascii=False)),
+}
 
 
 @page
@@ -43,6 +53,10 @@ def report(request: HttpRequest, id: str) -> HttpResponse:
         found = producing.report(id, timezone.now())
     except producing.NoSuchReport as error:
         raise Http404(str(error)) from error
+    if (wanted := request.GET.get("format")) in _FILES:
+        media, write = _FILES[wanted]
+        headers = {"Content-Disposition": f'attachment; filename="{id}.{wanted}"'}
+        return HttpResponse(write(found), content_type=media, headers=headers)
     schedule = ReportSchedule.objects.filter(name=found["schedule"]).first()
     context = {
         "report": found,

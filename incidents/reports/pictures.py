@@ -53,7 +53,6 @@ def tickets_chart(body: Json) -> Json:
         {"when": when, "severity": severity, "tickets": n} for (when, severity), n in sorted(counts.items())
     ]
     chart = {
-        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
         "height": 140,
         "width": 560,
         "data": {"values": values},

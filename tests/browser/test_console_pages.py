@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 
 from analyzers.queries import runs
 from incidents import commands
+from incidents.reports.periods import period_of
 from tests.browser import content
 from tests.browser.conftest import Console
 
@@ -59,6 +60,23 @@ def test_a_ticket_with_evidence_fits_a_phone(console: Console) -> None:
     page.goto(f"{console.address}/incidents/{content.report_finding()}")
     draw_all(page)
     assert not sticks_out(page)
+
+
+def test_a_report_with_its_chart_fits_a_phone(console: Console) -> None:
+    content.open_ticket("Reported")
+    page = console.open(f"/reports/weekly-{period_of('weekly', datetime.now(UTC).date(), 'UTC').name}")
+    page.set_viewport_size({"width": 390, "height": 844})
+    draw_all(page)
+    assert not sticks_out(page)
+
+
+def test_a_report_is_subscribed_to_and_left_on_its_page(console: Console) -> None:
+    page = console.open(f"/reports/daily-{datetime.now(UTC).date()}")
+    page.get_by_label("Mail address").fill("alice@example.com")
+    page.get_by_role("button", name="Subscribe").click()
+    expect(page.get_by_role("status")).to_contain_text("alice@example.com gets this report from now on")
+    page.get_by_role("button", name="Unsubscribe").click()
+    expect(page.get_by_text("Nobody gets")).to_be_visible()
 
 
 def test_a_run_shows_its_verdict_and_evidence(console: Console) -> None:
