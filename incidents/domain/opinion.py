@@ -20,8 +20,8 @@ Opinions = Mapping[str, "Opinion"]
 """By name of the analyzer."""
 
 SHARED_EVIDENCE: Final = 0.5
-"""What a second analyzer's log-odds count: it may have read the same telemetry. Measured in
-`tests/benchmarks/fusion.py`: 1 (as if independent) promises too much, 0 gives its agreement away."""
+"""What a second analyzer's log-odds count: it may have read the same telemetry. With 0.5 the fused number keeps its
+word even then; where they share nothing but the fault it is too modest (`tests/benchmarks/fusion.py`)."""
 CAP: Final = 0.999
 """Agreement alone never makes more than this of scores below it."""
 
@@ -212,10 +212,10 @@ def agreeing(opinions: Opinions, cause: frozenset[str]) -> list[Opinion]:
     return sorted(together, key=lambda one: (-(one.score or 0.0), one.failure_rate is None, one.analyzer))
 
 
-def fused(scores: Iterable[float | None]) -> float | None:
+def fused(scores: Iterable[float | None], shared: float = SHARED_EVIDENCE) -> float | None:
     """The probability that several analyzers together give a component, from the score of each.
 
-    The log-odds of the best, plus `SHARED_EVIDENCE` times those of each other one as far as they speak for it
+    The log-odds of the best, plus `shared` times those of each other one as far as they speak for it
     (a score under one half is no evidence against what it blames). None supports without a number.
     One score alone stays what it is; agreement never lowers the best and never exceeds `CAP`.
     """
@@ -225,9 +225,7 @@ def fused(scores: Iterable[float | None]) -> float | None:
     best, *others = known
     if not 0 < best < 1:
         return best
-    log_odds = _logit(best) + SHARED_EVIDENCE * sum(
-        max(0.0, _logit(min(one, CAP))) for one in others if one > 0
-    )
+    log_odds = _logit(best) + shared * sum(max(0.0, _logit(min(one, CAP))) for one in others if one > 0)
     return max(best, min(CAP, 1 / (1 + math.exp(-log_odds))))
 
 
