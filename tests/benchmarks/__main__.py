@@ -21,7 +21,18 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-NAMES = ("append", "ingest", "solver", "accuracy", "real_traces", "visible", "demo", "voting", "boolean")
+NAMES = (
+    "append",
+    "ingest",
+    "solver",
+    "accuracy",
+    "real_traces",
+    "visible",
+    "demo",
+    "voting",
+    "boolean",
+    "fusion",
+)
 PARTS = (
     "django",
     "celery",
