@@ -223,9 +223,9 @@ def fused(scores: Iterable[float | None], shared: float = SHARED_EVIDENCE) -> fl
     if len(known) < 2:
         return known[0] if known else None
     best, *others = known
-    if not 0 < best < 1:
+    if not 0.5 < best < 1:
         return best
-    log_odds = _logit(best) + shared * sum(max(0.0, _logit(min(one, CAP))) for one in others if one > 0)
+    log_odds = _logit(best) + shared * sum(_logit(min(one, CAP)) for one in others if one > 0.5)
     return max(best, min(CAP, 1 / (1 + math.exp(-log_odds))))
 
 
