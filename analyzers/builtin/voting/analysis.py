@@ -145,13 +145,15 @@ def _reason(
 
 def _account(seen: Observed, found: Explained) -> str:
     noise = float(np.average(found.rate, weights=np.bincount(seen.profile, seen.paths.attempts)))
+    low, high = f"{found.threshold.min():.1f}", f"{found.threshold.max():.1f}"
+    needed = low if low == high else f"{low} to {high}, by kind,"
     return (
         f"Noise: on paths without a blamed component {noise:.1e} of the packets are lost (upper bound), estimated "
         "apart for paths of different make. A component is blamed when a loss rate of its own explains what noise "
-        f"and the other blamed ones cannot, by at least {found.threshold.min():.1f} to {found.threshold.max():.1f} "
-        "nats of log-likelihood, judged on events: a flow that loses ten packets in a burst speaks little louder "
-        "than one that loses one. Method: greedy explanation by a non-negative Poisson/binomial likelihood over "
-        "paths with joint refit and pruning. The setting is that of 007 (Arzani et al., NSDI 2018)."
+        f"and the other blamed ones cannot, by at least {needed} nats of log-likelihood, judged on events: a flow "
+        "that loses ten packets in a burst speaks little louder than one that loses one. Method: greedy explanation "
+        "by a non-negative Poisson/binomial likelihood over paths with joint refit and pruning. The setting is that "
+        "of 007 (Arzani et al., NSDI 2018)."
     )
 
 

@@ -169,10 +169,10 @@ def _bars(values: list[Json], names: list[str], title: str) -> Json:
 
 
 def rates_chart(
-    seen: Observed, charges: Sequence[Charge], cleared: Sequence[Cleared], said: Words
+    seen: Observed, charges: Sequence[Charge], cleared: Sequence[Cleared], owner: Ints, said: Words
 ) -> Evidence | None:
     """Loss rates of the blamed and of the cleared, with their intervals, on one logarithmic axis."""
-    lost = seen.failing.per_component(seen.failing.lost, seen.components)
+    lost = seen.failing.per_component(seen.failing.lost * (owner < 0), seen.components)
     values = [_rate(one.names[0], one.lost, one.carried, "blamed") for one in charges[:12]]
     values += [
         _rate(one.name, float(lost[one.component]), float(seen.carried[one.component]), "cleared")
@@ -206,7 +206,7 @@ def rates_chart(
             },
         ],
     }
-    note = "With 95 % intervals. Of the blamed their own rate, of the cleared that of all paths they are on."
+    note = "With 95 % intervals. Of the cleared: what is left once the losses of the blamed are taken away."
     return chart("Loss rates", spec, note)
 
 

@@ -73,7 +73,7 @@ def _evidence(
         shown.append(show.blamed_table(charges, said, told.strength))
     shown.append(show.cleared_table(seen, told.cleared, said, told.strength))
     if seen.failing.rows:
-        shown.append(show.rates_chart(seen, charges, told.cleared, said))
+        shown.append(show.rates_chart(seen, charges, told.cleared, owner, said))
         shown.append(show.over_time(window, seen, owner, names, said))
         shown.append(show.flows_table(seen, owner, names, said))
         shown.append(simpler_methods(seen.paths, BAD_PATH, blamed))
