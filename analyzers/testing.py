@@ -47,8 +47,13 @@ def check_analyzer(
     make_case: MakeCase,
     params: Mapping[str, object] | None = None,
     seeds: Iterable[int] = range(3),
+    names: Mapping[str, str] | None = None,
 ) -> None:
-    """Check every property on a faulty and a quiet window of each seed."""
+    """Check every property on a faulty and a quiet window of each seed.
+
+    `names` are keys that hold names without their kind, and the kind that a verdict gives them: an analyzer
+    that reads `service` and blames `service/NAME` says `{"service": "service"}`.
+    """
     faults = list(faults_of(analyzer))
     assert not faults, f"{analyzer.name} is malformed: {'; '.join(faults)}"
     for seed in seeds:
@@ -57,7 +62,7 @@ def check_analyzer(
         _check_names_the_culprit(analyzer, faulty, params, where)
         _check_is_quiet(analyzer, quiet, params, where)
         for case in (faulty, quiet):
-            _check_is_pure(analyzer, case.window, params, where, seed)
+            _check_is_pure(analyzer, case.window, params, where, seed, names or {})
 
 
 def check_calculator(
@@ -73,17 +78,19 @@ def check_calculator(
         where = f"{analyzer.name}, seed {seed}"
         for case in (make_case(seed, True), make_case(seed, False)):
             _check_is_quiet(analyzer, case, params, where)
-            _check_is_pure(analyzer, case.window, params, where, seed)
+            _check_is_pure(analyzer, case.window, params, where, seed, {})
 
 
 Given = Mapping[str, object] | None
 
 
-def _check_is_pure(analyzer: Analyzer, window: Window, params: Given, where: str, seed: int) -> None:
+def _check_is_pure(
+    analyzer: Analyzer, window: Window, params: Given, where: str, seed: int, names: Mapping[str, str]
+) -> None:
     _check_is_deterministic(analyzer, window, params, where)
     _check_leaves_its_input(analyzer, window, params, where)
     _check_row_order(analyzer, window, params, where, seed)
-    _check_renaming(analyzer, window, params, where)
+    _check_renaming(analyzer, window, params, where, names)
 
 
 def _check_names_the_culprit(analyzer: Analyzer, case: Case, params: Given, where: str) -> None:
@@ -121,8 +128,10 @@ def _check_row_order(analyzer: Analyzer, window: Window, params: Given, where: s
     assert _gist(there) == _gist(back), f"{where}: the order of rows changes the verdict"
 
 
-def _check_renaming(analyzer: Analyzer, window: Window, params: Given, where: str) -> None:
-    renamed = _each_sums(window, _renamed)
+def _check_renaming(
+    analyzer: Analyzer, window: Window, params: Given, where: str, names: Mapping[str, str]
+) -> None:
+    renamed = _each_sums(window, lambda sums: _renamed(sums, names))
     there, back = judge(analyzer, window, params), judge(analyzer, renamed, params)
     assert _gist(there, alias) == _gist(back), (
         f"{where}: renaming components does more than rename the answer"
@@ -174,7 +183,7 @@ def _same_names(made: Paths, original: Paths) -> Paths:
     return Paths(original.names, made.indptr, indices)
 
 
-def _renamed(sums: Sums) -> Sums:
+def _renamed(sums: Sums, names: Mapping[str, str]) -> Sums:
     """The same sums with every component under its alias, rows in the order that the new names give."""
     keys: dict[str, Any] = {}
     for name, key in sums.keys.items():
@@ -182,6 +191,8 @@ def _renamed(sums: Sums) -> Sums:
             keys[name] = paths_of([[alias(member) for member in key[row]] for row in range(len(key))])
         elif isinstance(key, np.ndarray):
             keys[name] = key
+        elif name in names:
+            keys[name] = tuple(alias(f"{names[name]}/{value}").partition("/")[2] for value in key)
         else:
             keys[name] = tuple(alias(value) for value in key)
     renamed = replace(sums, keys=keys)

@@ -1,0 +1,187 @@
+"""Blames services and instances from the spans of traces, compared with the windows before.
+
+The parts, in the order of their work: `spans` (one table of all spans), `timing` (own times and ways of
+calls), `places` (what can be compared), `normal` (what is normal, and the weight of a change), `weighing`
+(whose claim it is), `blame` (how well a service explains all of it), `deciding`, `symptoms`, `showing`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from analyzers.builtin.trace_blame.calibration import probability
+from analyzers.builtin.trace_blame.deciding import Blamed, Decision, decide
+from analyzers.builtin.trace_blame.reductions import INPUTS
+from analyzers.builtin.trace_blame.showing import Fact, evidence, facts_of
+from analyzers.builtin.trace_blame.symptoms import Symptoms, symptoms
+from analyzers.builtin.trace_blame.weighing import Seen, see
+from analyzers.builtin.words import percent
+from analyzers.contract import (
+    Analyzer,
+    Estimate,
+    Param,
+    Params,
+    Suspect,
+    Verdict,
+    Window,
+    inconclusive,
+    quiet,
+)
+
+PARAMS = (
+    Param("margin", 3.0, "nats of log odds from which on a service is blamed", low=-20, high=100),
+    Param(
+        "sure_margin",
+        8.0,
+        "nats that make one window enough, and that a second suspect needs",
+        low=0,
+        high=200,
+    ),
+    Param(
+        "resolution_us",
+        1000.0,
+        "microseconds that matter: much shorter times are all alike",
+        low=1,
+        high=60_000_000,
+    ),
+    Param("min_traces", 5, "fewest traces of a window that is judged", low=1, high=1_000_000),
+    Param("min_history", 20, "fewest traces of the windows before it", low=1, high=1_000_000),
+)
+
+HISTORY = 6
+
+
+def analyze(window: Window, params: Params) -> Verdict:
+    seen = see(window, float(params["resolution_us"]))
+    measures = _measures(seen)
+    reason = _too_little(measures, params)
+    if reason is not None:
+        return inconclusive(reason, measures)
+    decision = decide(seen, float(params["margin"]), float(params["sure_margin"]))
+    if not decision.blamed:
+        return quiet(measures)
+    shown = [(one, _component(seen, one), symptoms(seen, decision.weighed, one)) for one in decision.blamed]
+    suspects = [_suspect(window, seen, decision, params, *each) for each in shown]
+    order = sorted(range(len(suspects)), key=lambda row: (-(suspects[row].score or 0.0), row))
+    return Verdict(
+        "named",
+        suspects=tuple(suspects[row] for row in order),
+        measures=measures,
+        evidence=tuple(evidence(seen, decision, [shown[row] for row in order])),
+    )
+
+
+def _measures(seen: Seen) -> dict[str, Any]:
+    spans = seen.spans
+    now = spans.era == spans.eras - 1
+    return {
+        "spans": int(now.sum()),
+        "traces": len(np.unique(spans.trace[now])),
+        "services": len(np.unique(spans.service[now])),
+        "instances": len(np.unique(spans.instance[now])),
+        "history_spans": int((~now).sum()),
+        "history_traces": len(np.unique(spans.trace[~now])),
+        "lost_parents": round(seen.shapes.torn, 6),
+    }
+
+
+def _too_little(measures: dict[str, Any], params: Params) -> str | None:
+    if measures["traces"] < int(params["min_traces"]):
+        return f"There are {measures['traces']} traces in this window; min_traces is {params['min_traces']}."
+    if measures["history_traces"] < int(params["min_history"]):
+        return (
+            f"The windows before this one hold {measures['history_traces']} traces: nothing says what is "
+            f"normal (min_history is {params['min_history']})."
+        )
+    return None
+
+
+def _component(seen: Seen, one: Blamed) -> str:
+    if one.instance is None:
+        return f"service/{seen.spans.services[one.service]}"
+    return f"instance/{seen.spans.instances[one.instance]}"
+
+
+def _suspect(
+    window: Window,
+    seen: Seen,
+    decision: Decision,
+    params: Params,
+    one: Blamed,
+    component: str,
+    signs: Symptoms,
+) -> Suspect:
+    return Suspect(
+        component=component,
+        score=probability(one.odds),
+        summary=_summary(facts_of(seen, decision.weighed, one.service), component),
+        estimate=_estimate(signs),
+        ambiguous_with=_coinciding(seen, one),
+        sure=one.odds >= float(params["sure_margin"]),
+        first_failure=_moment(signs.first, window),
+        last_failure=_moment(signs.last, window),
+    )
+
+
+def _coinciding(seen: Seen, one: Blamed) -> tuple[str, ...]:
+    """The only instance of a service coincides with it: nothing tells a bad pod from a bad program."""
+    if one.instance is not None:
+        return ()
+    spans = seen.spans
+    mine = (spans.era == spans.eras - 1) & (spans.service == one.service)
+    instances = np.unique(spans.instance[mine]).tolist()
+    return (f"instance/{spans.instances[instances[0]]}",) if len(instances) == 1 else ()
+
+
+def _summary(facts: Sequence[Fact], component: str) -> str:
+    name = component.partition("/")[2]
+    if not facts or facts[0].support <= 0:
+        return f"{name} explains best what changed."
+    top = facts[0]
+    others = sum(fact.support > 1 for fact in facts) - 1
+    more = f", and {others} other place{'s' if others != 1 else ''} changed" if others > 0 else ""
+    normal = "none was seen before" if top.normal is None else f"{_ms(top.normal)} before"
+    if top.kind == "own time":
+        return f"{name} itself spends {_ms(top.now)} in {top.what} ({normal}){more}."
+    if top.kind == "on the way":
+        return f"{name} loses {_ms(top.now)} on the way where {top.what} ({normal}){more}."
+    if top.kind == "outcome never seen":
+        return f"{percent(top.now)} of {top.what} in {name} end as none did before{more}."
+    return f"{name} calls other services than before in {percent(top.now)} of {top.what}{more}."
+
+
+def _ms(milliseconds: float) -> str:
+    return f"{milliseconds:.0f} ms" if milliseconds >= 10 else f"{milliseconds:.2g} ms"
+
+
+def _estimate(signs: Symptoms) -> Estimate | None:
+    """The share of traces through the component that show the fault (Wilson 1927)."""
+    if not signs.hit:
+        return None
+    z, share, count = 1.959964, signs.hit / signs.passed, signs.passed
+    centre = (share + z * z / (2 * count)) / (1 + z * z / count)
+    width = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count**2)) / (1 + z * z / count)
+    return Estimate(share, max(0.0, min(share, centre - width)), min(1.0, max(share, centre + width)))
+
+
+def _moment(microseconds: int | None, window: Window) -> datetime | None:
+    if microseconds is None:
+        return None
+    when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
+    return min(max(when, window.start), window.end)
+
+
+ANALYZER = Analyzer(
+    name="trace_blame",
+    version="1.0.0",
+    title="Blames the service or instance that explains what changed in traces",
+    inputs=INPUTS,
+    params=PARAMS,
+    analyze=analyze,
+    history=HISTORY,
+)

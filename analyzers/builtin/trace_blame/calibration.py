@@ -1,0 +1,43 @@
+"""The score: how often a suspect with that much evidence really was at fault, in simulations.
+
+`SCORES` is the one place where the calibration lives. It was made by `python -m tests.benchmarks.trace_blame
+--calibrate` on tuning seeds (below 2,000,000) of `analyzers.simulators.traces`: windows of a minute, half of
+them with a fault of any type and any strength, the margin lowered so that doubtful suspects are seen, too.
+Each pair is the middle of a step of evidence in nats and the share of suspects in it that were at fault, made
+monotone; between the pairs the log-odds are interpolated. It holds for a world with as many faults as the
+simulated one: half of all windows.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+SCORES: tuple[tuple[float, float], ...] = (
+    (-1.0, 0.1),
+    (1.0, 0.3),
+    (3.0, 0.7),
+    (6.0, 0.9),
+    (12.0, 0.98),
+    (25.0, 0.995),
+)
+
+
+def probability(odds: float) -> float:
+    """The probability that a suspect with these log odds is at fault; the same for its whole entry."""
+    points = SCORES
+    if odds <= points[0][0]:
+        return points[0][1]
+    for (low, p), (high, q) in pairwise(points):
+        if odds <= high:
+            at = (odds - low) / (high - low)
+            return min(q, _logistic((1 - at) * _logit(p) + at * _logit(q)))
+    return points[-1][1]
+
+
+def _logit(p: float) -> float:
+    return math.log(p / (1 - p))
+
+
+def _logistic(x: float) -> float:
+    return 1 / (1 + math.exp(-x))

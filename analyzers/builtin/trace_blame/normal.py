@@ -1,0 +1,295 @@
+"""What is normal at a place, and how much the judged window speaks for a change.
+
+*Times.* The mean logarithm of a place varies from window to window without any fault (another mix of
+requests, another pod, more load), so a change is measured against that variation and not only against the
+noise of a mean: a random-effects model. With `d` the change of the mean, `v` its variance (between windows,
+of the normal mean, of the window's mean) and a change under a fault taken as N(0, FAULT_SPREAD^2), the Bayes
+factor for a fault is
+
+    sqrt(v / (v + w)) exp(d^2 w / (2 v (v + w))),   w = FAULT_SPREAD^2.
+
+Normal means of rare operations are drawn towards those of all places of their kind (normal-normal empirical
+Bayes; Efron and Morris 1975).
+
+*Shapes.* Outcomes of an operation are compared twice: how many are new, beta-binomial, where normally new outcomes have
+the share that the history's single sightings promise (Good 1953); and the mix of the known ones,
+Dirichlet-multinomial, where normally the concentration is the history's, bounded so that another mix of
+requests is no fault. Under a fault any shares are as likely.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import betaln, gammaln
+
+from analyzers.builtin.trace_blame.places import Shapes, Times, grouped, totals
+from analyzers.builtin.trace_blame.spans import Flags, Floats, Ints
+
+FAULT_SPREAD = 2.0
+"""Standard deviation of the change of a mean logarithm under a fault: a factor of seven is ordinary."""
+
+DRIFT = 0.5
+"""Prior standard deviation between windows, in logarithms: a factor of 1.6 is ordinary between two days."""
+
+DRIFT_TRUST = 3.0
+"""How many windows the prior of the drift weighs."""
+
+MOST_TRUST = 300.0
+"""Largest weight of the history's share of new outcomes, in spans."""
+
+MIX_TRUST = 15.0
+"""Largest weight of the history's mix of outcomes, in spans: what is asked for changes without any fault."""
+
+LEAST_SURPRISE = 0.001
+"""Least share of spans whose outcome is new in a fleet without fault."""
+
+TELLING = 2.0
+"""Most that one span can say, in nats: a single request may be slow or odd for reasons of its own."""
+
+ENOUGH = 10.0
+"""Spans of an operation that a history must hold for its outcomes to be known; fewer count in proportion."""
+
+MOST_COMMON = 1.0
+"""Largest shift of all places that passes for load: a factor of 2.7."""
+
+FEWEST_SERVICES = 3
+"""Services needed to tell what is common."""
+
+SURPRISE_TRUST = 10.0
+"""Weight of the fleet's share of new outcomes against an operation's own, in spans."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Normal:
+    """By place: mean logarithm, its variance, variance of a single span, variance between windows, and
+    plain microseconds; `spans` is how many the history holds.
+    """
+
+    mean: Floats
+    uncertain: Floats
+    within: Floats
+    drift: Floats
+    us: Floats
+    spans: Floats
+
+
+def normal_times(times: Times, eras: int) -> Normal:
+    past = times.era < eras - 1
+    count = _by(times.place, times.count, past, times.places)
+    log = _by(times.place, times.log, past, times.places)
+    log2 = _by(times.place, times.log2, past, times.places)
+    us = _by(times.place, times.us, past, times.places)
+    within = _within(count, log, log2)
+    seen = count > 0
+    plain = log / np.maximum(count, 1)
+    location, drift = _over_eras(times, past, within, plain)
+    mean, uncertain = _drawn_together(location, within, count)
+    return Normal(mean, uncertain, within, drift, np.where(seen, us / np.maximum(count, 1), np.nan), count)
+
+
+def _by(place: Ints, values: Floats, chosen: Flags, places: int) -> Floats:
+    return totals(place[chosen], values[chosen], places)
+
+
+def _within(count: Floats, log: Floats, log2: Floats) -> Floats:
+    """Variance of a single span, drawn towards that of all places with the weight of five spans."""
+    spread = np.maximum(0.0, log2 - log * log / np.maximum(count, 1))
+    freedom = np.maximum(0.0, count - 1)
+    overall = max(0.01, float(spread.sum() / max(1.0, freedom.sum())))
+    return np.asarray((spread + 5 * overall) / (freedom + 5))
+
+
+def _over_eras(times: Times, past: Flags, within: Floats, plain: Floats) -> tuple[Floats, Floats]:
+    """The normal location of each place and the variance between windows.
+
+    From three windows on the location is their median, so that a fault that is still in the history does not
+    become normal while it holds less than half of it.
+    """
+    pair, heads = grouped(times.place[past], times.era[past])
+    count = np.bincount(pair, times.count[past])
+    mean = np.bincount(pair, times.log[past]) / np.maximum(count, 1)
+    place = times.place[past][heads]
+    location, drift = plain.copy(), np.full(times.places, DRIFT**2)
+    order = np.lexsort((mean, place))
+    begin = np.searchsorted(place[order], np.arange(times.places), "left")
+    end = np.searchsorted(place[order], np.arange(times.places), "right")
+    for number in np.flatnonzero(end - begin >= 3).tolist():
+        own = order[begin[number] : end[number]]
+        location[number] = float(np.median(mean[own]))
+        apart = (mean[own] - location[number]) ** 2 - within[number] / count[own]
+        typical = float(np.median(np.maximum(apart, 0.0))) / 0.455  # the median of chi-squared with 1 degree
+        drift[number] = (DRIFT_TRUST * DRIFT**2 + len(own) * typical) / (DRIFT_TRUST + len(own))
+    return location, drift
+
+
+def _drawn_together(location: Floats, within: Floats, count: Floats) -> tuple[Floats, Floats]:
+    """Normal means with those of rare places drawn towards the middle of all, and their variances."""
+    seen = count > 0
+    if not seen.any():
+        return np.zeros(len(count)), np.full(len(count), np.inf)
+    noise = within[seen] / count[seen]
+    middle = float(np.median(location[seen]))
+    between = max(0.25, float(np.mean((location[seen] - middle) ** 2 - noise)))
+    noise_of = np.where(seen, within / np.maximum(count, 1), np.inf)
+    weight = between / (between + noise_of)
+    mean = np.where(seen, weight * location + (1 - weight) * middle, middle)
+    return mean, np.where(seen, weight * np.where(seen, noise_of, 0.0), between)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Change:
+    """By group of cells, all at one place (`place`): the number of spans, the change of the mean logarithm,
+    the log Bayes factor for a fault, and mean microseconds.
+    """
+
+    place: Ints
+    count: Floats
+    shift: Floats
+    support: Floats
+    us: Floats
+
+
+def changes(
+    times: Times, normal: Normal, rows: Ints, common: float, instance: Ints | None = None
+) -> tuple[Change, Ints]:
+    """The changes in the chosen cells, by place; or by place and `instance` (of the shape of the cells).
+
+    `common` is what all places shifted by (see `common_shift`). The second value is a cell of each group.
+    """
+    keys = (times.place[rows],) if instance is None else (times.place[rows], instance[rows])
+    group, heads = grouped(*keys)
+    groups = len(heads)
+    place = times.place[rows][heads]
+    count = totals(group, times.count[rows], groups)
+    some = np.maximum(count, 1)
+    mean = totals(group, times.log[rows], groups) / some
+    square = totals(group, times.log2[rows], groups) / some
+    own = np.maximum(normal.within[place], square - mean * mean)
+    shift = mean - normal.mean[place] - common
+    variance = normal.drift[place] + normal.uncertain[place] + own / some
+    support = np.minimum(log_bayes(shift, variance), TELLING * count)
+    support = np.where(shift > 0, support, np.minimum(0.0, support))
+    us = totals(group, times.us[rows], groups) / some
+    return Change(place, count, shift, support, us), rows[heads]
+
+
+def common_shift(times: Times, normal: Normal, rows: Ints) -> float:
+    """What the middle service shifted by, at its own middle place, if that is slower: under more load
+    everything takes longer. Services are taken as those that answer and as those that call, and the lesser
+    shift counts, so that one service that is slow to all others is not common to them.
+    """
+    change, _ = changes(times, normal, rows, 0.0)
+    known = normal.spans[change.place] > 0
+    shift = change.shift[known]
+    found = []
+    for side in (times.server, times.client):
+        services = side[change.place][known]
+        middles = [float(np.median(shift[services == one])) for one in np.unique(services).tolist()]
+        found.append(float(np.median(middles)) if len(middles) >= FEWEST_SERVICES else 0.0)
+    return min(MOST_COMMON, max(0.0, min(found)))
+
+
+def log_bayes(shift: Floats, variance: Floats) -> Floats:
+    wide = variance + FAULT_SPREAD**2
+    known = np.isfinite(variance)
+    safe = np.where(known, variance, 1.0)
+    support = 0.5 * np.log(safe / np.where(known, wide, 1.0)) + shift**2 * FAULT_SPREAD**2 / (
+        2 * safe * np.where(known, wide, 1.0)
+    )
+    return np.where(known, support, 0.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Habits:
+    """What spans of the history did: by place their number and the share that new outcomes may take; and a
+    table of the known outcomes (`key` ascending, of place and outcome) with their share at the place.
+    """
+
+    spans: Floats
+    surprise: Floats
+    width: int
+    key: Ints
+    place: Ints
+    share: Floats
+
+
+def habits(shapes: Shapes, eras: int) -> Habits:
+    past = shapes.era < eras - 1
+    width = int(shapes.outcome.max(initial=0)) + 1
+    key, back = np.unique(shapes.place[past] * width + shapes.outcome[past], return_inverse=True)
+    count = totals(back, shapes.count[past], len(key))
+    place = key // width
+    total = _by(shapes.place, shapes.count, past, shapes.places)
+    single = np.bincount(place[count == 1], minlength=shapes.places).astype(np.float64)
+    fleet = max(LEAST_SURPRISE, float(single.sum() / max(1.0, total.sum())))
+    surprise = (single + 0.5 + SURPRISE_TRUST * fleet) / (total + SURPRISE_TRUST + 1)
+    return Habits(total, surprise, width, key, place, count / np.maximum(1, total[place]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Odd:
+    """By group of cells, all at one place: the number of spans, how many had an outcome that the history
+    never saw, the log Bayes factors of a fault from those (`new`) and from the mix of the known ones (`mix`),
+    and the share of spans by which outcomes gained over their normal share.
+    """
+
+    place: Ints
+    count: Floats
+    unseen: Floats
+    new: Floats
+    mix: Floats
+    gained: Floats
+
+
+def oddities(shapes: Shapes, usual: Habits, rows: Ints, by_instance: bool = False) -> tuple[Odd, Ints]:
+    """What spans of the chosen cells did, by place or by place and instance, and a cell of each group.
+
+    `mix` is 0 by instance, and where spans are callers' sides of calls: what they call is what was asked.
+    """
+    keys = (shapes.place[rows], shapes.instance[rows]) if by_instance else (shapes.place[rows],)
+    group, heads = grouped(*keys)
+    groups, place = len(heads), shapes.place[rows][heads]
+    wanted = shapes.place[rows] * usual.width + shapes.outcome[rows]
+    at = np.minimum(np.searchsorted(usual.key, wanted), max(0, len(usual.key) - 1))
+    known = usual.key[at] == wanted if len(usual.key) else np.zeros(len(rows), dtype=np.bool_)
+    spans = shapes.count[rows]
+    count = totals(group, spans, groups)
+    unseen = totals(group[~known], spans[~known], groups)
+    past = usual.spans[place]
+    telling = TELLING * np.minimum(1.0, past / ENOUGH)
+    new = np.where(past > 0, _novelty(unseen, count, past, usual.surprise[place] + shapes.torn), 0.0)
+    mix, gained = np.zeros(groups), unseen.astype(np.float64)
+    if not by_instance:
+        seen = totals(at[known], spans[known], len(usual.key))
+        whole = _mixture(seen, usual, shapes.places)[place]
+        mix = np.where((past > 0) & ~shapes.asks[place], np.minimum(whole, telling * count), 0.0)
+        met = totals(usual.place, seen, shapes.places)[usual.place]
+        over = np.maximum(0.0, seen - usual.share * met)
+        gained = gained + totals(usual.place, over, shapes.places)[place]
+    return Odd(
+        place, count, unseen, np.minimum(new, telling * unseen), mix, gained / np.maximum(count, 1)
+    ), rows[heads]
+
+
+def _novelty(unseen: Floats, count: Floats, past: Floats, surprise: Floats) -> Floats:
+    """Beta-binomial against beta-binomial: normally the history's surprise, under a fault any share."""
+    trust, surprise = np.minimum(MOST_TRUST, past + 1), np.clip(surprise, 1e-6, 0.5)
+    low, high = trust * surprise, trust * (1 - surprise)
+    fault = betaln(unseen + 0.5, count - unseen + 0.5) - betaln(0.5, 0.5)
+    support = fault - betaln(unseen + low, count - unseen + high) + betaln(low, high)
+    return np.asarray(np.where(unseen > surprise * count, support, np.minimum(support, 0.0)))
+
+
+def _mixture(seen: Floats, usual: Habits, places: int) -> Floats:
+    """Dirichlet-multinomial against the same: normally the history's shares, under a fault any shares."""
+    trust = np.minimum(MIX_TRUST, usual.spans)[usual.place]
+    weight = np.maximum(trust * usual.share, 1e-9)
+    inside = gammaln(seen + 1) - gammaln(seen + weight) + gammaln(weight)
+    total = totals(usual.place, seen, places)
+    whole = totals(usual.place, weight, places)
+    kinds = np.bincount(usual.place, minlength=places).astype(np.float64)
+    safe, some = np.where(kinds > 0, whole, 1.0), np.maximum(kinds, 1)
+    outside = gammaln(some) - gammaln(some + total) + gammaln(safe + total) - gammaln(safe)
+    return np.asarray(totals(usual.place, inside, places) + outside)

@@ -1,0 +1,253 @@
+"""What a verdict shows: what changed at the blamed, what it looks like beside the cleared, and examples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from analyzers.builtin.trace_blame.calibration import probability
+from analyzers.builtin.trace_blame.deciding import Blamed, Decision
+from analyzers.builtin.trace_blame.symptoms import Symptoms
+from analyzers.builtin.trace_blame.weighing import Seen, Weighed
+from analyzers.contract import Evidence, chart, table, text
+
+Json = dict[str, Any]
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+
+_MOST_FACTS = 8
+_MOST_BARS = 10
+_RUNNERS_UP = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What was seen at one place of a service: `normal` and `now` are mean milliseconds of own times and
+    ways, shares of spans with outcomes gained for what spans do; `support` the nats for a fault.
+    """
+
+    kind: str
+    what: str
+    before: int
+    spans: int
+    normal: float | None
+    now: float
+    support: float
+
+
+def facts_of(seen: Seen, weighed: Weighed, service: int) -> list[Fact]:
+    """Everything seen at the places of a service, what speaks most for a fault first."""
+    found = [*_time_facts(seen, weighed, service), *_shape_facts(seen, weighed, service)]
+    return sorted(found, key=lambda fact: (-round(fact.support, 6), fact.kind, fact.what))
+
+
+def _time_facts(seen: Seen, weighed: Weighed, service: int) -> list[Fact]:
+    spans = seen.spans
+    found = []
+    for times, normal, change in (
+        (seen.own, seen.own_normal, weighed.own),
+        (seen.way, seen.way_normal, weighed.way),
+    ):
+        for row, place in enumerate(change.place.tolist()):
+            client, server = int(times.client[place]), int(times.server[place])
+            if service not in (client, server):
+                continue
+            name = spans.operations[int(times.operation[place])][1]
+            what = f"{spans.services[client]} calls {spans.services[server]}: {name}"
+            usual = float(normal.us[place])
+            found.append(
+                Fact(
+                    "own time" if times.kind == "own" else "on the way",
+                    name if times.kind == "own" else what,
+                    int(normal.spans[place]),
+                    int(change.count[row]),
+                    None if math.isnan(usual) else usual / 1000,
+                    float(change.us[row]) / 1000,
+                    float(change.support[row]),
+                )
+            )
+    return found
+
+
+def _shape_facts(seen: Seen, weighed: Weighed, service: int) -> list[Fact]:
+    spans, done, odd = seen.spans, seen.shapes, weighed.odd
+    found = []
+    for row, place in enumerate(odd.place.tolist()):
+        support = max(float(odd.new[row]), float(odd.mix[row]))
+        if service in (int(done.client[place]), int(done.server[place])) and support > 0:
+            name = spans.operations[int(done.operation[place])][1]
+            kind = "outcome never seen" if odd.new[row] >= odd.mix[row] else "other mix of calls"
+            before, count = int(seen.habits.spans[place]), int(odd.count[row])
+            gained = odd.unseen[row] / odd.count[row] if odd.new[row] >= odd.mix[row] else odd.gained[row]
+            found.append(Fact(kind, name, before, count, 0.0, float(gained), support))
+    return found
+
+
+def evidence(seen: Seen, decision: Decision, shown: Sequence[tuple[Blamed, str, Symptoms]]) -> list[Evidence]:
+    """The blamed, what changed at each, the chart, the cleared, example traces."""
+    made = [_blamed_table(seen, decision, shown)]
+    for one, component, signs in shown:
+        made.append(_changes_table(facts_of(seen, decision.weighed, one.service), component))
+        if signs.examples:
+            made.append(
+                text(f"Traces that show it: {component}", "The clearest first: " + ", ".join(signs.examples))
+            )
+    cleared = _cleared(seen, decision)
+    drawn = _times_chart(seen, decision, shown, cleared)
+    made += [drawn] if drawn is not None else []
+    made += [_cleared_table(seen, decision, cleared)] if cleared else []
+    return made
+
+
+def _blamed_table(seen: Seen, decision: Decision, shown: Sequence[tuple[Blamed, str, Symptoms]]) -> Evidence:
+    rows = []
+    for one, component, signs in shown:
+        facts = facts_of(seen, decision.weighed, one.service)
+        speaking = [fact for fact in facts if fact.support > 1]
+        rows.append(
+            (
+                component,
+                probability(one.odds),
+                one.odds,
+                len(speaking),
+                len(facts),
+                signs.hit,
+                signs.passed,
+            )
+        )
+    columns = (
+        "component",
+        "probability",
+        "evidence (nats)",
+        "places changed",
+        "places seen",
+        "traces hit",
+        "traces through it",
+    )
+    return table(
+        "Blamed",
+        columns,
+        tuple(rows),
+        "A place is an operation's own time, a kind of call, or what an operation does; evidence is the log odds.",
+    )
+
+
+def _changes_table(facts: list[Fact], component: str) -> Evidence:
+    rows = tuple(
+        (
+            fact.kind,
+            fact.what,
+            fact.before,
+            fact.spans,
+            fact.normal,
+            fact.now,
+            fact.support,
+        )
+        for fact in facts[:_MOST_FACTS]
+    )
+    columns = ("what", "where", "spans before", "spans now", "normal", "now", "evidence (nats)")
+    return table(
+        f"What changed at {component}",
+        columns,
+        rows,
+        "Own times and ways are means in milliseconds; outcomes and mixes are shares of the spans.",
+    )
+
+
+def _cleared(seen: Seen, decision: Decision) -> list[int]:
+    """The services that come next and are not blamed."""
+    gone = {one.service for one in decision.blamed}
+    order = sorted(
+        range(len(seen.spans.services)),
+        key=lambda service: (-round(float(decision.odds[service]), 6), seen.spans.services[service]),
+    )
+    return [service for service in order if service not in gone][:_RUNNERS_UP]
+
+
+def _cleared_table(seen: Seen, decision: Decision, cleared: list[int]) -> Evidence:
+    rows = []
+    gone = {one.service for one in decision.blamed}
+    for service in cleared:
+        facts = facts_of(seen, decision.weighed, service)
+        shared = _shared(seen, facts, gone)
+        own = max((fact.support for fact in facts if fact not in shared), default=0.0)
+        rows.append(
+            (f"service/{seen.spans.services[service]}", float(decision.odds[service]), own, len(shared))
+        )
+    return table(
+        "Looked at and not blamed",
+        (
+            "component",
+            "evidence (nats)",
+            "strongest of its own (nats)",
+            "changed places shared with the blamed",
+        ),
+        tuple(rows),
+        "Evidence counts places that the blamed explain as well; what is left without them is too little.",
+    )
+
+
+def _shared(seen: Seen, facts: list[Fact], gone: set[int]) -> list[Fact]:
+    names = [seen.spans.services[service] for service in gone]
+    return [
+        fact
+        for fact in facts
+        if fact.support > 1
+        and fact.kind == "on the way"
+        and any(f"{name} calls " in fact.what or f" calls {name}: " in fact.what for name in names)
+    ]
+
+
+def _times_chart(
+    seen: Seen, decision: Decision, shown: Sequence[tuple[Blamed, str, Symptoms]], cleared: list[int]
+) -> Evidence | None:
+    """Normal and present times of the places that changed most, of the blamed and of the cleared."""
+    values: list[Json] = []
+    groups = [(component, one.service) for one, component, _ in shown]
+    groups += [(f"service/{seen.spans.services[service]}", service) for service in cleared]
+    for component, service in groups:
+        facts = facts_of(seen, decision.weighed, service)
+        timed = [
+            fact for fact in facts if fact.kind in ("own time", "on the way") and fact.normal is not None
+        ]
+        for fact in timed[: _MOST_BARS if component == groups[0][0] else 3]:
+            place = f"{fact.what} ({fact.kind})"
+            if any(value["place"] == place for value in values):
+                continue
+            for when, ms in (("normal", fact.normal or 0.0), ("now", fact.now)):
+                values.append({"component": component, "place": place, "when": when, "ms": max(ms, 0.001)})
+    if not values:
+        return None
+    return chart(
+        "Times now and before",
+        _dots(values, [value["place"] for value in values if value["when"] == "now"]),
+        "Mean milliseconds, on a logarithmic scale; the blamed come first.",
+    )
+
+
+def _dots(values: list[Json], order: list[str]) -> Json:
+    y = {"field": "place", "type": "nominal", "title": None, "sort": order, "axis": {"labelLimit": 420}}
+    x = {"field": "ms", "type": "quantitative", "title": "milliseconds", "scale": {"type": "log"}}
+    when = {
+        "field": "when",
+        "type": "nominal",
+        "title": None,
+        "scale": {"domain": ["normal", "now"], "range": ["#9aa5b1", "#c0392b"]},
+        "legend": {"orient": "top"},
+    }
+    return {
+        "$schema": SCHEMA,
+        "width": 360,
+        "height": {"step": 20},
+        "data": {"values": values},
+        "encoding": {"x": x, "y": y},
+        "layer": [
+            {"mark": {"type": "line", "color": "#9aa5b1"}, "encoding": {"detail": {"field": "place"}}},
+            {
+                "mark": {"type": "point", "filled": True, "size": 70, "tooltip": {"content": "data"}},
+                "encoding": {"color": when},
+            },
+        ],
+    }

@@ -1,0 +1,114 @@
+"""Simulated spans as windows and as telemetry rows."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import numpy as np
+
+from analyzers.contract import Sums, Window
+from analyzers.simulators.traces import (
+    COLUMNS,
+    EPOCH,
+    Fault,
+    Recorded,
+    Row,
+    System,
+    build_system,
+    draw_fault,
+    record,
+)
+
+
+def sums_of_spans(recorded: Recorded) -> Sums:
+    """The reduction of the spans that `trace_blame` asks for, in the order of its keys."""
+    columns = {name: column.tolist() for name, column in recorded.columns.items()}
+    epoch = int(EPOCH.timestamp()) * 1_000_000
+    rows = sorted(
+        zip(
+            map(_hex, columns["trace"]),
+            map(_hex, columns["span"]),
+            map(_hex, columns["parent"]),
+            columns["service"],
+            columns["pod"],
+            columns["operation"],
+            (epoch + int(time) for time in columns["time"]),
+            map(int, columns["error"]),
+            map(int, columns["duration_us"]),
+            strict=True,
+        )
+    )
+    trace, span, parent, service, pod, operation, time, error, duration = zip(*rows, strict=True)
+    return Sums(
+        keys={
+            "trace": trace,
+            "span": span,
+            "parent": parent,
+            "service": service,
+            "instance": pod,
+            "operation": operation,
+            "time": np.array(time, dtype=np.int64),
+            "error": np.array(error, dtype=np.int64),
+        },
+        values={
+            "duration_us": np.array(duration, dtype=np.float64),
+            "rows": np.ones(len(rows), dtype=np.int64),
+        },
+        rows=len(rows),
+    )
+
+
+def _hex(number: int) -> str:
+    return f"{number:016x}" if number else ""
+
+
+def window(recorded: Recorded, minute: int, history: tuple[Window, ...] = ()) -> Window:
+    start = EPOCH + timedelta(minutes=minute)
+    sums = {"spans": sums_of_spans(recorded)}
+    return Window(start, start + timedelta(minutes=1), "default", "span", sums, history)
+
+
+def case(
+    seed: int,
+    fault: str | None = None,
+    benign: str | None = None,
+    history: int = 6,
+    services: int = 12,
+    requests: float = 150.0,
+    replicas: int = 3,
+) -> tuple[Window, System, Fault | None]:
+    """A window of a minute with its history, the system that it is of, and the fault in it."""
+    rng = np.random.default_rng([seed, 8])
+    system = build_system(rng, services, requests, replicas)
+    struck = draw_fault(system, rng, fault) if fault else None
+    past = tuple(window(record(system, rng, minute), minute) for minute in range(history))
+    return window(record(system, rng, history, struck, benign), history, past), system, struck
+
+
+def truth_of(system: System, fault: Fault) -> str:
+    """The component that a verdict should name."""
+    if fault.instance is None:
+        return f"service/{system.services[fault.service]}"
+    return f"instance/{system.replicas[fault.service][fault.instance]}"
+
+
+def span_rows(recorded: Recorded) -> list[Row]:
+    """The same spans as telemetry rows, in order of time."""
+    columns = {name: column.tolist() for name, column in recorded.columns.items()}
+    rows = [
+        {
+            "time": (EPOCH + timedelta(microseconds=int(time))).isoformat().replace("+00:00", "Z"),
+            "trace": _hex(trace),
+            "span": _hex(span),
+            **({"parent": _hex(parent)} if parent else {}),
+            "service": service,
+            "instance": pod,
+            "operation": operation,
+            "duration_us": int(duration),
+            "error": bool(error),
+        }
+        for trace, span, parent, service, pod, operation, time, duration, error in zip(
+            *(columns[name] for name in COLUMNS), strict=True
+        )
+    ]
+    return sorted(rows, key=lambda row: (str(row["time"]), str(row["trace"]), str(row["span"])))
