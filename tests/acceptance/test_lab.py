@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-import pytest
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
+import pytest
+from django.test import Client
+
+from analyzers.commands import Wanted, request_run
+from analyzers.runs.execution import execute
 from deploy.lab import namespaces
 from deploy.lab.faults import Fault, broken
 from deploy.lab.probing import Row, prober
+from incidents.reactors import follower
+from ingest.api import keys
+from ingest.commands import run_follower_once
 
 LINK = "link/leaf1~spine1"
 REASON = namespaces.why_not()
@@ -54,3 +64,33 @@ def test_a_link_that_is_down_loses_everything_that_should_pass_it() -> None:
 def test_a_second_lab_is_refused_while_one_runs() -> None:
     with namespaces.fabric(), pytest.raises(namespaces.CannotBuild, match="another lab is running"):
         namespaces.fabric().__enter__()
+
+
+def tickets_after(fault: Fault) -> list[dict[str, Any]]:
+    """Probes through the telemetry door, a run of `voting` over them, and the tickets that are there then."""
+    rows = probed(fault, rounds=5)
+    collector = Client(
+        headers={"Authorization": f"Bearer {keys.create('lab', ['telemetry', 'incidents:read'])}"}
+    )
+    body = "\n".join(map(json.dumps, rows))
+    answer = collector.post("/api/v1/telemetry/probe", body, content_type="application/x-ndjson")
+    assert (answer.status_code, answer.json()["accepted"]) == (202, len(rows))
+    first = min(datetime.fromisoformat(row["time"]) for row in rows)
+    now = datetime.now(UTC)
+    wanted = Wanted("voting", start=first, end=now + timedelta(seconds=1))
+    execute(request_run(wanted, "key:lab", now).pk, lambda: datetime.now(UTC))
+    run_follower_once(follower())
+    found: list[dict[str, Any]] = collector.get("/api/v1/incidents").json()["results"]
+    return found
+
+
+@pytest.mark.usefixtures("log_database")
+@pytest.mark.parametrize("component", [LINK, "switch/spine2"])
+def test_what_loses_real_packets_gets_the_ticket(component: str) -> None:
+    (ticket,) = tickets_after(Fault("loss", component, 30))
+    assert (ticket["component"], ticket["analyzer"]) == (component, "voting")
+
+
+@pytest.mark.usefixtures("log_database")
+def test_a_whole_fabric_gets_no_ticket() -> None:
+    assert tickets_after(Fault()) == []
