@@ -18,7 +18,7 @@ from analyzers.simulators.tables import paths_of
 from incidents import commands, queries
 from incidents.commands import Report
 from incidents.domain.times import rfc3339
-from incidents.projections.models import StandingRow
+from incidents.projections.models import IncidentRow, StandingRow
 from incidents.projections.rebuild import rebuild
 from incidents.reactors import follower
 from incidents.scorecards.queries import scorecard, scorecards
@@ -168,6 +168,15 @@ def test_two_analyzers_on_one_ticket_raise_its_confidence_each_with_its_own_scor
         ("voting", 0.8),
     ]
     assert view["confidence"] == pytest.approx(18 / 19)  # odds 9 * 4 ** 0.5
+
+
+def test_a_row_from_before_opinions_is_folded_from_the_log() -> None:
+    """What the migration leaves behind: version 0, nothing in the new columns."""
+    run("deepview", suspect(T1))
+    IncidentRow.objects.update(version=0, opinions={}, reported_at=None, missed_by={})
+    run("voting", suspect(T1, 0.8))
+    assert set(says()) == {"deepview", "voting"}
+    assert rebuild().differed == ()
 
 
 def test_a_later_quiet_window_takes_the_agreement_back() -> None:
