@@ -33,6 +33,7 @@ from analyzers.simulators.region import (
     topology_rows,
     truth_of,
 )
+from analyzers.simulators.trace_rows import trace_scenario
 from analyzers.simulators.uptimes import Month, uptime_scenario
 
 REGION = replace(M, units=16.0)
@@ -140,6 +141,10 @@ def write_files(out: Path, rows: Mapping[str, Iterable[Row]], truth: Row) -> lis
     return [*written, path]
 
 
+def _traces(name: str, kind: str | None) -> Callable[[int, Path], list[Path]]:
+    return lambda seed, out: write_files(out, *trace_scenario(name, seed, kind))
+
+
 _ALL = (
     Scenario(
         "region_world",
@@ -211,6 +216,26 @@ _ALL = (
         "6,000 units over 30 days; far ones fail 11.4 % more often, and three units fail forty times as often as "
         "the others.",
         _uptimes("uptime_month", Month(bad=3)),
+    ),
+    Scenario(
+        "trace_slow",
+        "A service, or one of its instances, answers late",
+        "Seven minutes of traces of twelve services; in the last one the network delays everything that one of them, "
+        "or one of its instances, sends and receives by 20 ms to 2 s.",
+        _traces("trace_slow", "network_delay"),
+    ),
+    Scenario(
+        "trace_exception",
+        "A service, or one of its instances, fails requests",
+        "Seven minutes of traces of twelve services; in the last one a share of one service's requests ends early, "
+        "with an error.",
+        _traces("trace_exception", "exception"),
+    ),
+    Scenario(
+        "trace_healthy",
+        "Every service does what it always did",
+        "Seven minutes of traces of twelve services, with the drift and the change of requests that there always is.",
+        _traces("trace_healthy", None),
     ),
 )
 

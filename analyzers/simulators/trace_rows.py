@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import numpy as np
 
@@ -97,7 +98,7 @@ def span_rows(recorded: Recorded) -> list[Row]:
     columns = {name: column.tolist() for name, column in recorded.columns.items()}
     rows = [
         {
-            "time": (EPOCH + timedelta(microseconds=int(time))).isoformat().replace("+00:00", "Z"),
+            "time": _stamp(time),
             "trace": _hex(trace),
             "span": _hex(span),
             **({"parent": _hex(parent)} if parent else {}),
@@ -112,3 +113,37 @@ def span_rows(recorded: Recorded) -> list[Row]:
         )
     ]
     return sorted(rows, key=lambda row: (str(row["time"]), str(row["trace"]), str(row["span"])))
+
+
+SCENARIO_MINUTES = 7
+"""Six healthy minutes, then the one with the fault."""
+
+
+def trace_scenario(name: str, seed: int, kind: str | None) -> tuple[dict[str, list[Row]], dict[str, Any]]:
+    """`span` rows and the truth of a system in whose last minute a service, or one of its instances, is struck."""
+    rng = np.random.default_rng(seed)
+    system = build_system(rng)
+    fault = draw_fault(system, rng, kind) if kind else None
+    last = SCENARIO_MINUTES - 1
+    rows: list[Row] = []
+    for minute in range(SCENARIO_MINUTES):
+        rows += span_rows(record(system, rng, minute, fault if minute == last else None))
+    start, end = _stamp(60_000_000 * last), _stamp(60_000_000 * SCENARIO_MINUTES)
+    faults = []
+    if fault is not None:
+        faults.append(
+            {
+                "component": truth_of(system, fault),
+                "service": f"service/{system.services[fault.service]}",
+                "kind": fault.kind,
+                "severity": round(fault.strength, 6),
+                "start": start,
+                "end": end,
+            }
+        )
+    truth = {"scenario": name, "seed": seed, "start": _stamp(0), "end": end, "faults": faults}
+    return {"span": rows}, truth
+
+
+def _stamp(microseconds: float) -> str:
+    return (EPOCH + timedelta(microseconds=int(microseconds))).isoformat().replace("+00:00", "Z")

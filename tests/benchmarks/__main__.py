@@ -32,6 +32,7 @@ NAMES = (
     "voting",
     "boolean",
     "fusion",
+    "trace_blame",
 )
 PARTS = (
     "django",

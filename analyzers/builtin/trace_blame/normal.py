@@ -79,9 +79,8 @@ def normal_times(times: Times, eras: int) -> Normal:
     past = times.era < eras - 1
     count = _by(times.place, times.count, past, times.places)
     log = _by(times.place, times.log, past, times.places)
-    log2 = _by(times.place, times.log2, past, times.places)
     us = _by(times.place, times.us, past, times.places)
-    within = _within(count, log, log2)
+    within = _within(times, past)
     seen = count > 0
     plain = log / np.maximum(count, 1)
     location, drift = _over_eras(times, past, within, plain)
@@ -93,12 +92,19 @@ def _by(place: Ints, values: Floats, chosen: Flags, places: int) -> Floats:
     return totals(place[chosen], values[chosen], places)
 
 
-def _within(count: Floats, log: Floats, log2: Floats) -> Floats:
-    """Variance of a single span, drawn towards that of all places with the weight of five spans."""
-    spread = np.maximum(0.0, log2 - log * log / np.maximum(count, 1))
-    freedom = np.maximum(0.0, count - 1)
-    overall = max(0.01, float(spread.sum() / max(1.0, freedom.sum())))
-    return np.asarray((spread + 5 * overall) / (freedom + 5))
+def _within(times: Times, past: Flags) -> Floats:
+    """Variance of a single span inside its window, drawn towards that of all places with the weight of five
+    spans.
+    """
+    pair, heads = grouped(times.place[past], times.era[past])
+    groups, place = len(heads), times.place[past][heads]
+    count = totals(pair, times.count[past], groups)
+    log = totals(pair, times.log[past], groups)
+    spread = np.maximum(0.0, totals(pair, times.log2[past], groups) - log * log / np.maximum(count, 1))
+    by_place = totals(place, spread, times.places)
+    freedom = totals(place, np.maximum(0.0, count - 1), times.places)
+    overall = max(0.01, float(by_place.sum() / max(1.0, freedom.sum())))
+    return np.asarray((by_place + 5 * overall) / (freedom + 5))
 
 
 def _over_eras(times: Times, past: Flags, within: Floats, plain: Floats) -> tuple[Floats, Floats]:

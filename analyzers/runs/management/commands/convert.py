@@ -14,12 +14,14 @@ from django.core.management.base import CommandParser
 
 from analyzers.runs.management.offline_command import OfflineCommand, Refused, progress
 from ingest.doors import spans, superbench
+from ingest.doors.span_rows import put_before, span_rows
 
 
 class Command(OfflineCommand):
     help = (
         "Make telemetry rows (NDJSON) of files in other formats. spans: path_outcome rows of traces, one row a "
-        "trace; it failed if it had an error or its root was slower than the normal p99 of its operation. "
+        "trace; it failed if it had an error or its root was slower than the normal p99 of its operation; or, with "
+        "--to span, the spans themselves, those of --normal moved to just before them. "
         "superbench: benchmark rows of results-summary.jsonl, or of a node's monitor.jsonl. "
         "Examples: manage.py convert spans --normal calm.csv.gz --input bad.csv.gz --out mine.ndjson; "
         "manage.py convert superbench results-summary.jsonl --time 2026-03-01T12:00:00Z --out benchmark.ndjson"
@@ -37,6 +39,12 @@ class Command(OfflineCommand):
         )
         parser.add_argument(
             "--input", action="append", default=[], metavar="FILE", help="a file to convert; may be repeated"
+        )
+        parser.add_argument(
+            "--to",
+            choices=["path_outcome", "span"],
+            default="path_outcome",
+            help="spans: the kind of the rows",
         )
         parser.add_argument("--out", metavar="FILE", help="where the rows go (default: standard output)")
         parser.add_argument(
@@ -79,6 +87,9 @@ class Command(OfflineCommand):
         self.note(f"{len(rows)} rows of {nodes} node{'' if nodes == 1 else 's'}")
 
     def _spans(self, options: dict[str, Any]) -> None:
+        if options["to"] == "span":
+            self._span_rows(options)
+            return
         if not options["normal"]:
             raise Refused("--normal FILE is missing: without fault-free spans nobody knows what is slow")
         ending = _moment("--ending", options["ending"])
@@ -91,6 +102,24 @@ class Command(OfflineCommand):
         rows = spans.path_outcomes(judged, normal, holes, shift)
         _write(options["out"], rows)
         self._report(rows, holes)
+
+    def _span_rows(self, options: dict[str, Any]) -> None:
+        ending = _moment("--ending", options["ending"])
+        normal = [one for name in options["normal"] if (one := _parsed([name]))]
+        found = _parsed(options["input"])
+        if not found:
+            raise Refused(f"there is no span in {', '.join(options['input'])}")
+        last = max(span.start for span in found)
+        shift = timedelta(0) if ending is None else ending - spans.instant(last)
+        rows = [
+            row
+            for stretch, move in zip(normal, put_before(normal, found), strict=True)
+            for row in span_rows(stretch, shift + move)
+        ]
+        before = len(rows)
+        rows += span_rows(found, shift)
+        _write(options["out"], rows)
+        self.note(f"{len(rows)} rows, {before} of them of the fault-free time put before")
 
     def _report(self, rows: list[dict[str, Any]], holes: spans.Holes) -> None:
         slow = sum(row["failures"] for row in rows)
@@ -112,6 +141,10 @@ def _benchmark_rows(
 
 
 def _traces(files: list[str], holes: spans.Holes) -> list[spans.Trace]:
+    return spans.traces(_parsed(files), holes)
+
+
+def _parsed(files: list[str]) -> list[spans.Span]:
     found: list[spans.Span] = []
     tell = progress("reading")
     for name in files:
@@ -121,7 +154,7 @@ def _traces(files: list[str], holes: spans.Holes) -> list[spans.Trace]:
         except spans.BadSpans as error:
             raise Refused(f"{name}: {error}") from error
     tell("")
-    return spans.traces(found, holes)
+    return found
 
 
 def _payload(name: str) -> bytes:
