@@ -28,7 +28,9 @@ def wilson(hits: int, trials: int) -> tuple[float, float]:
     z, share = 1.959964, hits / trials
     centre = share + z * z / (2 * trials)
     width = z * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials**2))
-    return (centre - width) / (1 + z * z / trials), (centre + width) / (1 + z * z / trials)
+    return max(0.0, (centre - width) / (1 + z * z / trials)), min(
+        1.0, (centre + width) / (1 + z * z / trials)
+    )
 
 
 def monotone(pairs: Sequence[tuple[float, bool]]) -> list[tuple[float, float]]:

@@ -216,12 +216,14 @@ def trials_of(bad: int, share: float) -> int:
 
 
 def failures(first: int, share: float, params: tuple[tuple[str, Any], ...]) -> Iterator[Row]:
-    """The published setting, k = 1 to 14."""
+    """The published setting, k = 1 to 14. Each k is held to the bars in a full run; the 50 links a k of a short one
+    cannot tell .97 from .95, and only all of them together are.
+    """
     everything: dict[str, Tally] = {}
     for bad in MANY:
         jobs = [Job(first + n, bad, params=params) for n in range(trials_of(bad, share))]
         sums = total(jobs)
-        yield from link_rows(f"explain, {bad} bad links", sums["explain"], True)
+        yield from link_rows(f"explain, {bad} bad links", sums["explain"], share >= 1)
         yield flow_row(f"explain, {bad} bad links", sums["explain"], ">= 0.985")
         if bad in (1, 6, 14):
             for method in ("007", "007 as published", "majority", *METHODS):
@@ -230,8 +232,11 @@ def failures(first: int, share: float, params: tuple[tuple[str, Any], ...]) -> I
         for method, tally in sums.items():
             everything[method] = everything.get(method, Tally()).plus(tally)
     for method in ("explain", "007"):
-        yield from link_rows(f"{method}, all of 1 to 14 bad links", everything[method], False)
-        yield flow_row(f"{method}, all of 1 to 14 bad links", everything[method], None)
+        ours = method == "explain"
+        yield from link_rows(f"{method}, all of 1 to 14 bad links", everything[method], ours)
+        yield flow_row(
+            f"{method}, all of 1 to 14 bad links", everything[method], ">= 0.985" if ours else None
+        )
     whole = everything["explain"]
     yield row(
         "components beside the leading one in an entry, explain",
