@@ -29,6 +29,7 @@ from ingest.telemetry.reductions import (
 )
 
 __all__ = [
+    "FAILS",
     "STILL_GOING",
     "Analyzer",
     "AsOf",
@@ -84,15 +85,21 @@ class Window:
         return self.end - self.start
 
 
+FAILS = "fails {} of what depends on it"
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A failure rate (share of units or attempts) with the ends of its 95 % confidence interval, all in
+    """A failure rate (share of units, attempts or time) with the ends of its 95 % confidence interval, all in
     [0, 1].
+
+    `phrase` says what the share is of, as the end of a sentence that begins with the component; `{}` is the share.
     """
 
     failure_rate: float
     low: float
     high: float
+    phrase: str = FAILS
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from analyzers.contract import Analyzer, Evidence, Paths, Sums, Suspect, Verdict, Window
+from analyzers.contract import FAILS, Analyzer, Evidence, Paths, Sums, Suspect, Verdict, Window
 from analyzers.params import check_params
 from ingest.telemetry.component import COMPONENT_FORM, is_component
 
@@ -204,11 +204,14 @@ def _estimate(suspect: Suspect, where: str) -> dict[str, Any] | None:
         return None
     if not estimate.low <= estimate.failure_rate <= estimate.high:
         raise ValueError(f"estimate of {where} lies outside its own interval")
-    return {
+    if estimate.phrase.count("{}") != 1 or len(estimate.phrase) > 100:
+        raise ValueError(f"the phrase of {where} does not hold one {{}}: {estimate.phrase[:100]!r}")
+    shares = {
         "failure_rate": _share(estimate.failure_rate, f"failure rate of {where}"),
         "low": _share(estimate.low, f"lower end of {where}"),
         "high": _share(estimate.high, f"upper end of {where}"),
     }
+    return shares if estimate.phrase == FAILS else {**shares, "phrase": estimate.phrase}
 
 
 def _share(value: float | None, what: str) -> float | None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import threading
 from datetime import UTC, datetime
 
+from django.db import connections
+
+from deploy.demo.last_week import recall
 from deploy.demo.notes import Notes
 from deploy.demo.screen import Screen
 from deploy.demo.sender import Refused, Sender, Stopped
@@ -25,6 +28,8 @@ class Feeder:
         try:
             if self.notes.sent is None:
                 self._send_inventory()
+                self._recall()
+                self._done(0)
             self._send_past()
             self._tell_stories()
             self.told.set()
@@ -41,7 +46,13 @@ class Feeder:
             self._send(batch)
         rows = sum(len(batch.rows) for batch in batches)
         self.screen.progress("World: inventory", 1, 1, f"{rows:,} rows accepted")
-        self._done(0)
+
+    def _recall(self) -> None:
+        """Last week's tickets and its reports, which no door takes: they are recorded with their own times."""
+        self.screen.progress("World: last week", 0, 1)
+        made = recall(datetime.now(UTC), self.demo.seed)
+        connections.close_all()
+        self.screen.progress("World: last week", 1, 1, f"{len(made)} reports")
 
     def _send_past(self) -> None:
         for number in range(self.notes.sent or 0, HEALTHY):
@@ -55,7 +66,7 @@ class Feeder:
             self._wait_until(began + (number + 1 - first) * MINUTE / self.speed)
             self._send_minute(number)
             shown = f"{self.demo.start + (number + 1) * MINUTE:%H:%M} data time"
-            self.screen.progress("World: three stories", number + 1 - HEALTHY, total, shown)
+            self.screen.progress("World: the stories", number + 1 - HEALTHY, total, shown)
 
     def _go_on(self) -> None:
         """Real time from now on; what would have happened while the demo was off did not."""

@@ -23,7 +23,8 @@ class Witness:
         try:
             while not self.sender.stop.wait(PERIOD):
                 for ticket in reversed(self.sender.get("/api/v1/incidents")["results"]):
-                    if ticket["id"] not in self.seen:
+                    # Without a verdict it was opened by a person, in the demo's past.
+                    if ticket["id"] not in self.seen and ticket["verdict"] is not None:
                         self.seen[ticket["id"]] = ticket["component"]
                         self.screen.say(self._announcement(ticket))
                 self._sum_up()

@@ -2,7 +2,8 @@
 
 The world is `region_world` of the simulators. After its end it goes on with what every fleet has: a few
 failures an hour. An inventory that reports placements all the time, as real ones do, makes data time pass in
-quiet minutes too.
+quiet minutes too. Beside it go the probes of a small fabric (`network`), and what happened in the month before
+(`month`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import numpy as np
 from analyzers.simulators.deepview import background
 from analyzers.simulators.fleet import build
 from analyzers.simulators.region import BACKGROUND, REGION, World, failure_rows, region_world, stamp
+from deploy.demo.month import DAYS, Month
+from deploy.demo.network import Network
 
 Row = dict[str, Any]
 MINUTE = timedelta(minutes=1)
@@ -54,28 +57,49 @@ class Demo:
         self.fleet = build(REGION, np.random.default_rng(seed))
         self.minutes = round((self.world.end - start) / MINUTE)
         self._times = [row["time"] for row in self.world.failures]
+        self.network = Network(start, seed)
+        tors = sorted(name for name in self.fleet.components if name.startswith("tor/"))
+        self.month = Month(start, tors, seed)
 
     @property
     def stories(self) -> list[Story]:
         told = self.world.truth["stories"]
-        return [Story(s["title"], tuple(fault["component"] for fault in s["faults"])) for s in told]
+        return [
+            Story("Two ToRs with bad firmware reboot almost daily, for a month", self.month.culprits),
+            *(Story(s["title"], tuple(fault["component"] for fault in s["faults"])) for s in told),
+            Story("A link between two switches loses 3 % of its packets", (self.network.culprit,)),
+        ]
 
     def inventory(self) -> list[Batch]:
-        """Topology and placements."""
+        """Topology and placements, and the month before."""
         batches = []
-        for kind, rows in (("topology", self.world.topology), ("placement", self.world.placement)):
+        for kind, rows in (
+            ("topology", self._known_before()),
+            ("placement", self.world.placement),
+            ("outage", self.month.outages()),
+            ("uptime", self.month.uptimes()),
+        ):
             for n, first in enumerate(range(0, len(rows), MOST_ROWS)):
                 batches.append(Batch(f"{kind}-{n}", kind, rows[first : first + MOST_ROWS], self.start))
         return batches
 
+    def _known_before(self) -> list[Row]:
+        """What was there at the start had been there for the month before."""
+        first, began = stamp(self.start, 0), stamp(self.start - timedelta(days=DAYS), 0)
+        return [{**row, "time": began} if row["time"] == first else row for row in self.world.topology]
+
     def minute(self, number: int) -> list[Batch]:
-        """What happens in minute `number` from the start: failures, if any, and one placement that is
+        """What happens in minute `number` from the start: probes, failures, if any, and one placement that is
         confirmed."""
         until = self.start + (number + 1) * MINUTE
         failures = self._told(number) if number < self.minutes else self._afterwards(number)
         confirmed = self.world.placement[number % len(self.world.placement)]
         placement = {**confirmed, "time": stamp(self.start, number + 0.999)}
-        batches = [Batch(f"placement-at-{number}", "placement", [placement], until)]
+        probes = self.network.minute(number)
+        batches = [
+            Batch(f"placement-at-{number}", "placement", [placement], until),
+            Batch(f"probe-at-{number}", "probe", probes, until),
+        ]
         if failures:
             batches.insert(0, Batch(f"unit_failure-at-{number}", "unit_failure", failures, until))
         return batches

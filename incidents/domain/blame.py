@@ -20,7 +20,8 @@ WINDOWS_NEEDED: Final = 2
 SCORE_STEP: Final = 0.05
 """A score that moved by this much since evidence was attached makes new evidence worth showing."""
 EVIDENCE_EVERY: Final = timedelta(hours=1)
-"""In data time: after so long new evidence is worth showing whatever the score."""
+"""In data time: after so long, or after a whole window if that is longer, new evidence is worth showing whatever the
+score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,9 @@ def cause_after(incident: Incident, finding: Finding) -> tuple[str | None, tuple
 
 def worth_showing(shown: Shown | None, finding: Finding) -> bool:
     """Whether a finding's evidence is attached or only counted: 288 copies a day help nobody."""
-    if shown is None or finding.window_end - shown.window_end >= EVIDENCE_EVERY:
+    # A window is much like the one before it while they overlap.
+    after = max(EVIDENCE_EVERY, finding.window_end - finding.window_start)
+    if shown is None or finding.window_end - shown.window_end >= after:
         return True
     if finding.score is None or shown.score is None:
         return finding.score is not shown.score
@@ -187,12 +190,15 @@ class Blame(Protocol):
     def ambiguous_with(self) -> tuple[str, ...]: ...
     @property
     def failure_rate(self) -> float | None: ...
+    @property
+    def phrase(self) -> str: ...
 
 
 def title_of(blame: Blame) -> str:
     if blame.failure_rate is None:
         return f"{blame.component} is blamed by {blame.analyzer}"[:300]
-    return f"{blame.component} fails {percent(blame.failure_rate)} of what depends on it"[:300]
+    said = blame.phrase.replace("{}", percent(blame.failure_rate), 1)
+    return f"{blame.component} {said}"[:300]
 
 
 def verdict_of(blame: Blame, probability: float | None, agreeing: Sequence[str] = ()) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from incidents.domain.opinion import FAILS
 from incidents.domain.times import optional_time, parse_rfc3339, rfc3339
 
 
@@ -34,6 +35,7 @@ class Finding:
     first_failure: datetime | None
     last_failure: datetime | None
     evidence: tuple[Mapping[str, Any], ...]
+    phrase: str = FAILS
 
     @property
     def cause(self) -> frozenset[str]:
@@ -63,6 +65,7 @@ class Finding:
             "ambiguous_with": list(self.ambiguous_with),
             "score": self.score,
             "failure_rate": self.failure_rate,
+            "phrase": self.phrase,
             "summary": self.summary,
             "sure": self.sure,
             "first_failure": None if self.first_failure is None else rfc3339(self.first_failure),
@@ -87,6 +90,7 @@ def finding_from(body: Mapping[str, Any]) -> Finding:
         ambiguous_with=tuple(sorted(suspect.get("ambiguous_with") or ())),
         score=suspect.get("score"),
         failure_rate=None if estimate is None else estimate["failure_rate"],
+        phrase=(estimate or {}).get("phrase", FAILS),
         summary=suspect.get("summary") or "",
         sure=bool(suspect.get("sure")),
         first_failure=optional_time(suspect.get("first_failure")),

@@ -19,6 +19,9 @@ Says = Literal["blames", "blames_other", "saw_nothing", "no_longer_blames"]
 Opinions = Mapping[str, "Opinion"]
 """By name of the analyzer."""
 
+FAILS: Final = "fails {} of what depends on it"
+"""What a failure rate is of, where the analyzer says nothing else."""
+
 SHARED_EVIDENCE: Final = 0.5
 """What a second analyzer's log-odds count: it may have read the same telemetry. With 0.5 the fused number keeps its
 word even then; where they share nothing but the fault it is too modest (`tests/benchmarks/fusion.py`)."""
@@ -65,6 +68,7 @@ class Opinion:
     window_start: datetime
     window_end: datetime
     first_at: datetime | None
+    phrase: str = FAILS
 
     @property
     def cause(self) -> frozenset[str]:
@@ -84,6 +88,7 @@ class Opinion:
             "ambiguous_with": list(self.ambiguous_with),
             "score": self.score,
             "failure_rate": self.failure_rate,
+            "phrase": self.phrase,
             "run": self.run,
             "schedules": list(self.schedules),
             "window": {"start": rfc3339(self.window_start), "end": rfc3339(self.window_end)},
@@ -101,6 +106,7 @@ def opinion_from(body: Mapping[str, Any]) -> Opinion:
         ambiguous_with=tuple(body["ambiguous_with"]),
         score=body["score"],
         failure_rate=body["failure_rate"],
+        phrase=body.get("phrase", FAILS),
         run=body["run"],
         schedules=tuple(body["schedules"]),
         window_start=parse_rfc3339(body["window"]["start"]),
@@ -129,6 +135,7 @@ def blaming(before: Opinion | None, finding: Mapping[str, Any], leads: bool, at:
         ambiguous_with=tuple(finding["ambiguous_with"]),
         score=finding["score"],
         failure_rate=finding["failure_rate"],
+        phrase=finding.get("phrase", FAILS),
         run=finding["run"],
         schedules=same if schedule is None else tuple(sorted({*same, schedule})),
         window_start=parse_rfc3339(finding["window"]["start"]),
@@ -172,6 +179,7 @@ def after_word(before: Opinion | None, word: Word) -> Opinion | None:
             ambiguous_with=before.ambiguous_with,
             score=before.score,
             failure_rate=before.failure_rate,
+            phrase=before.phrase,
         )
     if before.weight > 0 and not taken_back:
         return None
@@ -189,6 +197,7 @@ def _spoken(word: Word, says: Says, first_at: datetime | None) -> Opinion:
         ambiguous_with=word.ambiguous_with,
         score=word.score,
         failure_rate=None,
+        phrase=FAILS,
         run=word.run,
         schedules=(word.schedule,),
         window_start=word.window_start,

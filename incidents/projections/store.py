@@ -34,8 +34,11 @@ def stream_of(incident_id: str) -> str:
     return f"incident/{incident_id}"
 
 
-def record(incident_id: str, command: Command, context: Context) -> Recorded:
-    """Carries out `command` on an incident. Raises NoSuchIncident, Refused, WrongExpectedVersion."""
+def record(incident_id: str, command: Command, context: Context, when: datetime | None = None) -> Recorded:
+    """Carries out `command` on an incident, as if it were `when` (default: now).
+
+    Raises NoSuchIncident, Refused, WrongExpectedVersion.
+    """
     row = IncidentRow.objects.select_for_update().filter(pk=incident_id).first()
     if row is None:
         raise NoSuchIncident(f"there is no incident {incident_id}")
@@ -43,17 +46,19 @@ def record(incident_id: str, command: Command, context: Context) -> Recorded:
     at = head(stream)
     # The row was written with the event; a row that is behind is not believed.
     state = state_of(row) if row.version == at.version else fold(read_stream(stream))
-    events = decide(state, command, datetime.now(UTC))
+    events = decide(state, command, when or datetime.now(UTC))
     if not events:
         assert state is not None
         return Recorded(state, row.position, ())
     return _recorded(state, append(stream, events, at, context))
 
 
-def record_opening(command: Open | OpenForFinding, context: Context) -> Recorded:
+def record_opening(
+    command: Open | OpenForFinding, context: Context, when: datetime | None = None
+) -> Recorded:
     """Opens a ticket. The caller holds the dedup key (`lock_key`) and has seen no open ticket of it."""
     stream = stream_of(command.id)
-    events = append(stream, decide(None, command, datetime.now(UTC)), Head.NEW, context)
+    events = append(stream, decide(None, command, when or datetime.now(UTC)), Head.NEW, context)
     return _recorded(None, events)
 
 

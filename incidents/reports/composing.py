@@ -21,6 +21,7 @@ from ingest.queries import Position, regions
 
 Json = dict[str, Any]
 MOST_BLAMED = 100
+MOST_ROWS = 15
 
 
 def period_name(schedule: str, period: Period) -> str:
@@ -128,6 +129,16 @@ def _analysis(team: str, region: str, title: str, judged: Mapping[str, Any]) -> 
 
 
 def _piece(team: str, piece: Json) -> Json:
+    """The first lines of a table; the run has them all."""
+    kept = _of_team(team, piece)
+    left = len(kept.get("rows") or ()) - MOST_ROWS
+    if left <= 0:
+        return kept
+    note = f"{kept['text']} {left} more lines are left out here.".strip()
+    return {**kept, "rows": kept["rows"][:MOST_ROWS], "text": note}
+
+
+def _of_team(team: str, piece: Json) -> Json:
     """A table with a column of components keeps a team's own lines; a chart shows everybody's, and is left out."""
     columns = [name.lower() for name in piece.get("columns") or ()]
     if not team or "component" not in columns:

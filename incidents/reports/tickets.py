@@ -27,9 +27,10 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """A ticket as it stood, and when it came to the team that has it."""
+    """A ticket as it stood, when somebody first acknowledged it, and when it came to the team that has it."""
 
     state: Incident
+    acknowledged_at: datetime | None
     placed_at: datetime
 
     @property
@@ -56,8 +57,10 @@ def _as_of(id_: str, upto: Position) -> Ticket | None:
     state = fold(events)
     if state is None:
         return None
+    # A hand-over takes the acknowledgement back; how quickly somebody looked stays true.
+    taken = [event.occurred_at for event in events if event.type == "incident.acknowledged"]
     moved = [event.occurred_at for event in events if event.type == "incident.handed_over"]
-    return Ticket(state, moved[-1] if moved else state.opened_at)
+    return Ticket(state, taken[0] if taken else None, moved[-1] if moved else state.opened_at)
 
 
 def listed(tickets: Iterable[Ticket], start: datetime, end: datetime) -> Json:
@@ -106,9 +109,7 @@ def response(tickets: Sequence[Ticket], start: datetime, end: datetime) -> Json:
         "open_at_end": len(still),
         "by_severity": {name: _count(opened, name) for name in SEVERITIES},
         "acknowledged": spread(
-            one.state.acknowledged_at - one.state.opened_at
-            for one in opened
-            if one.state.acknowledged_at is not None
+            one.acknowledged_at - one.state.opened_at for one in opened if one.acknowledged_at is not None
         ),
         "right_team": spread(one.placed_at - one.state.opened_at for one in resolved),
         "resolution": spread(

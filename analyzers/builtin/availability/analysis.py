@@ -140,7 +140,7 @@ def _suspect(found: Found, row: int) -> Suspect:
         summary=_sentence(found, row),
         p_value=float(found.p[row]),
         q_value=float(found.q[row]),
-        estimate=Estimate(lost, min(low, lost), max(high or 0.0, lost)),
+        estimate=Estimate(lost, min(low, lost), max(high or 0.0, lost), "was down {} of the time"),
         sure=float(found.q[row]) < SURE_LEVEL,
         first_failure=moment(int(ledger.spells.start[mine].min())),
         last_failure=moment(int(ledger.spells.end[mine].max())),

@@ -191,7 +191,8 @@ def _estimate(judges: Judges, blamed: Blamed, at: int) -> Estimate:
     low = _crossing(judges, blamed, at, 0.0, theta)
     high = _crossing(judges, blamed, at, max(2 * theta, 1e-6), theta)
     low, high = min(low, theta), max(high, theta)
-    return Estimate(*(float(-math.expm1(-value)) for value in (theta, low, high)))
+    rate, least, most = (float(-math.expm1(-value)) for value in (theta, low, high))
+    return Estimate(rate, least, most)
 
 
 def _crossing(judges: Judges, blamed: Blamed, at: int, outer: float, theta: float) -> float:

@@ -178,7 +178,7 @@ def _suspects(found: Measured) -> tuple[Suspect, ...]:
                 summary=_sentence(found, row, repeats),
                 p_value=float(found.excess.p[row]),
                 q_value=float(found.excess.q[row]),
-                estimate=Estimate(lost, min(least, lost), max(most or 0.0, lost)),
+                estimate=Estimate(lost, min(least, lost), max(most or 0.0, lost), "was out {} of the time"),
                 sure=repeats and found.surely_missed,
                 first_failure=moment(int(seen.spells.start[mine].min())),
                 last_failure=moment(int(seen.spells.end[mine].max())),

@@ -49,7 +49,7 @@ def rate_interval(lost: float, carried: float) -> Estimate:
     low = float(gammaincinv(lost, 0.025)) / carried if lost > 0 else 0.0
     high = float(gammaincinv(lost + 1, 0.975)) / carried
     rate = min(1.0, lost / carried)
-    return Estimate(rate, min(low, rate), max(rate, min(1.0, high)))
+    return Estimate(rate, min(low, rate), max(rate, min(1.0, high)), "loses {} of what is sent over it")
 
 
 def from_explanation(

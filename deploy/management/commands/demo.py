@@ -109,8 +109,8 @@ def introduce(notes: Notes, screen: Screen) -> None:
     screen.say(
         "            2. a ticket: who is blamed, how surely, and the evidence; acknowledge and resolve it"
     )
-    screen.say(f"            3. the same as JSON: curl -H 'Authorization: Bearer {notes.key}' \\")
-    screen.say(f"                 {address}/api/v1/incidents")
+    screen.say(f"            3. last week's report, at {address}/reports")
+    screen.say(f"  As JSON   curl -H 'Authorization: Bearer {notes.key}' {address}/api/v1/incidents")
     screen.say("  Ctrl-C stops everything.")
     screen.say()
 

@@ -1,0 +1,43 @@
+"""Tickets of the past, recorded with their own times."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from incidents import queries
+from incidents.commands import Report
+from incidents.domain import commands as c
+from incidents.domain.values import Invalid
+from incidents.past import PastTicket, record_past
+from ingest.queries import Context
+
+OPENED = datetime(2026, 3, 2, 10, tzinfo=UTC)
+ALICE = Context("user:alice")
+pytestmark = pytest.mark.usefixtures("log_database")
+
+
+def past(*minutes: int) -> PastTicket:
+    commands = (c.Acknowledge(), c.HandOver("compute", "theirs"), c.Resolve("tor/t1", ""))
+    times = (OPENED + timedelta(minutes=minute) for minute in minutes)
+    return PastTicket(Report("Packets are lost", "tor/t1"), OPENED, tuple(zip(times, commands, strict=False)))
+
+
+def test_a_past_ticket_has_its_own_times() -> None:
+    state = record_past(past(3, 10, 60), ALICE)
+    found = queries.get(state.id).incident
+    assert found.opened_at == OPENED
+    assert (found.resolved_at, found.hops) == (OPENED + timedelta(hours=1), 1)
+
+
+def test_the_log_still_says_when_it_was_recorded() -> None:
+    before = datetime.now(UTC)
+    state = record_past(past(3, 10, 60), ALICE)
+    assert all(event.recorded_at >= before for event in queries.incident_events(state.id))
+
+
+def test_steps_out_of_order_record_nothing() -> None:
+    with pytest.raises(Invalid, match="in order of time"):
+        record_past(past(3, 1), ALICE)
+    assert queries.list_incidents().items == []

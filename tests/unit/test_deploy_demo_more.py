@@ -1,0 +1,52 @@
+"""What the demo tells besides Deepview's stories: a month of outages, a lossy link, last week's tickets."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from deploy.demo.last_week import draw
+from deploy.demo.month import DAYS
+from deploy.demo.network import SINCE
+from deploy.demo.world import Demo
+
+START = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def demo() -> Demo:
+    return Demo(START)
+
+
+def test_the_month_ends_where_the_demo_starts(demo: Demo) -> None:
+    starts = [datetime.fromisoformat(row["start"]) for row in demo.month.outages()]
+    assert START - timedelta(days=DAYS) <= min(starts) < max(starts) < START
+
+
+def test_the_two_bad_tors_go_out_more_than_all_others_together(demo: Demo) -> None:
+    unplanned = [row["device"] for row in demo.month.outages() if not row.get("planned")]
+    bad = sum(device in demo.month.culprits for device in unplanned)
+    assert len(demo.month.culprits) == 2
+    assert bad > len(unplanned) / 2
+
+
+def test_only_the_bad_link_loses_packets_and_not_before_its_time(demo: Demo) -> None:
+    lossy = [row for n in range(SINCE, SINCE + 10) for row in demo.network.minute(n) if row["lost"]]
+    assert len(lossy) > 20
+    assert all(demo.network.culprit in row["hops"] for row in lossy)
+    assert sum(row["lost"] for row in demo.network.minute(SINCE - 1)) <= 1
+
+
+def test_no_story_has_a_component_of_another(demo: Demo) -> None:
+    named = [component for story in demo.stories for component in story.components]
+    assert len(named) == len(set(named)) == 7
+
+
+def test_last_weeks_tickets_are_resolved_in_order_of_time_before_today() -> None:
+    for ticket in draw(START, 7):
+        times = [ticket.opened_at, *(at for at, _ in ticket.steps)]
+        assert times == sorted(times)
+        assert times[-1] < START
+
+
+def test_some_of_last_weeks_tickets_were_passed_on() -> None:
+    assert any(len(ticket.steps) > 2 for ticket in draw(START, 7))
