@@ -141,7 +141,8 @@ def _trace(request: HttpRequest) -> str | None:
 
 
 def _accepted(receipt: Receipt) -> HttpResponse:
-    answer = JsonResponse({"accepted": receipt.accepted, "receipt": receipt.id}, status=202)
+    told = f'{{"accepted": {receipt.accepted}, "receipt": "{receipt.id}"}}'
+    answer = HttpResponse(told, content_type="application/json", status=202)
     answer["Dossier-Receipt"] = receipt.id
     return answer
 

@@ -21,7 +21,6 @@ from ingest.log.entries import Entries, array, plain_array
 from ingest.log.types import Context, Event, Head, NewEvent, Position, WrongExpectedVersion
 
 _APPEND = "SELECT log_append(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
-_BEGIN = "SELECT log_begin(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 
 # The text of txid is never called txid: ORDER BY would sort by the text, and "9999" stands after "10000".
 COLUMNS = """stream, version, type, schema, body, actor, cause, trace, occurred_at, recorded_at, hash,
@@ -76,11 +75,15 @@ def append(stream: str, events: Sequence[NewEvent], expected: Head, context: Con
     return entries.events(positions)
 
 
-def begin(beginnings: Sequence[Beginning]) -> list[Event]:
+def begin(
+    beginnings: Sequence[Beginning], through: str = "log_begin", more: Sequence[object] = ()
+) -> list[Event]:
     """Record the first events of several new streams with one statement; otherwise as `append`.
 
     The events stand in the log, and in the answer, in the order in which they are given. Raises
-    WrongExpectedVersion, and records none, when one of the streams is not new.
+    WrongExpectedVersion, and records none, when one of the streams is not new. `through` names a function of the
+    caller that takes the arguments of `log_begin` and then `more`, calls it, and answers with what it answered:
+    what it does besides costs no journey of its own.
     """
     entries = Entries(datetime.now(UTC))
     for beginning in beginnings:
@@ -95,8 +98,10 @@ def begin(beginnings: Sequence[Beginning]) -> list[Event]:
         array(context.cause for context in entries.contexts),
         array(context.trace for context in entries.contexts),
         *entries.columns(),
+        *more,
     )
-    positions = _insert(_BEGIN, values, entries.streams, 0)
+    sql = f"SELECT {through}({', '.join(['%s'] * len(values))})"
+    positions = _insert(sql, values, entries.streams, 0)
     transaction.on_commit(lambda: _committed(entries.types), robust=True)
     return entries.events(positions)
 

@@ -1,13 +1,16 @@
 """Group commit: what arrives while a transaction is at work is done by the next one, together.
 
 The idea is that of every log manager (Gray and Reuter, Transaction Processing, 1993, section 9.5), brought to
-the threads of one process: the first to come leads and goes at once, so nobody who is alone waits for company;
-those who come meanwhile form the next group, led by the first of them. Pure: threads and nothing else.
+the threads of one process: the first to come leads, those who come meanwhile form the next group, led by the
+first of them. Who is alone goes at once. In company a leader waits for those who were there a moment ago, because
+senders whose bodies were stored together come back together; without that two groups take turns, each waiting out
+the other's flush of the disk. Pure: threads and nothing else.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
@@ -25,12 +28,21 @@ class GroupCommit(Generic[T, R]):
     `commit` gets the pieces in the order in which they came and answers with one result for each.
     """
 
-    def __init__(self, commit: Callable[[Sequence[T]], Sequence[R]], most: int) -> None:
+    def __init__(
+        self,
+        commit: Callable[[Sequence[T]], Sequence[R]],
+        most: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._commit = commit
         self._most = most
+        self._clock = clock
         self._lock = threading.Lock()
         self._waiting: list[_Seat[T, R]] = []
         self._at_work = False
+        self._gathering = False
+        self._company = 0  # how many there were when the last group was done
+        self._until = 0.0  # when those of them who have not come back are no longer waited for
 
     def submit(self, piece: T) -> R:
         """The result for this piece, from this thread or from one that came before.
@@ -42,22 +54,40 @@ class GroupCommit(Generic[T, R]):
             self._waiting.append(seat)
             seat.leads = not self._at_work
             self._at_work = True
+            if self._gathering and len(self._waiting) >= min(self._company, self._most):
+                self._gathering = False
+                self._waiting[0].turn.release()
         if not seat.leads:
             seat.turn.acquire()
         if seat.leads:
+            self._gather(seat)
             self._lead()
         return seat.result()
 
-    def _lead(self) -> None:
+    def _gather(self, leader: _Seat[T, R]) -> None:
+        """Wait for those who were there when the last group was done, for as long as that group took."""
         with self._lock:
+            patience = self._until - self._clock()
+            if patience <= 0 or len(self._waiting) >= min(self._company, self._most):
+                return
+            self._gathering = True
+        leader.turn.acquire(timeout=patience)
+
+    def _lead(self) -> None:
+        began = self._clock()
+        with self._lock:
+            self._gathering = False
             group, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
         try:
             results = self._commit([seat.piece for seat in group])
             for seat, result in zip(group, results, strict=True):
                 seat.results.append(result)
         finally:
+            ended = self._clock()
             with self._lock:
                 self._at_work = bool(self._waiting)
+                self._company = len(group) + len(self._waiting)
+                self._until = 2 * ended - began
                 next_leader = self._waiting[:1]
             for seat in next_leader:
                 seat.leads = True

@@ -3,6 +3,8 @@ equal."""
 
 from __future__ import annotations
 
+import functools
+
 from ingest.telemetry.kinds import Field, Kind
 
 SQL_TYPES = {
@@ -28,6 +30,7 @@ def table(kind: Kind) -> str:
     return f"telemetry_{kind.name}"
 
 
+@functools.cache
 def columns(kind: Kind) -> tuple[tuple[str, str], ...]:
     """Names and SQL types of the columns that a row brings, in the table's order: lists of numbers last.
 

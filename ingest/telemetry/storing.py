@@ -13,8 +13,9 @@ from typing import Any
 
 from django.db import connection, transaction
 
+from ingest.log.entries import plain_array
 from ingest.log.store import Beginning, begin
-from ingest.log.types import Context, Event, NewEvent
+from ingest.log.types import Context, NewEvent
 from ingest.telemetry import liveness
 from ingest.telemetry.check import moment
 from ingest.telemetry.copying import copy_encoded
@@ -113,12 +114,13 @@ def _claim(bodies: Sequence[Prepared]) -> list[bool]:
     claims = [_claim_row(body) for body in bodies if body.delivery.idempotency_key is not None]
     if not claims:
         return [True] * len(bodies)
+    places = ",".join([f"({','.join(['%s'] * len(claims[0]))})"] * len(claims))
     claims.sort(key=lambda claim: claim[:2])  # or two groups with the same keys could wait in a circle
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO telemetry_idempotency"
             " (key_name, idempotency_key, sha256, receipt, accepted, created_at)"
-            f" VALUES {_places(claims)} ON CONFLICT DO NOTHING RETURNING receipt::text",
+            f" VALUES {places} ON CONFLICT DO NOTHING RETURNING receipt::text",
             list(itertools.chain.from_iterable(claims)),
         )
         claimed = {receipt for (receipt,) in cursor.fetchall()}
@@ -136,18 +138,20 @@ def _claim_row(body: Prepared) -> tuple[Any, ...]:
 def _record(bodies: Sequence[Prepared]) -> None:
     """The events, each body's in a stream of its own, and the receipts that say where they stand in the log."""
     now = datetime.now(UTC)
-    recorded = begin([_beginning(body, now) for body in bodies])
     pieces = [(body, piece) for body in bodies for piece in body.pieces]
-    rows = [_receipt_row(*placed, event) for placed, event in zip(pieces, recorded, strict=True)]
+    receipts = (
+        plain_array(str(piece.number) for _, piece in pieces),
+        plain_array(body.receipt.id for body, _ in pieces),
+        plain_array(body.kind.name for body, _ in pieces),
+        plain_array(str(piece.region_id) for _, piece in pieces),
+        plain_array(str(piece.rows) for _, piece in pieces),
+        plain_array(_text(piece.first) for _, piece in pieces),
+        plain_array(_text(piece.last) for _, piece in pieces),
+    )
+    begin([_beginning(body, now) for body in bodies], through="telemetry_record", more=receipts)
     finished = [piece.number for body, piece in pieces if body.encoded is None]
-    with connection.cursor() as cursor:
-        if rows:
-            cursor.execute(
-                "INSERT INTO telemetry_receipt (number, receipt, kind, region, rows, first, last, received_at,"
-                f" epoch, txid, seq) VALUES {_places(rows)}",
-                list(itertools.chain.from_iterable(rows)),
-            )
-        if finished:
+    if finished:
+        with connection.cursor() as cursor:
             cursor.execute("DELETE FROM telemetry_unfinished WHERE number = ANY(%s)", (finished,))
 
 
@@ -174,17 +178,3 @@ def _told(body: Prepared, piece: Piece) -> dict[str, object]:
 
 def _text(at: int) -> str:
     return moment(at).isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
-def _receipt_row(body: Prepared, piece: Piece, event: Event) -> tuple[Any, ...]:
-    place = event.position
-    return (
-        piece.number, body.receipt.id, body.kind.name, piece.region_id, piece.rows, moment(piece.first),
-        moment(piece.last), event.recorded_at, place.epoch, str(place.txid), place.seq,
-    )  # fmt: skip
-
-
-def _places(rows: Sequence[tuple[Any, ...]]) -> str:
-    """Placeholders for these rows in VALUES."""
-    one = f"({','.join(['%s'] * len(rows[0]))})"
-    return ",".join([one] * len(rows))

@@ -75,7 +75,7 @@ class Crowd:
 
     def _waits(self, wanted: int) -> bool:
         (group,) = (g for name, g in receiving._groups.items() if name == connection.settings_dict["NAME"])
-        return bool(self.groups) and len(group._waiting) == wanted
+        return ["leader"] in self.groups and len(group._waiting) == wanted
 
     def _until(self, happened: Callable[[], bool]) -> None:
         done = threading.Event()

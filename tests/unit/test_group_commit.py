@@ -17,7 +17,8 @@ class Desk:
     def __init__(self, most: int = 100) -> None:
         self.groups: list[list[int]] = []
         self.may_go_on = threading.Event()
-        self.group_commit = GroupCommit(self.commit, most)
+        self.now = 0.0
+        self.group_commit = GroupCommit(self.commit, most, lambda: self.now)
         self.outcomes: dict[int, int | type[Exception]] = {}
         self.threads: list[threading.Thread] = []
 
@@ -107,3 +108,34 @@ def test_work_goes_on_after_a_failure() -> None:
 def test_a_commit_that_forgets_a_piece_is_an_error() -> None:
     with pytest.raises(ValueError, match="zip"):
         GroupCommit[int, int](lambda _: [], 10).submit(1)
+
+
+def test_who_was_in_company_a_moment_ago_is_waited_for() -> None:
+    desk = Desk()
+    desk.bring_while_the_first_is_at_work(1, 2)
+    desk.now += 60  # so long the first group takes, and so long the next one may wait for 0 to come back
+    desk.may_go_on.set()
+    until(lambda: 0 in desk.outcomes)
+    desk.bring(3)
+    desk.finish()
+    assert desk.groups == [[0], [1, 2, 3]]
+
+
+def test_nobody_is_waited_for_longer_than_the_last_group_took() -> None:
+    desk = Desk()
+    desk.bring_while_the_first_is_at_work(1, 2)
+    desk.now += 0.02
+    desk.finish()
+    assert desk.groups == [[0], [1, 2]]
+
+
+def test_after_company_has_left_nobody_waits() -> None:
+    desk = Desk()
+    desk.bring_while_the_first_is_at_work(1)
+    desk.now += 0.02
+    desk.finish()
+    desk.now += 0.01
+    desk.group_commit.submit(2)
+    desk.now += 60
+    assert desk.group_commit.submit(3) == 6
+    assert desk.groups[-2:] == [[2], [3]]

@@ -32,7 +32,7 @@ BEGIN
         ORDER BY place
         RETURNING seq
     )
-    SELECT ARRAY[epoch_, txid_::text::bigint] || array_agg(seq) INTO placed FROM added;
+    SELECT ARRAY[epoch_, txid_::text::bigint] || array_agg(seq ORDER BY seq) INTO placed FROM added;
     RETURN placed;
 END
 $$;
