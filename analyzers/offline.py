@@ -7,20 +7,25 @@ other, aligned to the epoch, each with its predecessors as history. Rows of stat
 
 from __future__ import annotations
 
+import json
 import re
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from pathlib import Path
 from typing import BinaryIO
 
 from analyzers.contract import Analyzer, Input, Window
+from ingest.doors import superbench
 from ingest.telemetry.columns import Rows
 from ingest.telemetry.offline import BadFile, read_file, reduce
 
 REGION = "default"
 MOST_WINDOWS = 100_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LINES = (".jsonl", ".ndjson")
 _MICROSECOND = timedelta(microseconds=1)
 _UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
@@ -59,10 +64,26 @@ def read(inputs: Sequence[str], stdin: BinaryIO) -> dict[str, Rows]:
                 f"--input {given}: {kind} is given twice; join the files and give - to read stdin"
             )
         try:
-            tables[kind] = read_file(kind, name, stdin)
+            tables[kind] = _benchmarks(name, stdin) if kind == "benchmark" else read_file(kind, name, stdin)
         except BadFile as error:
             raise CannotAnalyze(str(error)) from error
     return tables
+
+
+def _benchmarks(name: str, stdin: BinaryIO) -> Rows:
+    """Rows of `benchmark`, or what SuperBench wrote; its results carry no time and are taken as of 1970."""
+    if name != "-" and Path(name).suffix.lower() not in _LINES:
+        return read_file("benchmark", name, stdin)
+    try:
+        body = stdin.read() if name == "-" else Path(name).read_bytes()
+        if not superbench.is_summary(body):
+            return read_file("benchmark", "-", BytesIO(body)) if name == "-" else read_file("benchmark", name)
+        rows = superbench.benchmark_rows(superbench.parse_results(body), _EPOCH)
+    except (OSError, superbench.BadResults) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise CannotAnalyze(f"{'standard input' if name == '-' else name}: {reason}") from error
+    lines = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
+    return read_file("benchmark", "-", BytesIO(lines.encode()))
 
 
 def choose_input(analyzer: Analyzer, kinds: Collection[str]) -> Input:

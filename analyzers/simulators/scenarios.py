@@ -22,6 +22,7 @@ from analyzers.simulators.deepview import (
     strike,
 )
 from analyzers.simulators.fleet import Fleet, M, build
+from analyzers.simulators.node_benchmarks import scenario as benchmark_scenario
 from analyzers.simulators.outages import BATCH, HEALTHY, Class, outage_scenario
 from analyzers.simulators.probes import link_scenario
 from analyzers.simulators.region import (
@@ -127,6 +128,10 @@ def path_rows(fleet: Fleet, failures: Failures) -> list[Row]:
                 }
             )
     return rows
+
+
+def _benchmarks(name: str, severity: float, gray: int) -> Callable[[int, Path], list[Path]]:
+    return lambda seed, out: write_files(out, *benchmark_scenario(name, seed, severity, gray))
 
 
 def write_files(out: Path, rows: Mapping[str, Iterable[Row]], truth: Row) -> list[Path]:
@@ -236,6 +241,18 @@ _ALL = (
         "Every service does what it always did",
         "Seven minutes of traces of twelve services, with the drift and the change of requests that there always is.",
         _traces("trace_healthy", None),
+    ),
+    Scenario(
+        "validator_step",
+        "Three gray nodes",
+        "One round of six benchmarks on 200 nodes; three nodes are 10 % worse in one benchmark of their GPUs.",
+        _benchmarks("validator_step", 0.1, 3),
+    ),
+    Scenario(
+        "validator_healthy",
+        "Nodes that differ a little and are all well",
+        "One round of six benchmarks on 200 healthy nodes.",
+        _benchmarks("validator_healthy", 0.0, 0),
     ),
 )
 

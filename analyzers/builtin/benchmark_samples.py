@@ -1,0 +1,103 @@
+"""Samples of nodes, taken out of the sums of `benchmark` rows: by metric and kind of machine, then by node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyzers.builtin.similarity import quantiles_of
+from analyzers.contract import Count, Each, Reduction, Sums
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+SAMPLES = Reduction(
+    "samples",
+    kind="benchmark",
+    group_by=("node", "benchmark", "metric", "sku"),
+    aggregates={"times": Count()},
+    each=Each("values"),
+)
+"""Every value of every node with how often it occurred: the exact samples."""
+
+
+class Stratum(NamedTuple):
+    """What is compared with its like only: one metric on one kind of machine (`sku` may be empty)."""
+
+    benchmark: str
+    metric: str
+    sku: str
+
+    @property
+    def shown(self) -> str:
+        return f"{self.benchmark}/{self.metric}" + (f" on {self.sku}" if self.sku else "")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """The samples of one stratum: `nodes` by name, sorted; node i's `values` begin at `starts[i]` and ascend; each
+    occurred `times` times.
+    """
+
+    nodes: tuple[str, ...]
+    values: Floats
+    times: Ints
+    starts: Ints
+
+    @property
+    def runs(self) -> Ints:
+        """How many runs each node has; shape (nodes,)."""
+        return np.add.reduceat(self.times, self.starts) if len(self.starts) else np.empty(0, dtype=np.int64)
+
+    def quantiles(self, size: int) -> Floats:
+        """Shape (nodes, size)."""
+        return quantiles_of(self.values, self.times, self.starts, size)[0]
+
+
+def samples(sums: Sums) -> dict[Stratum, Sample]:
+    """The samples of the reduction `SAMPLES`, by stratum in order of names."""
+    if not sums.rows:
+        return {}
+    keys = [_coded(_texts(sums, name)) for name in ("benchmark", "metric", "sku", "node")]
+    values = np.asarray(sums.keys["value"], dtype=np.float64)
+    times = np.asarray(sums.values["times"], dtype=np.int64)
+    codes = [code for _, code in keys]
+    order = np.lexsort((values, *reversed(codes)))
+    ordered = [code[order] for code in codes]
+    values, times = values[order], times[order]
+    found = {}
+    for start, end in _runs(ordered[:3]):
+        nodes = ordered[3][start:end]
+        starts = np.flatnonzero(np.append(True, nodes[1:] != nodes[:-1]))
+        names = tuple(keys[3][0][code] for code in nodes[starts].tolist())
+        stratum = Stratum(*(key[0][code[start]] for key, code in zip(keys[:3], ordered[:3], strict=True)))
+        found[stratum] = Sample(names, values[start:end], times[start:end], starts)
+    return found
+
+
+def _texts(sums: Sums, name: str) -> Sequence[str]:
+    texts = sums.keys[name]
+    assert isinstance(texts, Sequence)
+    return texts
+
+
+def _coded(texts: Sequence[str]) -> tuple[list[str], Ints]:
+    """The distinct texts, sorted, and the place of each text among them."""
+    distinct = sorted(set(texts))
+    place = {text: i for i, text in enumerate(distinct)}
+    return distinct, np.fromiter((place[text] for text in texts), np.int64, len(texts))
+
+
+def _runs(columns: Sequence[Ints]) -> Iterator[tuple[int, int]]:
+    """Where all columns stay the same: (start, end) of each stretch."""
+    rows = len(columns[0])
+    changes = np.zeros(rows, dtype=bool)
+    changes[0] = True
+    for column in columns:
+        changes[1:] |= column[1:] != column[:-1]
+    starts = np.flatnonzero(changes).tolist()
+    yield from zip(starts, [*starts[1:], rows], strict=True)

@@ -1,0 +1,156 @@
+"""Validation of nodes by benchmarks (Xiong et al., USENIX ATC 2024, the system called Anubis or SuperBench).
+
+The fleet says itself what is normal: criteria for each metric are the most typical node's distribution, found by
+dropping what is dissimilar until the rest agrees. A node whose distribution is less similar than the parameter asks,
+on the worse side, is a gray failure before anyone's job fails on it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from analyzers.builtin.validator import evidence as show
+from analyzers.builtin.validator.calibration import probability
+from analyzers.builtin.validator.judgement import Charge, Outcome, judge
+from analyzers.builtin.validator.reductions import INPUTS
+from analyzers.builtin.words import count
+from analyzers.contract import Analyzer, Param, Params, Suspect, Verdict, Window, inconclusive, quiet
+
+PARAMS = (
+    Param(
+        "similarity",
+        0.95,
+        "least similarity of a node's results to the fleet's criteria; .95 is 5 % slower in every run",
+        low=0.5,
+        high=0.999,
+    ),
+    Param("min_nodes", 20, "least nodes of one kind from which criteria are learnt", low=3, high=100_000),
+    Param(
+        "spreads",
+        5.0,
+        "a node must also be worse by this many times the spread of healthy nodes",
+        low=0,
+        high=100,
+    ),
+    Param(
+        "most_failing",
+        0.2,
+        "if a larger share of the nodes is unlike the others, the fleet is split and no node is blamed",
+        low=0.01,
+        high=0.5,
+    ),
+    Param("higher", "", "words of metrics that are worse when they fall, such as qps, beside the known"),
+    Param("lower", "", "words of metrics that are worse when they rise, beside the known"),
+)
+
+HISTORY = 3
+SURE = 0.9
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def analyze(window: Window, params: Params) -> Verdict:
+    outcome = judge(window, params)
+    measures = _measures(outcome, window)
+    if outcome.nodes == 0:
+        return inconclusive("No benchmark was run in this window.", measures)
+    if not outcome.charges:
+        reason = _undecided(outcome)
+        if reason is not None:
+            return Verdict("inconclusive", (), reason, measures, show.of_the_unjudged(outcome))
+        return quiet(measures, show.of_the_quiet(outcome, params))
+    return Verdict("named", _suspects(outcome, window), None, measures, show.of_the_blamed(outcome, params))
+
+
+def _measures(outcome: Outcome, window: Window) -> dict[str, Any]:
+    why = Counter(one.why for one in outcome.unjudged)
+    return {
+        "nodes": outcome.nodes,
+        "metrics": len(outcome.judged) + len(outcome.unjudged),
+        "judged": len(outcome.judged),
+        "split": why["split"],
+        "too_few": why["few"],
+        "unknown_direction": why["direction"],
+        "unrepeatable": why["repeatability"],
+        "failing": len(outcome.charges),
+        "history": len(window.history),
+    }
+
+
+def _undecided(outcome: Outcome) -> str | None:
+    """Why nobody can be cleared although nobody is blamed, or None."""
+    split = [one for one in outcome.unjudged if one.why == "split"]
+    if split:
+        more = f" (and {len(split) - 1} more)" if len(split) > 1 else ""
+        return f"{split[0].stratum.shown}: {split[0].reason}{more}."
+    if not outcome.judged:
+        first = outcome.unjudged[0]
+        more = (
+            f" None of {len(outcome.unjudged)} metrics could be judged." if len(outcome.unjudged) > 1 else ""
+        )
+        return f"{first.stratum.shown}: {first.reason}.{more}"
+    return None
+
+
+def _suspects(outcome: Outcome, window: Window) -> tuple[Suspect, ...]:
+    when = _moments(window)
+    suspects = []
+    for charge in outcome.charges:
+        tested = charge.failures[0].judged.criteria is None
+        score = None if tested else probability(charge.spreads)  # simulations say nothing of failed tests
+        first, last = when.get(charge.node, (None, None))
+        suspects.append(
+            Suspect(
+                component=charge.node,
+                score=score,
+                summary=_sentence(charge),
+                sure=score is None or score >= SURE,
+                first_failure=first,
+                last_failure=last,
+            )
+        )
+    return tuple(suspects)
+
+
+def _sentence(charge: Charge) -> str:
+    worst = charge.failures[0]
+    others = len(charge.failures) - 1
+    more = f", and fails {count(others)} other metric{'s' if others > 1 else ''}" if others else ""
+    name = worst.judged.stratum.shown
+    if worst.judged.criteria is None:
+        return f"{charge.node} fails {name} ({worst.judged.means[worst.at]:g} instead of 0){more}."
+    usual, mean = worst.judged.criteria.scale, float(worst.judged.means[worst.at])
+    return (
+        f"{charge.node} is {show.change(mean, usual)} than the fleet in {name} "
+        f"({mean:.4g} instead of {usual:.4g}){more}."
+    )
+
+
+def _moments(window: Window) -> dict[str, tuple[datetime, datetime]]:
+    """The first and the last time at which each node was measured."""
+    sums = window.sums["moments"]
+    nodes, times = sums.keys["node"], np.asarray(sums.keys["time"]).tolist()
+    found: dict[str, tuple[int, int]] = {}
+    for row, time in enumerate(times):
+        name = str(nodes[row])
+        first, last = found.get(name, (time, time))
+        found[name] = (min(first, time), max(last, time))
+    return {name: (_instant(first), _instant(last)) for name, (first, last) in found.items()}
+
+
+def _instant(microseconds: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+ANALYZER = Analyzer(
+    name="validator",
+    version="1.0.0",
+    title="Names nodes whose benchmark results are worse than the fleet's own criteria",
+    inputs=INPUTS,
+    params=PARAMS,
+    analyze=analyze,
+    history=HISTORY,
+)

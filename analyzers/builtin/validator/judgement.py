@@ -1,0 +1,274 @@
+"""Which nodes are worse than the fleet allows, metric by metric, and where the fleet itself forbids a judgement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyzers.builtin import similarity
+from analyzers.builtin.benchmark_samples import Sample, Stratum, samples
+from analyzers.builtin.directions import Direction, direction_of, words_given
+from analyzers.builtin.similarity import Criteria
+from analyzers.contract import Params, Window
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+SMALLEST_SPREAD = 0.0005
+"""Nodes are never taken to differ by less: a fleet whose figures were rounded would be judged by the rounding."""
+
+CERTAIN = 1e6
+"""Spreads at which a failed test stands: a return code is no matter of degree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    similarity: float
+    spreads: float
+    min_nodes: int
+    most_failing: float
+    higher: frozenset[str]
+    lower: frozenset[str]
+
+
+def rules_of(params: Params) -> Rules:
+    return Rules(
+        float(params["similarity"]),
+        float(params["spreads"]),
+        int(params["min_nodes"]),
+        float(params["most_failing"]),
+        words_given(str(params["higher"])),
+        words_given(str(params["lower"])),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """One stratum whose nodes were judged. Arrays have shape (nodes,), in the order of `nodes`, those of this window.
+
+    `worse` is how far each is worse than the criteria and `bar` how far it may be, as shares; `spreads` is `worse` in
+    units of how far healthy nodes scatter. `quantiles` has shape (nodes, quantiles). For failed tests (`direction`
+    zero) there are no criteria, and `worse` is 1 or 0.
+    """
+
+    stratum: Stratum
+    direction: Direction
+    nodes: tuple[str, ...]
+    worse: Floats
+    bar: Floats
+    spreads: Floats
+    means: Floats
+    runs: Ints
+    learnt_from: int
+    quantiles: Floats
+    criteria: Criteria | None
+    repeatability: float | None
+
+    @property
+    def failing(self) -> NDArray[np.bool_]:
+        return self.worse > self.bar
+
+
+@dataclass(frozen=True, slots=True)
+class Unjudged:
+    """A stratum that could not be judged: `why` is few, split, direction, scale or repeatability."""
+
+    stratum: Stratum
+    why: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One metric in which a node failed: row `at` of `judged`."""
+
+    judged: Judged
+    at: int
+
+    @property
+    def spreads(self) -> float:
+        return float(self.judged.spreads[self.at])
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """A blamed node with what it failed in, worst first."""
+
+    node: str
+    failures: tuple[Failure, ...]
+
+    @property
+    def spreads(self) -> float:
+        return self.failures[0].spreads
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`charges` are worst first."""
+
+    judged: tuple[Judged, ...]
+    unjudged: tuple[Unjudged, ...]
+    charges: tuple[Charge, ...]
+    nodes: int
+
+
+def judge(window: Window, params: Params) -> Outcome:
+    """Judge the nodes that were measured in the window. `params` are those of `analysis.PARAMS`."""
+    rules = rules_of(params)
+    now = samples(window.sums["samples"])
+    past = [samples(one.sums["samples"]) for one in reversed(window.history)]
+    found = [_judged(stratum, sample, past, rules) for stratum, sample in now.items()]
+    judged = tuple(one for one in found if isinstance(one, Judged))
+    unjudged = tuple(one for one in found if isinstance(one, Unjudged))
+    nodes = {name for sample in now.values() for name in sample.nodes}
+    return Outcome(judged, unjudged, _charges(judged), len(nodes))
+
+
+def _judged(
+    stratum: Stratum, sample: Sample, past: Sequence[Mapping[Stratum, Sample]], rules: Rules
+) -> Judged | Unjudged:
+    direction = direction_of(stratum.benchmark, stratum.metric, rules.higher, rules.lower)
+    if direction is None:
+        return Unjudged(stratum, "direction", "no word of its name tells which way is worse")
+    if direction == "zero":
+        return _tests(stratum, sample, rules)
+    learning = _enough(sample, [one[stratum] for one in past if stratum in one], rules.min_nodes)
+    if len(learning.runs) < rules.min_nodes:
+        reason = f"{len(learning.runs)} nodes were measured, {rules.min_nodes} are needed"
+        return Unjudged(stratum, "few", reason)
+    criteria = similarity.learn(learning.quantiles, learning.runs, rules.similarity, direction == "higher")
+    if criteria is None:
+        return Unjudged(
+            stratum, "scale", "its usual value is not above 0, so that no share of it can be told"
+        )
+    worse = similarity.worse_by(learning.quantiles, criteria.quantiles, criteria.scale, direction == "higher")
+    scatter = np.maximum(similarity.scatter(criteria, learning.runs), SMALLEST_SPREAD)
+    bar = np.maximum(1 - rules.similarity, rules.spreads * scatter)
+    apart = similarity.distances(learning.quantiles, criteria.quantiles, criteria.scale) > bar
+    split = _split(criteria, apart, rules)
+    if split is not None:
+        return Unjudged(stratum, "split", split)
+    repeatability = _repeatability(sample, learning, criteria, past, stratum, rules)
+    if repeatability is not None and repeatability < rules.similarity:
+        reason = f"the same nodes give results only {repeatability:.3f} alike from one time to the next"
+        return Unjudged(stratum, "repeatability", reason)
+    mine = slice(0, len(sample.nodes))
+    return Judged(
+        stratum,
+        direction,
+        sample.nodes,
+        worse[mine],
+        bar[mine],
+        (worse / scatter)[mine],
+        learning.quantiles.mean(axis=1)[mine],
+        learning.runs[mine],
+        len(learning.runs),
+        learning.quantiles[mine],
+        criteria,
+        repeatability,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Learning:
+    """Samples to learn from, those of this window first."""
+
+    quantiles: Floats
+    runs: Ints
+    size: int
+
+
+def _enough(sample: Sample, past: Sequence[Sample], least: int) -> _Learning:
+    """This window's samples; if they are fewer than `least`, those of other nodes from before, newest first."""
+    parts, known, rows = [sample], set(sample.nodes), [np.arange(len(sample.nodes))]
+    for older in past:
+        if len(known) >= least:
+            break
+        rows.append(np.array([i for i, name in enumerate(older.nodes) if name not in known], dtype=np.int64))
+        known.update(older.nodes)
+        parts.append(older)
+    runs = np.concatenate([part.runs[row] for part, row in zip(parts, rows, strict=True)])
+    size = similarity.grid_size(runs)
+    taken = [part.quantiles(size)[row] for part, row in zip(parts, rows, strict=True)]
+    return _Learning(np.concatenate(taken), runs, size)
+
+
+def _split(criteria: Criteria, apart: NDArray[np.bool_], rules: Rules) -> str | None:
+    """Why it would be the fleet that is blamed and not its nodes, or None.
+
+    Nodes that are better count, too: of two kinds of node the typical one may be of either.
+    """
+    nodes, similar, other = len(apart), int(criteria.accepted.sum()), int(apart.sum())
+    if other > rules.most_failing * nodes:
+        return f"{other} of {nodes} nodes are unlike the others: two kinds of node, or a roll-out half done?"
+    if 2 * similar < nodes:
+        return f"only {similar} of {nodes} nodes are alike: there is nothing to compare with"
+    return None
+
+
+def _repeatability(
+    sample: Sample,
+    learning: _Learning,
+    criteria: Criteria,
+    past: Sequence[Mapping[Stratum, Sample]],
+    stratum: Stratum,
+    rules: Rules,
+) -> float | None:
+    """The mean similarity of accepted nodes to their own latest earlier sample; None if too few have one.
+
+    Levels are taken out, so that an upgrade of the whole fleet between the two does not count.
+    """
+    before = next((one[stratum] for one in past if stratum in one), None)
+    if before is None:
+        return None
+    place = {name: i for i, name in enumerate(before.nodes)}
+    both = [(i, place[name]) for i, name in enumerate(sample.nodes) if name in place and criteria.accepted[i]]
+    if len(both) < rules.min_nodes:
+        return None
+    mine, theirs = np.array(both, dtype=np.int64).T
+    now, then = learning.quantiles[mine], before.quantiles(learning.size)[theirs]
+    level = np.median(then.mean(axis=1))
+    if level <= 0:
+        return None
+    return similarity.repeated(now, then * (np.median(now.mean(axis=1)) / level), criteria.scale)
+
+
+def _tests(stratum: Stratum, sample: Sample, rules: Rules) -> Judged | Unjudged:
+    """Metrics that must be 0: return codes and uncorrected errors."""
+    wrong = np.maximum.reduceat(np.abs(sample.values), sample.starts)
+    failing = wrong > 0
+    if (failing.mean() > rules.most_failing and failing.sum() > 1) or failing.all():
+        reason = (
+            f"it is not 0 on {int(failing.sum())} of {len(failing)} nodes: that is no matter of single nodes"
+        )
+        return Unjudged(stratum, "split", reason)
+    worse = failing.astype(np.float64)
+    return Judged(
+        stratum,
+        "zero",
+        sample.nodes,
+        worse,
+        np.zeros(len(failing)),
+        worse * CERTAIN,
+        wrong,
+        sample.runs,
+        len(failing),
+        wrong[:, None],
+        None,
+        None,
+    )
+
+
+def _charges(judged: Sequence[Judged]) -> tuple[Charge, ...]:
+    failures: dict[str, list[Failure]] = {}
+    for one in judged:
+        for at in np.flatnonzero(one.failing).tolist():
+            failures.setdefault(one.nodes[at], []).append(Failure(one, at))
+    charges = [
+        Charge(node, tuple(sorted(found, key=lambda one: (-one.spreads, one.judged.stratum))))
+        for node, found in failures.items()
+    ]
+    return tuple(sorted(charges, key=lambda one: (-one.spreads, -len(one.failures), one.node)))

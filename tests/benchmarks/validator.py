@@ -1,0 +1,327 @@
+"""How often the validator is right about simulated fleets of GPU nodes, and how often it blames healthy ones.
+
+python -m tests.benchmarks.validator [--fleets N] [--calibrate]
+
+Every trial is a fresh fleet of 200 nodes with six benchmarks of 30 runs. Precision and recall count nodes. Figures use
+seeds from `FIRST_REPORTING_SEED` on, which nothing was chosen on; `--calibrate` prints the score table from others.
+Beside it stand what is commonly done: a fixed threshold against the fleet's mean (the published baseline generation
+of SuperBench), the interquartile range, and the local outlier factor.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyzers.builtin.validator import ANALYZER
+from analyzers.builtin.validator.judgement import judge
+from analyzers.params import check_params
+from analyzers.simulators.node_benchmarks import (
+    BENIGN,
+    FIRST_REPORTING_SEED,
+    Fleet,
+    Preset,
+    build,
+    draw_defects,
+    results,
+    window,
+)
+from tests.benchmarks.scoring import spread, wilson
+
+Row = dict[str, Any]
+Floats = NDArray[np.float64]
+
+USUAL = Preset()
+SEVERITIES = (0.02, 0.03, 0.05, 0.1, 0.2)
+WORLDS = {
+    "spread .5 %": USUAL,
+    "spread 1 %": Preset(spread=0.01),
+    "spread 2 %": Preset(spread=0.02),
+    "spread .5 %, heavy tails": Preset(spread=0.005, tails=True),
+    "spread 1 %, heavy tails": Preset(spread=0.01, tails=True),
+}
+AUTHORS = "the authors found 10.36 % of their nodes defective in production (USENIX ATC 2024)"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One fleet: `severity` 0 is a healthy one; `benign` happens beside it."""
+
+    seed: int
+    preset: Preset = USUAL
+    severity: float = 0.0
+    often: float = 1.0
+    benign: str = ""
+    params: tuple[tuple[str, Any], ...] = ()
+    method: str = "validator"
+
+
+@dataclass
+class Count:
+    """Nodes found, wrongly blamed and missed; fleets in which anyone was wrongly blamed or no answer was given."""
+
+    fleets: int = 0
+    found: int = 0
+    false: int = 0
+    missed: int = 0
+    accused: int = 0
+    undecided: int = 0
+
+    def add(self, truth: set[str], named: set[str], undecided: bool) -> None:
+        self.fleets += 1
+        self.found += len(named & truth)
+        self.false += len(named - truth)
+        self.missed += len(truth - named)
+        self.accused += bool(named - truth)
+        self.undecided += undecided
+
+    @property
+    def recall(self) -> float:
+        return self.found / max(1, self.found + self.missed)
+
+    @property
+    def precision(self) -> float:
+        return self.found / max(1, self.found + self.false)
+
+
+def run_trial(job: Job) -> tuple[set[str], set[str], bool]:
+    """The truth, who was named, and whether the answer was `inconclusive`."""
+    fleet, truth, measured = _world(job)
+    if job.method != "validator":
+        return truth, {fleet.name(node) for node in BASELINES[job.method](fleet, measured)}, False
+    verdict = ANALYZER.analyze(window(fleet, measured), check_params(ANALYZER, dict(job.params)))
+    return truth, {one.component for one in verdict.suspects}, verdict.status == "inconclusive"
+
+
+def _world(job: Job) -> tuple[Fleet, set[str], Floats]:
+    rng = np.random.default_rng([job.seed, 31])
+    fleet = build(job.preset, rng)
+    defects = draw_defects(fleet, rng, job.severity, job.often) if job.severity else ()
+    measured = results(fleet, rng, defects, job.benign)
+    seen = [one for one in defects if not np.isnan(measured[one.node, list(one.metrics)]).all()]
+    return fleet, {fleet.name(one.node) for one in seen}, measured
+
+
+def _worse(fleet: Fleet, measured: Floats) -> Floats:
+    """The means of nodes as shares of the fleet's median, turned so that more is worse; (nodes, metrics)."""
+    means = np.nanmean(measured, axis=2)
+    share = means / np.nanmedian(means, axis=0)
+    higher = np.array([metric.higher for metric in fleet.preset.metrics])
+    return np.asarray(np.where(higher, 1 - share, share - 1))
+
+
+def fixed_threshold(fleet: Fleet, measured: Floats) -> list[int]:
+    """5 % worse than the mean of those that are not: SuperBench's `fix_threshold` baseline generation."""
+    worse = _worse(fleet, measured)
+    blamed = np.zeros(worse.shape, dtype=bool)
+    while True:
+        centre = np.nanmean(np.where(blamed, np.nan, worse), axis=0)
+        found = worse - centre > 0.05
+        if (found == blamed).all() or (found | blamed == blamed).all():
+            return np.flatnonzero(blamed.any(axis=1)).tolist()
+        blamed |= found
+
+
+def interquartile(fleet: Fleet, measured: Floats) -> list[int]:
+    """Beyond 1.5 times the interquartile range on the worse side (Tukey's fence)."""
+    worse = _worse(fleet, measured)
+    low, high = np.nanquantile(worse, [0.25, 0.75], axis=0)
+    return np.flatnonzero((worse > high + 1.5 * (high - low)).any(axis=1)).tolist()
+
+
+def outlier_factor(fleet: Fleet, measured: Floats) -> list[int]:
+    """Local outlier factor above 1.5 over all metrics together (Breunig et al., 2000), 20 neighbours."""
+    from sklearn.neighbors import LocalOutlierFactor
+
+    found = LocalOutlierFactor(n_neighbors=20).fit(_worse(fleet, measured))
+    return np.flatnonzero(-found.negative_outlier_factor_ > 1.5).tolist()
+
+
+BASELINES: dict[str, Callable[[Fleet, Floats], list[int]]] = {
+    "5 % below the mean": fixed_threshold,
+    "interquartile range": interquartile,
+    "local outlier factor": outlier_factor,
+}
+
+
+def counted(cells: dict[str, list[Job]]) -> dict[str, Count]:
+    """The counts of every cell, all of them in one go."""
+    outcomes = iter(spread(run_trial, [job for jobs in cells.values() for job in jobs]))
+    totals = {}
+    for label, jobs in cells.items():
+        totals[label] = Count()
+        for _ in jobs:
+            totals[label].add(*next(outcomes))
+    return totals
+
+
+def jobs_of(fleets: int, first: int = FIRST_REPORTING_SEED, **more: Any) -> list[Job]:
+    return [Job(first + n, **more) for n in range(fleets)]
+
+
+def found_rows(label: str, total: Count, bar: str | None) -> list[Row]:
+    f1 = 2 * total.found / max(1, 2 * total.found + total.false + total.missed)
+    more = {"recall": f", F1 {f1:.3f}, inconclusive {total.undecided / total.fleets:.3f} of fleets"}
+    rows = []
+    for name, hits, of in (
+        ("precision", total.found, total.found + total.false),
+        ("recall", total.found, total.found + total.missed),
+    ):
+        low, high = wilson(hits, of)
+        note = f"[{low:.3f}, {high:.3f}], {of} nodes, {total.fleets} fleets{more.get(name, '')}"
+        value = round(hits / of, 4) if of else 0.0
+        rows.append({"name": f"{label}, {name}", "value": value, "unit": "", "bar": bar, "note": note})
+    return rows
+
+
+def healthy_row(label: str, total: Count, bar: str | None) -> Row:
+    low, high = wilson(total.accused, total.fleets)
+    return {
+        "name": f"fleets that blame a healthy node: {label}",
+        "value": round(total.accused / total.fleets, 4),
+        "unit": "",
+        "bar": bar,
+        "note": f"[{low:.4f}, {high:.4f}], {total.fleets} fleets, {total.false} nodes blamed, inconclusive "
+        f"{total.undecided / total.fleets:.3f}",
+    }
+
+
+def calibration(fleets: int) -> list[tuple[float, float]]:
+    """Pairs of the logarithm of spreads and the share truly defective, made monotone; from tuning seeds."""
+    lowered = (("spreads", 2.0), ("similarity", 0.98))
+    jobs = []
+    for n in range(fleets):
+        preset = list(WORLDS.values())[n % len(WORLDS)]
+        severity = (0.0, 0.03, 0.05, 0.1, 0.2)[n // len(WORLDS) % 5]
+        benign = BENIGN[n // 7 % len(BENIGN)] if n % 3 == 0 else ""
+        jobs.append(Job(n, preset, severity, benign=benign, params=lowered))
+    pairs = [pair for found in spread(_spreads, jobs) for pair in found]
+    edges = np.log([2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 10, 13, 17, 25, 40, 1e9])
+    pooled: list[list[float]] = []
+    for low, high in pairwise(edges.tolist()):
+        hits = [hit for at, hit in pairs if low <= at < high]
+        if not hits:
+            continue
+        middle = (low + high) / 2 if high < 5 else low
+        pooled.append([middle, float(sum(hits)), float(len(hits))])
+        while len(pooled) > 1 and pooled[-2][1] / pooled[-2][2] > pooled[-1][1] / pooled[-1][2]:
+            _, more, trials = pooled.pop()
+            pooled[-1] = [pooled[-1][0], pooled[-1][1] + more, pooled[-1][2] + trials]
+    return [(round(at, 2), min(0.999, round((hits + 0.5) / (n + 1), 3))) for at, hits, n in pooled]
+
+
+def _spreads(job: Job) -> list[tuple[float, bool]]:
+    """For each node that was blamed under a lowered bar: how far out it was, and whether rightly."""
+    fleet, truth, measured = _world(job)
+    outcome = judge(window(fleet, measured), check_params(ANALYZER, dict(job.params)))
+    return [(math.log(charge.spreads), charge.node in truth) for charge in outcome.charges]
+
+
+def growth_rows() -> list[Row]:
+    """Seconds and memory over fleets of more and more nodes; the exponent between the largest two doublings."""
+    took, sizes = [], (500, 2_000, 8_000)
+    params = check_params(ANALYZER, {})
+    for nodes in sizes:
+        rng = np.random.default_rng(FIRST_REPORTING_SEED)
+        fleet = build(Preset(nodes=nodes, runs=10), rng)
+        seen = window(fleet, results(fleet, rng, draw_defects(fleet, rng, 0.1, most=0.02)))
+        best = math.inf
+        for _ in range(3):
+            began = time.perf_counter()
+            ANALYZER.analyze(seen, params)
+            best = min(best, time.perf_counter() - began)
+        took.append(best)
+    tracemalloc.start()
+    ANALYZER.analyze(seen, params)
+    peak = tracemalloc.get_traced_memory()[1] / 2**20
+    tracemalloc.stop()
+    exponent = math.log(took[-1] / took[0]) / math.log(sizes[-1] / sizes[0])
+    values = sizes[-1] * 60
+    return [
+        {
+            "name": f"seconds for {sizes[-1]:,} nodes, {values:,} values",
+            "value": round(took[-1], 3),
+            "unit": "s",
+            "bar": None,
+            "note": f"peak {peak:.0f} MB",
+        },
+        {
+            "name": "growth of time with nodes, exponent",
+            "value": round(exponent, 3),
+            "unit": "",
+            "bar": "<= 1.2",
+            "note": ", ".join(f"{n:,}: {s:.3f} s" for n, s in zip(sizes, took, strict=True)),
+        },
+    ]
+
+
+def main(fleets: int = 120) -> list[Row]:
+    return list(figures(fleets))
+
+
+def cells_of(fleets: int, first: int = FIRST_REPORTING_SEED) -> dict[str, list[Job]]:
+    """What is tried: names that begin with `-` or a method hold defects, the others are healthy fleets."""
+    few = max(10, fleets // 6)
+    cells: dict[str, list[Job]] = {}
+    for name, preset in WORLDS.items():
+        cells[f"healthy, {name}"] = jobs_of(fleets if not preset.tails else few, first, preset=preset)
+        for severity in SEVERITIES:
+            number = fleets if severity == 0.1 and name in BARRED else few
+            cells[f"-{100 * severity:g} %, {name}"] = jobs_of(number, first, severity=severity, preset=preset)
+    for often in (0.2, 0.5):
+        cells[f"-30 % in {100 * often:g} % of the runs"] = jobs_of(few, first, severity=0.3, often=often)
+    for event in BENIGN:
+        cells[f"healthy, beside {event}"] = jobs_of(few, first, benign=event)
+        cells[f"-10 %, beside {event}"] = jobs_of(few, first, severity=0.1, benign=event)
+    for severity in (0.03, 0.05):
+        sharper = (("similarity", 0.98),)
+        cells[f"-{100 * severity:g} %, similarity .98"] = jobs_of(
+            few, first, severity=severity, params=sharper
+        )
+    for method in BASELINES:
+        cells[f"{method}, -10 %"] = jobs_of(few, first, severity=0.1, method=method)
+        cells[f"{method}, -10 %, spread 2 %"] = jobs_of(
+            few, first, severity=0.1, method=method, preset=WORLDS["spread 2 %"]
+        )
+        for name in ("spread .5 %", "spread 2 %"):
+            cells[f"{method}, healthy, {name}"] = jobs_of(few, first, method=method, preset=WORLDS[name])
+    return cells
+
+
+BARRED = ("spread .5 %", "spread 1 %")
+"""Worlds for which the bars hold; the others show where the method ends."""
+
+
+def figures(fleets: int, first: int = FIRST_REPORTING_SEED) -> Iterator[Row]:
+    for label, total in counted(cells_of(fleets, first)).items():
+        barred = any(label.endswith(name) for name in BARRED) and not label.startswith(tuple(BASELINES))
+        if "healthy" in label:
+            yield healthy_row(label, total, "<= 0.05" if barred else None)
+        else:
+            yield from found_rows(label, total, ">= 0.97" if barred and label.startswith("-10 %") else None)
+    yield from growth_rows()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--fleets", type=int, default=120)
+    parser.add_argument("--first", type=int, default=FIRST_REPORTING_SEED, help="first seed")
+    parser.add_argument("--calibrate", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.calibrate:
+        for pair in calibration(arguments.fleets):
+            print(pair)
+    else:
+        from tests.benchmarks.__main__ import line
+
+        for row in figures(arguments.fleets, arguments.first):
+            print(line(row), flush=True)

@@ -1,0 +1,237 @@
+"""The validator names gray nodes, and never a fleet that is not of one kind."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analyzers.builtin.validator import ANALYZER
+from analyzers.builtin.validator.calibration import SCORES, probability
+from analyzers.contract import Sums, Window
+from analyzers.shell import judge
+from analyzers.simulators.node_benchmarks import (
+    EPOCH,
+    METRICS,
+    Defect,
+    Preset,
+    build,
+    results,
+    rows_of,
+    samples_of,
+    window,
+)
+from analyzers.testing import Case, check_analyzer
+
+SMALL = Preset(nodes=40, runs=10, metrics=METRICS[:2])
+GRAY = "node/gpu-0007"
+
+
+def fleet_window(
+    seed: int = 1,
+    severity: float = 0.1,
+    benign: str = "",
+    preset: Preset = SMALL,
+    history: int = 0,
+    gray: int = 7,
+) -> Window:
+    """A fleet of which one node is gray in the first metric, after days in which all was well."""
+    rng = np.random.default_rng(seed)
+    fleet = build(preset, rng)
+    past = [window(fleet, results(fleet, rng), day) for day in range(history)]
+    defects = [Defect(gray, (0,), severity)] if severity else []
+    return window(fleet, results(fleet, rng, defects, benign), history, past)
+
+
+def verdict_of(seen: Window, **params: Any) -> Mapping[str, Any]:
+    return judge(ANALYZER, seen, params)
+
+
+def named(seen: Window, **params: Any) -> list[str]:
+    return [one["component"] for one in verdict_of(seen, **params)["suspects"]]
+
+
+def of_values(metric: str, values: Mapping[str, list[float]], benchmark: str = "mine") -> Window:
+    """A window of one metric, by node."""
+    flat = sorted((node, value) for node, found in values.items() for value in set(found))
+    keys: dict[str, Any] = {
+        "node": tuple(node for node, _ in flat),
+        "benchmark": (benchmark,) * len(flat),
+        "metric": (metric,) * len(flat),
+        "sku": ("",) * len(flat),
+        "value": np.array([value for _, value in flat], dtype=np.float64),
+    }
+    times = np.array([values[node].count(value) for node, value in flat], dtype=np.int64)
+    empty = Sums({"node": (), "time": np.empty(0, dtype=np.int64)}, {"rows": np.empty(0, dtype=np.int64)}, 0)
+    seen = fleet_window()
+    return replace(seen, sums={"samples": Sums(keys, {"times": times}, len(flat)), "moments": empty})
+
+
+def texts(sums: Sums, name: str) -> tuple[str, ...]:
+    key = sums.keys[name]
+    assert isinstance(key, tuple)
+    return key
+
+
+def nodes(count: int, value: float = 100.0) -> dict[str, list[float]]:
+    return {f"node/n{i:02d}": [value + 0.01 * i, value] for i in range(count)}
+
+
+def test_it_is_a_good_analyzer() -> None:
+    def make(seed: int, faulty: bool) -> Case:
+        seen = fleet_window(seed, 0.1 if faulty else 0.0, history=1)
+        return Case(seen, (GRAY,) if faulty else ())
+
+    check_analyzer(ANALYZER, make, seeds=range(2))
+
+
+def test_a_gray_node_is_named_with_its_metric_its_time_and_its_score() -> None:
+    verdict = verdict_of(fleet_window())
+    (suspect,) = verdict["suspects"]
+    assert suspect["component"] == GRAY
+    assert "lower than the fleet in gemm-flops/fp16_tc_flops" in suspect["summary"]
+    assert suspect["score"] > 0.95
+    assert suspect["sure"]
+    assert suspect["first_failure"] == "2026-01-05T00:04:00Z"
+
+
+def test_the_evidence_shows_the_failure_the_runs_and_who_was_cleared() -> None:
+    verdict = verdict_of(fleet_window())
+    titles = {one["title"]: one for one in verdict["evidence"]}
+    failures = titles["Blamed nodes and what they failed in"]
+    row = dict(zip(failures["columns"], failures["rows"][0], strict=True))
+    assert (row["node"], row["metric"]) == (GRAY, "gemm-flops/fp16_tc_flops")
+    assert row["similarity"] == pytest.approx(0.9, abs=0.01)
+    assert titles["Nodes that came nearest to the bar and were cleared"]["rows"]
+    drawn = titles["Runs of the blamed against the fleet: gemm-flops/fp16_tc_flops"]["chart"]["data"][
+        "values"
+    ]
+    assert {GRAY, "typical node"} <= {one["node"] for one in drawn}
+
+
+def test_a_node_that_is_better_than_the_fleet_is_not_blamed() -> None:
+    assert named(fleet_window(severity=-0.1)) == []
+
+
+def test_less_than_asked_for_is_no_defect_unless_more_is_asked_for() -> None:
+    seen = fleet_window(severity=0.035)
+    assert (named(seen), named(seen, similarity=0.98)) == ([], [GRAY])
+
+
+def test_a_failure_in_a_part_of_the_runs_is_seen() -> None:
+    rng = np.random.default_rng(3)
+    fleet = build(replace(SMALL, runs=30), rng)
+    measured = results(fleet, rng, [Defect(7, (0,), 0.3, often=0.4)])
+    assert named(window(fleet, measured)) == [GRAY]
+
+
+@pytest.mark.parametrize("benign", ["upgrade", "missing", "crash", "warm_up", "clock_step", "drain"])
+def test_what_looks_like_trouble_and_is_none_blames_no_one(benign: str) -> None:
+    seen = fleet_window(severity=0, benign=benign, preset=replace(SMALL, nodes=72, runs=30))
+    assert named(seen) == []
+
+
+@pytest.mark.parametrize("benign", ["two_skus", "rollout"])
+@pytest.mark.parametrize("seed", range(3))
+def test_half_a_fleet_is_never_blamed(benign: str, seed: int) -> None:
+    verdict = verdict_of(fleet_window(seed, severity=0, benign=benign))
+    assert verdict["status"] == "inconclusive"
+    assert "unlike the others: two kinds of node" in verdict["reason"]
+
+
+def test_kinds_of_machine_that_are_named_are_judged_apart() -> None:
+    rng = np.random.default_rng(1)
+    fleet = build(SMALL, rng)
+    one, other = results(fleet, rng, [Defect(7, (0,), 0.1)]), results(fleet, rng) * 0.5
+    first, second = samples_of(fleet, one, "a100"), samples_of(fleet, other, "v100")
+    keys: dict[str, Any] = {
+        name: texts(first, name) + texts(second, name) for name in ("benchmark", "metric", "sku")
+    }
+    keys["node"] = (*texts(first, "node"), *(f"{name}-old" for name in texts(second, "node")))
+    keys["value"] = np.concatenate([np.asarray(first.keys["value"]), np.asarray(second.keys["value"])])
+    times = np.concatenate([first.values["times"], second.values["times"]])
+    seen = window(fleet, one)
+    both = {**seen.sums, "samples": Sums(keys, {"times": times}, first.rows + second.rows)}
+    assert named(replace(seen, sums=both)) == [GRAY]
+
+
+def test_too_few_nodes_are_inconclusive_with_the_number_needed() -> None:
+    verdict = verdict_of(of_values("bw", nodes(19)))
+    assert verdict["reason"].startswith("mine/bw: 19 nodes were measured, 20 are needed")
+
+
+def test_few_nodes_are_judged_by_what_the_fleet_did_before() -> None:
+    seen = fleet_window(history=1, gray=3)
+    few = seen.sums["samples"]
+    kept = [row for row, node in enumerate(texts(few, "node")) if node <= "node/gpu-0004"]
+    keys: dict[str, Any] = {
+        name: tuple(texts(few, name)[row] for row in kept) for name in ("node", "benchmark", "metric", "sku")
+    }
+    keys["value"] = np.asarray(few.keys["value"])[kept]
+    only = Sums(keys, {"times": few.values["times"][kept]}, len(kept))
+    assert named(replace(seen, sums={**seen.sums, "samples": only})) == ["node/gpu-0003"]
+
+
+def test_results_that_do_not_repeat_judge_no_one() -> None:
+    rng = np.random.default_rng(5)
+    levels = {name: rng.uniform(0.5, 1.5) for name in nodes(40)}
+
+    def day() -> Window:
+        return of_values("bw", {name: [100 * rng.choice([0.5, 1.5, 1.0])] * 2 for name in levels})
+
+    verdict = verdict_of(replace(day(), history=(day(),)))
+    assert verdict["status"] == "inconclusive"
+
+
+def test_an_unknown_direction_is_told_and_can_be_given() -> None:
+    values = nodes(30) | {"node/bad": [80.0]}
+    unknown = verdict_of(of_values("score", values))
+    assert unknown["reason"] == "mine/score: no word of its name tells which way is worse."
+    assert named(of_values("score", values), higher="score") == ["node/bad"]
+    assert named(of_values("score", values), lower="score") == []
+
+
+def test_a_return_code_that_is_not_zero_is_a_failure_of_its_node() -> None:
+    codes = {name: [0.0] for name in nodes(30)} | {"node/bad": [3.0]}
+    verdict = verdict_of(of_values("return_code", codes))
+    assert verdict["suspects"][0]["summary"] == "node/bad fails mine/return_code (3 instead of 0)."
+
+
+def test_a_test_that_most_nodes_fail_blames_no_one() -> None:
+    codes = {name: [1.0] for name in nodes(30)} | {"node/good": [0.0]}
+    assert verdict_of(of_values("return_code", codes))["status"] == "inconclusive"
+
+
+def test_figures_around_zero_are_not_judged() -> None:
+    verdict = verdict_of(of_values("bw", {name: [0.0] for name in nodes(30)}))
+    assert "usual value is not above 0" in verdict["reason"]
+
+
+def test_equal_figures_everywhere_are_quiet() -> None:
+    assert verdict_of(of_values("bw", {name: [5.0] for name in nodes(30)}))["status"] == "quiet"
+
+
+def test_an_empty_window_is_inconclusive() -> None:
+    assert verdict_of(of_values("bw", {}))["reason"] == "No benchmark was run in this window."
+
+
+def test_all_nodes_but_one_failing_is_no_matter_of_nodes() -> None:
+    values = {name: [50.0, 50.5] for name in nodes(30)} | {"node/odd": [100.0]}
+    assert named(of_values("bw", values)) == []
+
+
+def test_scores_rise_with_the_distance() -> None:
+    at = [probability(spreads) for spreads in (1, 4, 5, 6.5, 9, 20, 1e6)]
+    assert at == sorted(at)
+    assert at[-1] == SCORES[-1][1]
+
+
+def test_rows_and_windows_of_the_simulator_agree() -> None:
+    rng = np.random.default_rng(2)
+    fleet = build(SMALL, rng)
+    measured = results(fleet, rng, benign="missing")
+    cut = window(fleet, measured)
+    rows = rows_of(fleet, measured, EPOCH)
+    assert sum(len(row["values"]) for row in rows) == int(cut.sums["samples"].values["times"].sum())
+    assert len(rows) == int(cut.sums["moments"].values["rows"].sum())
