@@ -146,7 +146,7 @@ small = st.dictionaries(
 
 
 @given(small, st.data(), st.sampled_from(METHODS), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_any_small_window_gets_a_verdict(
     placed: dict[tuple[str, ...], int], data: Any, method: str, with_past: bool
 ) -> None:

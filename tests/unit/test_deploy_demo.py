@@ -50,9 +50,9 @@ def test_batches_have_names_of_their_own(demo: Demo) -> None:
 
 def test_healthy_background_goes_on_after_the_stories(demo: Demo) -> None:
     rows = [
-        row for n in range(300, 1500) for b in demo.minute(n) if b.kind == "unit_failure" for row in b.rows
+        row for n in range(300, 600) for b in demo.minute(n) if b.kind == "unit_failure" for row in b.rows
     ]
-    assert 10 < len(rows) < 2_000
+    assert 10 < len(rows) < 500
 
 
 def test_notes_are_kept_for_the_owner_alone(tmp_path: Path) -> None:

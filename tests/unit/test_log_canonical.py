@@ -4,7 +4,7 @@ from hashlib import sha256
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest.log import canonical
@@ -20,12 +20,14 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(TEXTS, JSON, max_size=5))
+@settings(max_examples=40)
 def test_a_body_is_read_back_from_its_text(body: dict[str, Any]) -> None:
     text = canonical.body_text(body)
     assert canonical.read_body(text) == json.loads(text) == body
 
 
 @given(st.dictionaries(TEXTS, JSON, max_size=5))
+@settings(max_examples=40)
 def test_the_order_of_keys_does_not_change_the_text(body: dict[str, Any]) -> None:
     assert canonical.body_text(dict(reversed(body.items()))) == canonical.body_text(body)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest.telemetry import decode_json
@@ -259,6 +259,7 @@ FIELDS = st.sampled_from(["time", "components", "attempts", "failures", "weight"
         st.dictionaries(FIELDS, JSON | st.just(TIME) | st.just(1) | st.just(["a/b"]), max_size=7), max_size=4
     )
 )
+@settings(max_examples=40)
 def test_whatever_comes_is_read_or_refused_by_row(rows: list[dict[str, Any]]) -> None:
     with contextlib.suppress(BadRows, BadBody):
         assert ndjson(lines(*rows)).count == len(rows)
