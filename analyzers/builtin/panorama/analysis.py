@@ -1,0 +1,64 @@
+"""Panorama (Huang et al., OSDI 2018): what processes see of each other, and gray failures in between."""
+
+from __future__ import annotations
+
+from analyzers.builtin.panorama import published_verdict, weighted_verdict
+from analyzers.builtin.panorama.findings import find
+from analyzers.builtin.panorama.observed import INPUT, Observed, observe
+from analyzers.contract import Analyzer, Param, Params, Verdict, Window, inconclusive
+
+PARAMS = (
+    Param(
+        "method",
+        "weighted",
+        "weighted: likelihood with unreliable observers; paper: bounded look-back majority",
+        choices=("weighted", "paper"),
+    ),
+    Param(
+        "probe_contexts", "heartbeat,ping,probe", "contexts in which a subject is probed, not used; by comma"
+    ),
+    Param("look_back_seconds", 6.0, "weighted: how far back a judgement looks", low=1, high=86_400),
+    Param("pending_seconds", 3.0, "how long an answer may take, at most", low=1, high=86_400),
+    Param("patience_seconds", 3.0, "weighted: how long it must last while it goes on", low=1, high=86_400),
+    Param("least_seconds", 8.0, "weighted: how long it must have lasted if it is over", low=1, high=86_400),
+    Param(
+        "sure_seconds",
+        10.0,
+        "weighted: how long it must last for one window to be enough",
+        low=1,
+        high=86_400,
+    ),
+    Param("margin", 3.0, "weighted: nats of evidence above log(candidates)", low=-5, high=50),
+    Param("ttl_seconds", 10.0, "paper: after how long an observation is forgotten", low=1, high=86_400),
+)
+
+
+def analyze(window: Window, params: Params) -> Verdict:
+    seen = observe(window)
+    measures = measures_of(seen)
+    if not seen.cells:
+        return inconclusive("There are no observations in this window.", measures)
+    if params["method"] == "paper":
+        return published_verdict.tell(window, seen, params, measures)
+    return weighted_verdict.tell(window, find(seen, params), measures)
+
+
+def measures_of(seen: Observed) -> dict[str, int]:
+    return {
+        "observers": len(set(seen.observer.tolist())),
+        "subjects": len(set(seen.subject.tolist())),
+        "contexts": len(seen.contexts),
+        "cells": seen.cells,
+        "observations": int(seen.healthy.sum() + seen.unhealthy.sum() + seen.pending.sum()),
+        "unhealthy": int(seen.unhealthy.sum()),
+    }
+
+
+ANALYZER = Analyzer(
+    name="panorama",
+    version="1.0.0",
+    title="Names what its callers see fail, gray failures and unreliable observers among them",
+    inputs=(INPUT,),
+    params=PARAMS,
+    analyze=analyze,
+)

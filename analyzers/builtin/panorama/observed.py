@@ -1,0 +1,180 @@
+"""Observations as counts: a cell for each observer, subject and context, a column for each slice of time.
+
+A call that waits is reported twice, as pending when it is sent and as healthy or unhealthy when it is answered.
+A pending report that stays without an answer for longer than its time limit is a negative observation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyzers.builtin.keys import numbered, texts, whole
+from analyzers.contract import Count, Input, Reduction, Window
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+SLICE = timedelta(seconds=1)
+_MOST_STEPS = 600
+_MOST_ENTRIES = 20_000_000
+
+INPUT = Input(
+    "observation",
+    (
+        Reduction(
+            "seen",
+            kind="observation",
+            group_by=("observer", "subject", "context", "status"),
+            aggregates={"times": Count()},
+            slice=SLICE,
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observed:
+    """Who saw whom how. Cells are sorted by observer, subject, context; their owners have shape (cells,).
+
+    `observer` and `subject` index `components`, `context` indexes `contexts`, `place` numbers the pairs of subject and
+    context (`place_subject`, `place_context` of shape (places,)). `healthy`, `unhealthy` and `pending` count
+    reports, shape (cells, steps); a step is `fold` slices.
+    """
+
+    components: tuple[str, ...]
+    contexts: tuple[str, ...]
+    observer: Ints
+    subject: Ints
+    context: Ints
+    place: Ints
+    place_subject: Ints
+    place_context: Ints
+    healthy: Ints
+    unhealthy: Ints
+    pending: Ints
+    fold: int
+
+    @property
+    def cells(self) -> int:
+        return len(self.observer)
+
+    @property
+    def steps(self) -> int:
+        return int(self.healthy.shape[1])
+
+    def steps_of(self, seconds: float) -> int:
+        """How many steps make up so many seconds, at least one."""
+        return max(1, round(seconds / (self.fold * SLICE.total_seconds())))
+
+
+def observe(window: Window) -> Observed:
+    sums = window.sums["seen"]
+    components, both = numbered((*texts(sums, "observer"), *texts(sums, "subject")))
+    observer, subject = both[: sums.rows], both[sums.rows :]
+    contexts, context = numbered(texts(sums, "context"))
+    code = (observer * len(components) + subject) * max(1, len(contexts)) + context
+    cells, cell = np.unique(code, return_inverse=True)
+    pair, cell_context = np.divmod(cells, max(1, len(contexts)))
+    cell_observer, cell_subject = np.divmod(pair, max(1, len(components)))
+    places, place = np.unique(cell_subject * max(1, len(contexts)) + cell_context, return_inverse=True)
+    place_subject, place_context = np.divmod(places, max(1, len(contexts)))
+    slices = max(1, -(-window.length // SLICE))
+    fold = max(-(-slices // _MOST_STEPS), -(-slices * len(cells) // _MOST_ENTRIES), 1)
+    steps = -(-slices // fold)
+    step = np.minimum(whole(sums, "slice") // fold, steps - 1)
+    times, status = np.asarray(sums.values["times"]), np.array(texts(sums, "status"), dtype=object)
+
+    def count(name: str) -> Ints:
+        mine = np.flatnonzero(status == name)
+        flat = np.bincount(cell[mine] * steps + step[mine], times[mine], minlength=len(cells) * steps)
+        return flat.astype(np.int64).reshape(len(cells), steps)
+
+    return Observed(
+        components=components,
+        contexts=contexts,
+        observer=cell_observer,
+        subject=cell_subject,
+        context=cell_context,
+        place=place,
+        place_subject=place_subject,
+        place_context=place_context,
+        healthy=count("healthy"),
+        unhealthy=count("unhealthy"),
+        pending=count("pending"),
+        fold=fold,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tally:
+    """Failures and observations of each cell over the look-back that ends with each step; (cells, steps).
+
+    `hung` are those among the failed that were sent and not answered in time.
+    """
+
+    failed: Ints
+    total: Ints
+    hung: Ints
+
+
+def tally(seen: Observed, look_back: int, limit: int) -> Tally:
+    """Counts over `look_back` steps; pending reports count as failed once they are overdue.
+
+    How long an answer takes is learnt for each cell, up to `limit` steps. What hangs is what was sent in the
+    look-back that ends so long ago, less all answers since the look-back began: a lower bound, so that answers to
+    earlier calls and lost reports make nothing hang. An observer that reports nothing says nothing of answers either.
+    """
+    answered = np.cumsum(seen.healthy + seen.unhealthy, axis=1)
+    failed = _trailing(np.cumsum(seen.unhealthy, axis=1), look_back)
+    total = _trailing(answered, look_back)
+    hung = np.zeros_like(failed)
+    waiting = np.flatnonzero(seen.pending.any(axis=1))
+    sent = np.cumsum(seen.pending[waiting], axis=1)
+    lags = usual_lags(sent, answered[waiting], limit)
+    alive = _alive(seen)
+    for lag in range(1, limit + 1):
+        mine = waiting[lags == lag]
+        asked = _trailing(_delayed(sent[lags == lag], lag), look_back)
+        overdue = np.maximum(0, asked - _trailing(answered[mine], look_back + lag))
+        hung[mine] = np.where(alive[seen.observer[mine]], overdue, 0)
+        total[mine] = np.maximum(total[mine], asked - hung[mine])
+    return Tally(failed + hung, total + hung, hung)
+
+
+def _alive(seen: Observed) -> Bools:
+    """Whether an observer reported anything in a step or in the one before it, shape (components, steps)."""
+    said = np.zeros((len(seen.components), seen.steps), dtype=bool)
+    cell, step = np.nonzero(seen.healthy + seen.unhealthy + seen.pending)
+    said[seen.observer[cell], step] = True
+    said[:, 1:] |= said[:, :-1].copy()
+    return said
+
+
+def usual_lags(sent: Ints, answered: Ints, limit: int) -> Ints:
+    """The fewest steps, at most `limit`, after which most of the time nothing is overdue; shape (cells,).
+
+    `sent` and `answered` are running sums of shape (cells, steps). A cell that hangs for most of the window
+    gets `limit`.
+    """
+    lags = np.full(len(sent), limit, dtype=np.int64)
+    for lag in range(limit - 1, 0, -1):
+        overdue = _delayed(sent, lag) - answered
+        lags[np.median(overdue, axis=1) <= 0] = lag
+    return lags
+
+
+def _trailing(running: Ints, width: int) -> Ints:
+    """Sums over the last `width` steps from running sums."""
+    out = running.copy()
+    out[:, width:] -= running[:, :-width]
+    return out
+
+
+def _delayed(running: Ints, by: int) -> Ints:
+    out = np.zeros_like(running)
+    out[:, by:] = running[:, :-by] if by else running
+    return out

@@ -1,0 +1,102 @@
+"""The weighted method's verdict: suspects and sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from analyzers.builtin.panorama import evidence
+from analyzers.builtin.panorama.calibration import probability
+from analyzers.builtin.panorama.findings import Finding, Found
+from analyzers.builtin.panorama.observed import SLICE
+from analyzers.builtin.panorama.share import wilson
+from analyzers.builtin.words import listed, percent
+from analyzers.contract import Estimate, Suspect, Verdict, Window, quiet
+
+_CROWD = 0.6
+"""Share of observers that would have to be unreliable above which nobody can be believed."""
+
+SURE = 0.97
+
+
+def tell(window: Window, found: Found, measures: Mapping[str, Any]) -> Verdict:
+    figures = {
+        **measures,
+        "unreliable_observers": sum(one.nature == "observer" for one in found.findings),
+        "gray": sum(one.nature == "gray" for one in found.findings),
+        "passing": len(found.passing),
+    }
+    shown = evidence.pieces(window, found)
+    if found.findings and found.crowd > _CROWD:
+        reason = (
+            f"{percent(found.crowd)} of the observers complain about everyone they observe: whether they or what they "
+            "share (a network, a dependency) is at fault cannot be told from what they see."
+        )
+        return Verdict("inconclusive", (), reason, figures, shown)
+    if not found.findings:
+        return quiet(figures, shown)
+    return Verdict("named", suspects_of(window, found), None, figures, shown)
+
+
+def suspects_of(window: Window, found: Found) -> tuple[Suspect, ...]:
+    """Best first; components that explain the same share the entry of the first."""
+    out: list[Suspect] = []
+    told: set[int] = set()
+    for one in found.findings:
+        if one.component not in told:
+            out.append(_suspect(window, found, one))
+            told |= {one.component}
+    return tuple(sorted(out, key=lambda one: -(one.score or 0)))
+
+
+def _suspect(window: Window, found: Found, one: Finding) -> Suspect:
+    score = probability(one.surplus + found.rules.margin)
+    named = found.seen.components
+    main = one.main
+    low, high = wilson(main.failed, max(1, main.total))
+    first, last = when(window, found, one)
+    return Suspect(
+        component=named[one.component],
+        score=score,
+        summary=sentence(window, found, one),
+        estimate=Estimate(main.failed / max(1, main.total), low, high),
+        ambiguous_with=tuple(sorted(named[other] for other in one.rivals)),
+        sure=score >= SURE and one.last - one.first + 1 >= found.rules.sure and not one.rivals,
+        first_failure=first,
+        last_failure=last,
+    )
+
+
+def when(window: Window, found: Found, one: Finding) -> tuple[datetime, datetime]:
+    """The start of the first slice in which it failed, and the end of the last."""
+    step = found.seen.fold * SLICE
+    return window.start + one.first * step, min(window.end, window.start + (one.last + 1) * step)
+
+
+def sentence(window: Window, found: Found, one: Finding) -> str:
+    name = found.seen.components[one.component]
+    first, last = when(window, found, one)
+    since = f"since {first:%H:%M:%S}" if one.ongoing else f"from {first:%H:%M:%S} to {last:%H:%M:%S}"
+    share = percent(one.main.failed / max(1, one.main.total))
+    if one.nature == "observer":
+        said = (
+            f"{name} complains about {one.witnesses} of the {one.asked} subjects it observes ({share} of its "
+            f"observations, {since}) while others find them healthy: the fault lies with it or with its way to them"
+        )
+    else:
+        where = (
+            "all contexts" if one.everywhere else listed(tuple(found.seen.contexts[c] for c in one.contexts))
+        )
+        voices = f"{one.witnesses} of {one.asked} observers"
+        if one.nature == "gray":
+            said = (
+                f"{name} is a gray failure: {voices} see {share} of their requests to it fail ({where}, {since}) while "
+                "probes find it healthy"
+            )
+        else:
+            said = f"{name} fails: {voices} see {share} of their requests to it fail ({where}, {since})"
+    if one.rivals:
+        others = tuple(sorted(found.seen.components[other] for other in one.rivals))
+        return f"{said}. It may as well be {listed(others)}: the observations cannot tell them apart."
+    return f"{said}."
