@@ -23,6 +23,7 @@ from analyzers.simulators.deepview import (
 )
 from analyzers.simulators.fleet import Fleet, M, build
 from analyzers.simulators.node_benchmarks import scenario as benchmark_scenario
+from analyzers.simulators.observations import observation_scenario
 from analyzers.simulators.outages import BATCH, HEALTHY, Class, outage_scenario
 from analyzers.simulators.probes import link_scenario
 from analyzers.simulators.region import (
@@ -83,6 +84,10 @@ def _outages(name: str, shape: Class) -> Callable[[int, Path], list[Path]]:
 
 def _uptimes(name: str, month: Month) -> Callable[[int, Path], list[Path]]:
     return lambda seed, out: write_files(out, *uptime_scenario(name, seed, month))
+
+
+def _observations(name: str) -> Callable[[int, Path], list[Path]]:
+    return lambda seed, out: write_files(out, *observation_scenario(name, seed))
 
 
 def _rows(fleet: Fleet, failures: Failures) -> dict[str, list[Row]]:
@@ -253,6 +258,25 @@ _ALL = (
         "Nodes that differ a little and are all well",
         "One round of six benchmarks on 200 healthy nodes.",
         _benchmarks("validator_healthy", 0.0, 0),
+    ),
+    Scenario(
+        "panorama_gray",
+        "A process fails in one context and its heartbeats do not",
+        "Two minutes of 12 processes that call each other; in the second one, calls to one of them in one context "
+        "fail 30 to 100 % of the time.",
+        _observations("panorama_gray"),
+    ),
+    Scenario(
+        "panorama_overload",
+        "A gray failure while two fifths of the observers are overloaded",
+        "As panorama_gray, and five of the processes see 20 to 80 % of all their own calls time out.",
+        _observations("panorama_overload"),
+    ),
+    Scenario(
+        "panorama_healthy",
+        "Processes that call each other",
+        "Two minutes of 12 processes; one call in ten thousand fails.",
+        _observations("panorama_healthy"),
     ),
 )
 

@@ -34,6 +34,8 @@ NAMES = (
     "fusion",
     "trace_blame",
     "validator",
+    "availability",
+    "panorama",
 )
 PARTS = (
     "django",

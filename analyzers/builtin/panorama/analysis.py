@@ -28,7 +28,7 @@ PARAMS = (
         low=1,
         high=86_400,
     ),
-    Param("margin", 3.0, "weighted: nats of evidence above log(candidates)", low=-5, high=50),
+    Param("margin", 1.0, "weighted: nats of evidence above log(candidates)", low=-5, high=50),
     Param("ttl_seconds", 10.0, "paper: after how long an observation is forgotten", low=1, high=86_400),
 )
 

@@ -1,7 +1,7 @@
 """The verdict as published: bounded look-back majority (Huang et al., OSDI 2018).
 
-Each observer's view of a subject in a context is read from its newest observations backwards: a few steps after
-the status changes the reading stops, the view is unhealthy if the newest says so or healthy ones are no strict
+Each observer's view of a subject in a context is read from its newest observations backwards: a few that differ from
+the newest and the reading stops, the view is unhealthy if the newest says so or healthy ones are no strict
 majority. The views of all observers are counted, a tie going to the worse. How contexts make one verdict of
 a subject the paper leaves open; here the worst context decides.
 """
@@ -17,8 +17,8 @@ from analyzers.builtin.panorama.observed import Observed
 
 LOOK_BACK = 10
 """Observations of one observer in one context that are read, as in the authors' code."""
-_EXTRA = 1
-"""Changes of status after which the reading stops."""
+_EXTRA = 2
+"""Observations that differ from the newest after which the reading stops."""
 _PENDING = 3
 """More pending ones than this, older than their time limit, are a negative view."""
 
@@ -46,17 +46,17 @@ def view(runs: list[Run]) -> bool | None:
     `runs` are its observations, newest first, equal neighbours counted together.
     """
     counts: Counter[str] = Counter()
-    current, changes, left = "", 0, LOOK_BACK
+    current, others, left = "", _EXTRA, LOOK_BACK
     for status, times in runs:
         if status == "pending" and current == "healthy":
             continue
-        if current and status != current:
-            changes += 1
         current = current or status
-        if changes > _EXTRA or left <= 0:
+        read = min(times, left) if status == current else min(times, left, others)
+        counts[status] += read
+        left -= read
+        others -= read if status != current else 0
+        if left <= 0 or (status != current and read < times):
             break
-        counts[status] += min(times, left)
-        left -= min(times, left)
     if not counts:
         return None
     if counts["pending"] > _PENDING:

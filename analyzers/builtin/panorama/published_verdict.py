@@ -82,7 +82,7 @@ def _table(seen: Observed, places: list[Place], bad: set[int]) -> Evidence:
 
 _ACCOUNT = (
     "Bounded look-back majority after Panorama (Huang et al., OSDI 2018): each observer's newest ten observations of a "
-    "context, read backwards until the status has changed twice; the majority of observers decides, a tie is "
+    "context, read backwards until more than two differ from the newest; the majority of observers decides, a tie is "
     "unhealthy. Every observer counts the same, so that many overloaded observers carry the vote. No probability: "
     "the method has none."
 )

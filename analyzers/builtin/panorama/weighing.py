@@ -37,6 +37,8 @@ _USUAL = (0.5, 100.0)
 """Beta prior of the share of failures when nothing is wrong: mostly far below 1 %."""
 _BAD = (1.0, 1.0)
 _ROUNDS = 40
+_BETTER = 1e-6
+"""Nats by which an exchange must gain, so that rounding does not make it swing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +76,9 @@ class Solution:
 
 
 def solve(problem: Problem) -> Solution:
-    """The set of culprits by ascent. Rounds take every candidate that explains more than its rivals do."""
+    """The set of culprits by ascent. Rounds take every candidate that explains more than its rivals do, then drop
+    what is no longer needed, then exchange a subject for those of its places that explain more, or the reverse.
+    """
     chosen = [np.zeros(count, dtype=bool) for count in problem.counts]
     for _ in range(_ROUNDS):
         surplus = surpluses(problem, chosen)
@@ -84,11 +88,38 @@ def solve(problem: Problem) -> Solution:
             drops = [np.where(on, -value, -np.inf) for on, value in zip(chosen, surplus, strict=True)]
             taken = _best_of_rivals(problem, drops)
             if not any(one.any() for one in taken):
+                taken = _exchanges(problem, chosen)
+            if not any(one.any() for one in taken):
                 break
         for on, change in zip(chosen, taken, strict=True):
             on ^= change
     found = surpluses(problem, chosen)
     return Solution((chosen[0], chosen[1], chosen[2]), (found[0], found[1], found[2]))
+
+
+def _exchanges(problem: Problem, chosen: list[Bools]) -> list[Bools]:
+    """Changes by which a subject as a whole and its places stand in for each other and more is explained.
+
+    Subjects share no cells, so that all are tried at once.
+    """
+    if not problem.counts[SUBJECT]:
+        return [np.zeros_like(one) for one in chosen]
+    subject, place = problem.owner[SUBJECT], problem.owner[PLACE]
+    nested = (subject >= 0) & (place >= 0)
+    parent = np.full(problem.counts[PLACE], -1, dtype=np.int64)
+    parent[place[nested]] = subject[nested]
+    inner = parent >= 0
+    nobody = [chosen[OBSERVER], np.zeros_like(chosen[SUBJECT]), np.where(inner, False, chosen[PLACE])]
+    alone = surpluses(problem, nobody)
+    worth = np.maximum(alone[PLACE], 0.0)
+    parts = np.bincount(parent[inner], worth[inner], minlength=problem.counts[SUBJECT])
+    whole = np.maximum(alone[SUBJECT], 0.0)
+    held = np.bincount(parent[inner], chosen[PLACE][inner], minlength=problem.counts[SUBJECT]) > 0
+    split = chosen[SUBJECT] & ~held & (parts > whole + _BETTER)
+    join = ~chosen[SUBJECT] & held & (whole > parts + _BETTER)
+    wanted = inner & split[np.maximum(parent, 0)] & (alone[PLACE] > 0)
+    unwanted = inner & join[np.maximum(parent, 0)] & chosen[PLACE]
+    return [np.zeros_like(chosen[OBSERVER]), split | join, wanted | unwanted]
 
 
 def surpluses(problem: Problem, chosen: Sequence[Bools]) -> list[Floats]:

@@ -1,0 +1,52 @@
+"""Alice has observations in a file: the gray failure is named when it begins, overloaded observers or not."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def manage(*arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "manage.py"), *arguments],
+        capture_output=True,
+        text=True,
+        env={"PATH": os.environ["PATH"], "DOSSIER_HOME": "/nonexistent", "DATABASE_URL": "nonsense"},
+        timeout=100,
+        check=True,
+    )
+    return done.stdout
+
+
+def verdicts(files: Path, *more: str) -> list[dict[str, Any]]:
+    given = f"observation={files}/observation.ndjson"
+    told = manage("analyze", "panorama", "--input", given, "--every", "20s", "--json", *more)
+    return [json.loads(line) for line in told.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("panorama") / "files"
+    manage("simulate", "panorama_overload", "--seed", "3", "--out", str(out))
+    return out
+
+
+def test_the_gray_failure_and_the_overloaded_observers_are_named_and_nobody_else(crowded: Path) -> None:
+    faults = json.loads((crowded / "truth.json").read_text())["faults"]
+    told = verdicts(crowded)
+    assert [one["status"] for one in told] == ["quiet"] * 3 + ["named"] * 3
+    named = {one["component"]: one["summary"] for one in told[-1]["suspects"]}
+    assert set(named) == {fault["component"] for fault in faults}
+    assert "is a gray failure" in named[faults[0]["component"]]
+
+
+def test_the_published_method_accuses_healthy_processes_too(crowded: Path) -> None:
+    faults = json.loads((crowded / "truth.json").read_text())["faults"]
+    named = {one["component"] for one in verdicts(crowded, "--param", "method=paper")[-1]["suspects"]}
+    assert named - {fault["component"] for fault in faults}

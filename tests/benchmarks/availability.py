@@ -1,0 +1,230 @@
+"""How right the availability calculators are: intervals that hold the truth, culprits named, nobody else named.
+
+python -m tests.benchmarks.availability [--trials N] [--first SEED]
+
+Every trial is a fresh month. Figures use seeds from `FIRST_REPORTING_SEED` on, which nothing was tuned on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from analyzers.builtin.availability import ANALYZER as AVAILABILITY
+from analyzers.builtin.colocation import ANALYZER as COLOCATION
+from analyzers.builtin.nines import MONTH_MINUTES
+from analyzers.builtin.tor_availability import ANALYZER as TOR_AVAILABILITY
+from analyzers.contract import Analyzer, Verdict, Window
+from analyzers.params import check_params
+from analyzers.simulators import outages, uptimes
+from analyzers.simulators.deepview import FIRST_REPORTING_SEED
+from tests.benchmarks.scoring import Tally, note_of, spread, wilson
+
+Row = dict[str, Any]
+
+CLASS = outages.Class(devices=5000, monthly=0.004)
+"""Twenty outages a month, 18 soft and 2 hard ones on average."""
+MEAN_MINUTES = 30.0
+
+CLUMPED = uptimes.Month(units=3000, clumped=0.5)
+
+
+@dataclass(frozen=True)
+class Job:
+    seed: int
+    kind: str
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One month: whether the interval holds the truth, what else was measured, and who was named."""
+
+    held: bool
+    value: float
+    other: float
+    tally: Tally
+
+
+def judged(analyzer: Analyzer, window: Window, **params: object) -> Verdict:
+    return analyzer.analyze(window, check_params(analyzer, params))
+
+
+def named(verdict: Verdict) -> list[str]:
+    return [suspect.component for suspect in verdict.suspects]
+
+
+def run(job: Job) -> Seen:
+    return RUNS[job.kind](job.seed)
+
+
+def class_interval(seed: int) -> Seen:
+    """The availability of a class at known rates."""
+    record = outages.draw(CLASS, seed)
+    measures = judged(TOR_AVAILABILITY, outages.window_of(record)).measures
+    truth = 1 - CLASS.monthly * MEAN_MINUTES / MONTH_MINUTES
+    held = (measures["low"] or 0.0) <= truth <= measures["high"]
+    return Seen(bool(held), float(measures["availability"]), truth, Tally())
+
+
+def batch(seed: int) -> Seen:
+    record = outages.draw(outages.BATCH, seed)
+    verdict = judged(TOR_AVAILABILITY, outages.window_of(record))
+    truth = {name for name in record.culprits if _went_out(record, name)}
+    return Seen(True, 0.0, 0.0, Tally.of(named(verdict), truth))
+
+
+def _went_out(record: outages.Record, name: str) -> bool:
+    """A device with bad firmware that was out twice or more: once, nothing tells it from the others."""
+    device = record.names.index(name)
+    starts = [one.start for one in record.outages if one.device == device and not one.planned]
+    return (
+        sum(later - earlier > 30 for earlier, later in zip([-math.inf, *starts], starts, strict=False)) >= 2
+    )
+
+
+def healthy_class(seed: int) -> Seen:
+    """A class that meets its requirement by far: who is named is named wrongly."""
+    record = outages.draw(replace(outages.HEALTHY, devices=5000, monthly=0.0002), seed)
+    verdict = judged(TOR_AVAILABILITY, outages.window_of(record))
+    return Seen(True, 0.0, 0.0, Tally.of(named(verdict), set()))
+
+
+def far_and_near(month: uptimes.Month) -> Callable[[int], Seen]:
+    def trial(seed: int) -> Seen:
+        measures = judged(COLOCATION, uptimes.window_of(uptimes.draw(month, seed))).measures
+        near = measures["near_failures"] / measures["near_unit_days"]
+        bare = measures["far_failures"] / measures["far_unit_days"] / near - 1
+        held = measures["low"] <= month.farther <= measures["high"]
+        return Seen(bool(held), float(measures["ratio"]), float(bare), Tally())
+
+    return trial
+
+
+def bad_units(seed: int) -> Seen:
+    life = uptimes.draw(uptimes.Month(units=1500, bad=3), seed)
+    return Seen(
+        True, 0.0, 0.0, Tally.of(named(judged(AVAILABILITY, uptimes.window_of(life))), set(life.culprits))
+    )
+
+
+def healthy_units(seed: int) -> Seen:
+    """All units are alike and meet three nines on average: who is named is named by chance."""
+    life = uptimes.draw(uptimes.Month(units=1500, farther=0.0), seed)
+    return Seen(True, 0.0, 0.0, Tally.of(named(judged(AVAILABILITY, uptimes.window_of(life))), set()))
+
+
+RUNS: dict[str, Callable[[int], Seen]] = {
+    "class": class_interval,
+    "batch": batch,
+    "healthy class": healthy_class,
+    "independent": far_and_near(uptimes.Month(units=3000)),
+    "clumped": far_and_near(CLUMPED),
+    "bad units": bad_units,
+    "healthy units": healthy_units,
+}
+
+
+def months(kind: str, trials: int, first: int) -> list[Seen]:
+    return spread(run, [Job(first + n, kind) for n in range(trials)])
+
+
+def share(name: str, hits: int, trials: int, bar: str | None, note: str = "") -> Row:
+    low, high = wilson(hits, trials)
+    text = f"[{low:.3f}, {high:.3f}], {trials} months{note}"
+    return {"name": name, "value": round(hits / trials, 4), "unit": "", "bar": bar, "note": text}
+
+
+def figures(trials: int, first: int) -> Iterator[Row]:
+    seen = months("class", trials, first)
+    yield share(
+        "tor_availability: 95 % interval holds the truth", sum(one.held for one in seen), trials, None
+    )
+    tally = _sum(months("batch", trials, first))
+    yield {
+        "name": "tor_availability: bad batch of 8, F1",
+        "value": round(tally.f1, 4),
+        "unit": "",
+        "bar": None,
+        "note": note_of(tally) + ", of those out at least twice",
+    }
+    tally = _sum(months("healthy class", trials, first))
+    yield share("tor_availability: healthy months that accuse someone", tally.accused, trials, "<= 0.05")
+    for kind in ("independent", "clumped"):
+        seen = months(kind, max(10, trials // 2), first)
+        ours, bare = (np.array([getattr(one, field) for one in seen]) for field in ("value", "other"))
+        note = f", mean {ours.mean():+.3f} (planted +0.114; published 11.4 %), scatter {ours.std():.3f}; bare ratio "
+        note += f"{bare.mean():+.3f}, scatter {bare.std():.3f}"
+        held = sum(one.held for one in seen)
+        yield share(f"colocation, {kind}: 95 % interval holds the truth", held, len(seen), ">= 0.9", note)
+    tally = _sum(months("bad units", max(10, trials // 2), first))
+    name = "availability: units that fail 40 times as often, F1"
+    yield {"name": name, "value": round(tally.f1, 4), "unit": "", "bar": None, "note": note_of(tally)}
+    tally = _sum(months("healthy units", max(10, trials // 2), first))
+    note = f"; {tally.false} of {1500 * tally.windows} units"
+    yield share("availability: healthy months that accuse someone", tally.accused, tally.windows, None, note)
+    yield from speed()
+
+
+def _sum(seen: Sequence[Seen]) -> Tally:
+    total = Tally()
+    for one in seen:
+        total = total.plus(one.tally)
+    return total
+
+
+def speed() -> Iterator[Row]:
+    for analyzer, sizes in (
+        (AVAILABILITY, (2000, 4000, 8000, 16000)),
+        (COLOCATION, (2000, 4000, 8000, 16000)),
+    ):
+        points = []
+        for size in sizes:
+            window = uptimes.window_of(uptimes.draw(uptimes.Month(units=size), 1))
+            points.append((window.sums["uptimes"].rows, min(_timed(analyzer, window) for _ in range(2))))
+        yield from _growth(analyzer, points, window)
+    points = []
+    for size in (5000, 10_000, 20_000, 40_000):
+        window = outages.window_of(outages.draw(outages.Class(devices=size, monthly=0.5), 1))
+        points.append((window.sums["outages"].rows, min(_timed(TOR_AVAILABILITY, window) for _ in range(2))))
+    yield from _growth(TOR_AVAILABILITY, points, window)
+
+
+def _growth(analyzer: Analyzer, points: list[tuple[int, float]], window: Window) -> Iterator[Row]:
+    tracemalloc.start()
+    judged(analyzer, window)
+    peak = tracemalloc.get_traced_memory()[1] / 1e6
+    tracemalloc.stop()
+    rows, took = points[-1]
+    note = f"{rows} rows, peak {peak:.0f} MB"
+    yield {"name": f"{analyzer.name}: seconds", "value": round(took, 3), "unit": "s", "note": note}
+    x, y = np.log([point[0] for point in points]), np.log([point[1] for point in points])
+    exponent = round(float(np.polyfit(x, y, 1)[0]), 2)
+    yield {"name": f"{analyzer.name}: growth exponent", "value": exponent, "unit": "", "bar": "<= 1.2"}
+
+
+def _timed(analyzer: Analyzer, window: Window) -> float:
+    began = time.process_time()
+    judged(analyzer, window)
+    return time.process_time() - began
+
+
+def main(trials: int = 200, first: int = FIRST_REPORTING_SEED) -> list[Row]:
+    return list(figures(trials, first))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--trials", type=int, default=200)
+    parser.add_argument("--first", type=int, default=FIRST_REPORTING_SEED)
+    arguments = parser.parse_args()
+    from tests.benchmarks.__main__ import line
+
+    for row in figures(arguments.trials, arguments.first):
+        print(line(row), flush=True)
