@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from analyzers.simulators.bounces import bounce_scenario
 from analyzers.simulators.deepview import (
     CLUMPED,
     EPOCH,
@@ -70,6 +71,13 @@ def _deepview(name: str, kind: str | None) -> Callable[[int, Path], list[Path]]:
         healthy = background(fleet, rng, CLUMPED, 0, 60.0 * HOURS)
         failures = healthy.plus(*(strike(fleet, rng, fault) for fault in faults))
         return write_files(out, _rows(fleet, failures), _truth(name, seed, faults))
+
+    return write
+
+
+def _bounces(name: str, bad: int) -> Callable[[int, Path], list[Path]]:
+    def write(seed: int, out: Path) -> list[Path]:
+        return write_files(out, *bounce_scenario(name, seed, bad))
 
     return write
 
@@ -186,6 +194,18 @@ _ALL = (
         "Nothing is wrong",
         "Six hours of a region of 159 components with the failures every fleet has, single hosts included.",
         _deepview("deepview_healthy", None),
+    ),
+    Scenario(
+        "netbouncer_links",
+        "Links of a Clos network lose probes",
+        "512 paths over 288 links, 100 probes each, up to the highest switches and back; 14 links lose 2 to 100 %.",
+        _bounces("netbouncer_links", 14),
+    ),
+    Scenario(
+        "netbouncer_healthy",
+        "No link loses more than noise",
+        "512 paths over 288 links, 100 probes each; one packet in a hundred thousand is lost.",
+        _bounces("netbouncer_healthy", 0),
     ),
     Scenario(
         "voting_link",

@@ -80,6 +80,7 @@ def elsewhere(url: str) -> Iterator[Any]:
     try:
         yield other
     finally:
+        other.rollback()  # waits for the server, which closing does not
         other.close()
 
 

@@ -208,8 +208,9 @@ def test_a_schedule_is_changed_by_an_admin_only(api: Api) -> None:  # noqa: ARG0
 
 
 def test_a_new_installation_watches_with_three_window_lengths(log_database: str) -> None:  # noqa: ARG001
-    assert [str(one.length) for one in Schedule.objects.order_by("length")] == [
-        "1:00:00",
-        "6:00:00",
-        "1 day, 0:00:00",
-    ]
+    deepview = Schedule.objects.filter(analyzer="deepview").order_by("length")
+    assert [str(one.length) for one in deepview] == ["1:00:00", "6:00:00", "1 day, 0:00:00"]
+
+
+def test_every_schedule_of_a_new_installation_has_an_installed_analyzer(log_database: str) -> None:  # noqa: ARG001
+    assert {one.analyzer for one in Schedule.objects.all()} <= set(registry.installed())

@@ -1,0 +1,47 @@
+"""NetBouncer (Tan et al., NSDI 2019): success probabilities of links and devices from probes whose path is known.
+
+First the devices that no clean path crosses, then the links by coordinate descent; what is flagged is fitted again by
+its binomial likelihood, because the penalty that makes the descent decide also biases what it says.
+"""
+
+from __future__ import annotations
+
+from analyzers.builtin.netbouncer.analysis import analyze
+from analyzers.contract import Analyzer, Input, Param, Reduction, Sum
+
+_PROBES = Input(
+    "probe",
+    (Reduction("paths", "probe", ("layer", "hops"), {"sent": Sum("sent"), "lost": Sum("lost")}),),
+)
+_OUTCOMES = Input(
+    "path_outcome",
+    (
+        Reduction(
+            "paths", "path_outcome", ("components",), {"sent": Sum("attempts"), "lost": Sum("failures")}
+        ),
+    ),
+)
+
+ANALYZER = Analyzer(
+    name="netbouncer",
+    version="1.0.0",
+    title="Infers each link's loss from probes over known paths",
+    inputs=(_PROBES, _OUTCOMES),
+    params=(
+        Param(
+            "min_loss", 0.02, "the smallest loss of interest: sets each link's penalty", low=1e-5, high=0.5
+        ),
+        Param(
+            "lambda", 0.0, "one penalty for all links, as published (1); 0: from min_loss", low=0.0, high=1e6
+        ),
+        Param(
+            "alpha",
+            1e-4,
+            "level of the likelihood-ratio test that a flagged link must pass",
+            low=1e-12,
+            high=0.1,
+        ),
+        Param("layer", "underlay", "which probes", choices=("underlay", "overlay")),
+    ),
+    analyze=analyze,
+)

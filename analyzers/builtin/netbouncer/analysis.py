@@ -1,0 +1,85 @@
+"""From a window of probes to a verdict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyzers.builtin.incidence import Incidence, incidence
+from analyzers.builtin.netbouncer.evidence import evidence_of, sentence
+from analyzers.builtin.netbouncer.stages import Blamed, judge
+from analyzers.contract import Estimate, Params, Paths, Suspect, Verdict, Window, inconclusive, quiet
+
+MOST_SUSPECTS = 50
+"""More than so many is a report, not a list of suspects."""
+TOO_MUCH = 0.8
+"""Where more of the paths than this are lossy there is no background to compare with."""
+
+
+def analyze(window: Window, params: Params) -> Verdict:
+    seen = _observed(window, str(params["layer"]))
+    measures: dict[str, Any] = {"paths": seen.paths, "components": seen.components}
+    if seen.paths == 0:
+        return inconclusive("there are no probes that name what they passed", measures)
+    if seen.paths == 1:
+        return inconclusive(
+            "all probes took one path: nothing on it can be told from anything else", measures
+        )
+    is_link = np.array([name.startswith("link/") for name in seen.names])
+    if not is_link.any():
+        is_link[:] = True  # whatever the sender calls links
+    found = judge(seen, is_link, float(params["min_loss"]), float(params["lambda"]), float(params["alpha"]))
+    measures |= {"noise": found.noise, "lossy_paths": int((~found.clean).sum())}
+    if found.blamed and (~found.clean).mean() > TOO_MUCH and len(found.blamed) > 1:
+        share = f"{100 * (~found.clean).mean():.0f} %"
+        return inconclusive(
+            f"{share} of the paths lose packets: nothing healthy is left to compare with", measures
+        )
+    shown = evidence_of(seen, found)
+    if not found.blamed:
+        return quiet(measures, shown)
+    q_values = _step_up([one.p_value for one in found.blamed], seen.components)
+    suspects = [
+        _suspect(seen, one, q)
+        for one, q in zip(found.blamed[:MOST_SUSPECTS], q_values[:MOST_SUSPECTS], strict=True)
+    ]
+    return Verdict("named", tuple(suspects), None, measures, shown)
+
+
+def _suspect(seen: Incidence, one: Blamed, q_value: float) -> Suspect:
+    low, high = min(one.low, one.loss), max(one.high, one.loss)
+    return Suspect(
+        component=seen.names[one.component],
+        score=None,
+        summary=sentence(seen, one),
+        p_value=one.p_value,
+        q_value=q_value,
+        estimate=Estimate(one.loss, low, high, "loses {} of the probes over it"),
+        ambiguous_with=tuple(sorted(seen.alike[one.component])),
+    )
+
+
+def _observed(window: Window, layer: str) -> Incidence:
+    sums = window.sums["paths"]
+    key = sums.keys["hops"] if "hops" in sums.keys else sums.keys["components"]
+    assert isinstance(key, Paths)
+    sent = np.asarray(sums.values["sent"], dtype=np.float64)
+    if "layer" in sums.keys:
+        layers = sums.keys["layer"]
+        assert isinstance(layers, tuple)
+        of_layer: NDArray[np.bool_] = np.array([one == layer for one in layers], dtype=np.bool_)
+        sent = np.where(of_layer, sent, 0.0)
+    return incidence(key, sent, sums.values["lost"])
+
+
+def _step_up(p_values: list[float], tests: int) -> list[float]:
+    """q values of Benjamini and Hochberg (1995) among `tests` components, in the order given."""
+    order = np.argsort(p_values, kind="stable")[::-1]
+    q_values = np.empty(len(p_values))
+    least = 1.0
+    for rank, place in zip(range(len(p_values), 0, -1), order.tolist(), strict=True):
+        least = min(least, p_values[place] * tests / rank)
+        q_values[place] = least
+    return [float(one) for one in q_values]

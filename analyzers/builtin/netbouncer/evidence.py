@@ -1,0 +1,135 @@
+"""What a verdict of NetBouncer shows: the blamed with their numbers, the cleared, losses as a chart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from analyzers.builtin.incidence import Incidence
+from analyzers.builtin.netbouncer.stages import Blamed, Found
+from analyzers.builtin.tomography import simpler_methods
+from analyzers.contract import Evidence, chart, table, text
+
+MOST_LINES = 20
+
+
+def sentence(seen: Incidence, one: Blamed) -> str:
+    name = seen.names[one.component]
+    paths = seen.holding([one.component])
+    lost, sent = int(seen.failures[paths].sum()), int(seen.attempts[paths].sum())
+    said = (
+        f"{name} loses {_percent(one.loss)} ({_percent(one.low)} to {_percent(one.high)}) of the probes that pass it: "
+        f"{lost:,} of {sent:,} probes on its {int(paths.sum()):,} paths were lost"
+    )
+    if one.device:
+        said += ", and none of these paths is clean"
+    if seen.alike[one.component]:
+        others = ", ".join(seen.alike[one.component][:5])
+        return f"{said}. The same paths pass {others}: it may as well be one of these."
+    return f"{said}."
+
+
+def evidence_of(seen: Incidence, found: Found) -> tuple[Evidence, ...]:
+    named = {name for one in found.blamed for name in (seen.names[one.component], *seen.alike[one.component])}
+    shown = [_blamed(seen, found)] if found.blamed else []
+    if found.cleared:
+        shown.append(_cleared(seen, found))
+    if found.blamed:
+        shown.append(_losses(seen, found))
+    if found.blamed or (~found.clean).any():
+        shown.append(simpler_methods(seen, max(0.005, 3 * found.noise), named))
+    shown.append(_method(seen, found))
+    return tuple(shown)
+
+
+def _blamed(seen: Incidence, found: Found) -> Evidence:
+    rows = []
+    for one in found.blamed:
+        paths = seen.holding([one.component])
+        rows.append(
+            (
+                seen.names[one.component],
+                "device" if one.device else "link",
+                round(one.loss, 5),
+                round(one.low, 5),
+                round(one.high, 5),
+                int(paths.sum()),
+                int((paths & ~found.clean).sum()),
+                int(seen.attempts[paths].sum()),
+                int(seen.failures[paths].sum()),
+                round(one.ratio, 1),
+                float(f"{one.p_value:.3g}"),
+                ", ".join(seen.alike[one.component][:5]) or "–",
+            )
+        )
+    columns = (
+        "component", "stage", "loss", "low", "high", "paths", "lossy paths", "probes sent", "lost",
+        "likelihood ratio", "p", "cannot be told from",
+    )  # fmt: skip
+    return table("Blamed", columns, tuple(rows), "The loss is the component's own, with its 95 % interval.")
+
+
+def _cleared(seen: Incidence, found: Found) -> Evidence:
+    worst = sorted(found.cleared, key=lambda one: (-one[1], int(seen.mark[one[0]]), seen.names[one[0]]))
+    rows = []
+    for component, ratio in worst[:MOST_LINES]:
+        paths = seen.holding([component])
+        rows.append(
+            (
+                seen.names[component],
+                round(1 - float(found.success[component]), 5),
+                int(paths.sum()),
+                int((paths & found.clean).sum()),
+                round(max(ratio, 0.0), 1),
+            )
+        )
+    columns = ("component", "loss by the descent", "paths", "clean paths", "likelihood ratio left")
+    note = "Flagged by the descent, but noise and the blamed ones explain what their paths lost."
+    return table("Looked into and cleared", columns, tuple(rows), note)
+
+
+def _losses(seen: Incidence, found: Found) -> Evidence:
+    values: list[dict[str, Any]] = [
+        {
+            "component": seen.names[one.component],
+            "loss": round(100 * one.loss, 4),
+            "low": round(100 * one.low, 4),
+            "high": round(100 * one.high, 4),
+        }
+        for one in found.blamed[:MOST_LINES]
+    ]
+    order = [one["component"] for one in values]
+    y = {"field": "component", "type": "nominal", "title": None, "sort": order}
+    x = {"type": "quantitative", "title": "loss (% of probes, 95 % interval)"}
+    spec = {
+        "data": {"values": values},
+        "height": {"step": 18},
+        "layer": [
+            {
+                "mark": {"type": "rule"},
+                "encoding": {"y": y, "x": {**x, "field": "low"}, "x2": {"field": "high"}},
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 60, "tooltip": {"content": "data"}},
+                "encoding": {"y": y, "x": {**x, "field": "loss"}},
+            },
+        ],
+    }
+    return chart("Loss of the blamed", spec)
+
+
+def _method(seen: Incidence, found: Found) -> Evidence:
+    lossy = int((~found.clean).sum())
+    return text(
+        "How this was concluded",
+        f"{seen.paths:,} paths over {seen.components:,} components; {lossy:,} paths lost more than noise "
+        f"({100 * found.noise:.3g} % at most) explains. A device is blamed when no clean path crosses it. Of the links "
+        "on lossy paths the success probabilities are found by coordinate descent on the squares, with a penalty that "
+        "pushes them to 0 or 1, set for each link by its number of paths and the smallest loss of interest. What that "
+        "flags is fitted again by its binomial likelihood, merged where one link explains what several do, and has to "
+        "pass a likelihood-ratio test (NetBouncer, Tan et al., NSDI 2019; penalty a link, merging and refit are ours).",
+    )
+
+
+def _percent(share: float) -> str:
+    value = 100 * share
+    return f"{value:.2g} %" if value < 10 else f"{value:.0f} %"

@@ -1,0 +1,103 @@
+"""NetBouncer's probes: packets that a switch at the top sends back, over links of which some lose packets. Pure.
+
+Setting of Tan et al. (NSDI 2019): a Clos network, every path from a host up to the highest tier, 100 probes a path.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from analyzers.contract import Paths, Sums
+from analyzers.simulators.deepview import EPOCH
+from analyzers.simulators.fabric import Fabric, Losses, build, fat_tree, healthy_loss, send
+from analyzers.simulators.region import Row, stamp
+from analyzers.simulators.routes import Routes, path_table
+
+PROBES = 100
+NOISE = 1e-5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bounced:
+    """One epoch: the routes probed, what was sent and lost on each, and the names of the bad links."""
+
+    fabric: Fabric
+    routes: Routes
+    losses: Losses
+    sent: np.ndarray[Any, np.dtype[np.int64]]
+    bad: tuple[str, ...]
+
+    def kept(self, share: float, rng: np.random.Generator) -> Bounced:
+        """Without a share of the rows, as when some senders' reports are missing."""
+        rows = rng.random(len(self.routes)) >= share
+        return replace(
+            self,
+            routes=self.routes.taken(rows),
+            losses=replace(self.losses, lost=self.losses.lost[rows]),
+            sent=self.sent[rows],
+        )
+
+
+def bounce(
+    k: int, bad: int, rng: np.random.Generator, low: float = 0.02, high: float = 1.0, probes: int = PROBES
+) -> Bounced:
+    """A k-ary fat tree with one prober a ToR and `bad` links that lose U(low, high) of their packets."""
+    fabric = build(fat_tree(k, 1), directed=False)
+    routes = fabric.bounces(np.arange(fabric.hosts))
+    loss = healthy_loss(fabric, rng, NOISE)
+    chosen = rng.choice(len(fabric.links), bad, replace=False)
+    loss[chosen] = rng.uniform(low, high, bad)
+    sent = np.full(len(routes), probes, dtype=np.int64)
+    losses = send(routes, sent, loss, rng)
+    return Bounced(fabric, routes, losses, sent, tuple(fabric.links[link] for link in chosen.tolist()))
+
+
+def sums_of(one: Bounced) -> Sums:
+    """What the reduction of `probe` rows gives."""
+    paths, place = path_table(one.fabric.links, one.routes)
+    lost, sent = (
+        np.bincount(place, values, minlength=len(paths)).astype(np.int64)
+        for values in (one.losses.lost, one.sent)
+    )
+    keys: dict[str, Any] = {"layer": ("underlay",) * len(paths), "hops": paths}
+    assert isinstance(paths, Paths)
+    return Sums(keys, {"sent": sent, "lost": lost}, len(paths))
+
+
+def probe_rows(one: Bounced, minute: float) -> list[Row]:
+    """A row a path; the prober sends to the switch at the top, which sends back."""
+    links, rows = one.fabric.links, []
+    for number in range(len(one.routes)):
+        hops = [links[link] for link in one.routes[number]]
+        host, top = hops[0].partition("/")[2].split("~")[0], hops[-1].split("~")[1]
+        rows.append(
+            {
+                "time": stamp(EPOCH, minute),
+                "src": f"host/{host}",
+                "dst": f"switch/{top}",
+                "sent": int(one.sent[number]),
+                "lost": int(one.losses.lost[number]),
+                "hops": hops,
+            }
+        )
+    return rows
+
+
+def bounce_scenario(name: str, seed: int, bad: int) -> tuple[dict[str, list[Row]], dict[str, Any]]:
+    """`probe` rows of one epoch over 288 links, and the truth."""
+    one = bounce(8, bad, np.random.default_rng(seed))
+    faults = [
+        {"component": link, "kind": "lossy_link", "start": stamp(EPOCH, 0), "end": stamp(EPOCH, 5)}
+        for link in sorted(one.bad)
+    ]
+    truth = {
+        "scenario": name,
+        "seed": seed,
+        "start": stamp(EPOCH, 0),
+        "end": stamp(EPOCH, 5),
+        "faults": faults,
+    }
+    return {"probe": probe_rows(one, 1.0)}, truth

@@ -1,0 +1,135 @@
+"""NetBouncer: the descent against slow references, and what it names in small Clos networks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analyzers.builtin.netbouncer import ANALYZER
+from analyzers.builtin.netbouncer.descent import Problem, coloured, objective, success
+from analyzers.contract import Sums, Window
+from analyzers.shell import judge
+from analyzers.simulators.bounces import Bounced, bounce, sums_of
+from analyzers.testing import Case, check_analyzer, paths_of
+
+START = datetime(2026, 1, 5, tzinfo=UTC)
+
+
+def window(sums: Sums) -> Window:
+    return Window(START, START + timedelta(minutes=5), "synthetic", "probe", {"paths": sums})
+
+
+def epoch(seed: int, bad: int, low: float = 0.02, high: float = 1.0) -> Bounced:
+    return bounce(4, bad, np.random.default_rng(seed), low, high)
+
+
+def case(seed: int, faulty: bool) -> Case:
+    one = epoch(seed, int(faulty), 0.1, 0.6)
+    return Case(window(sums_of(one)), one.bad)
+
+
+def of(sets: Sequence[tuple[str, ...]], sent: list[int], lost: list[int]) -> Window:
+    keys: dict[str, Any] = {"layer": ("underlay",) * len(sets), "hops": paths_of(sets)}
+    return window(Sums(keys, {"sent": np.array(sent), "lost": np.array(lost)}, len(sets)))
+
+
+def named(seen: Window, **params: object) -> dict[str, dict[str, object]]:
+    return {one["component"]: one for one in judge(ANALYZER, seen, params)["suspects"]}
+
+
+def test_it_is_a_good_analyzer() -> None:
+    check_analyzer(ANALYZER, case)
+
+
+def problem(seed: int) -> Problem:
+    rng = np.random.default_rng(seed)
+    row = np.repeat(np.arange(12), 2)
+    column = np.concatenate([rng.choice(6, 2, replace=False) for _ in range(12)]).astype(np.int64)
+    return Problem(row, column, rng.uniform(0.2, 1, 12), rng.uniform(0, 6, 6))
+
+
+def slow_success(given: Problem, colour: np.ndarray) -> np.ndarray:
+    """Link by link, in the order of the colours, by trying a fine grid of values."""
+    links = len(given.penalty)
+    crossing = [np.flatnonzero(given.column == link) for link in range(links)]
+    x = np.array([given.share[given.row[entries]].mean() for entries in crossing])
+    grid = np.linspace(0, 1, 2001)
+    for _ in range(100):
+        before = objective(given, x)
+        for link in sorted(range(links), key=lambda one: (colour[one], one)):
+            tried = [objective(given, np.where(np.arange(links) == link, value, x)) for value in grid]
+            x[link] = grid[int(np.argmin(tried))]
+        if before - objective(given, x) < 1e-6:
+            break
+    return x
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_descent_agrees_with_trying_every_value(seed: int) -> None:
+    given = problem(seed)
+    colour = coloured(given)
+    assert np.abs(success(given, colour) - slow_success(given, colour)).max() < 2e-3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_path_crosses_two_links_of_one_colour(seed: int) -> None:
+    given = problem(seed)
+    colour = coloured(given)
+    for path in range(12):
+        mine = colour[np.unique(given.column[given.row == path])]
+        assert len(set(mine.tolist())) == len(mine)
+
+
+def test_a_link_that_explains_what_several_would_is_named_in_their_place() -> None:
+    one = epoch(3, 0)
+    first = one.fabric.links[0]  # all paths of one host pass it
+    over = one.routes.crossing([0], len(one.fabric.links))
+    losses = replace(one.losses, lost=np.where(over, 30, one.losses.lost))
+    assert set(named(window(sums_of(replace(one, losses=losses))))) == {first}
+
+
+def test_a_device_without_a_clean_path_is_named_and_not_its_links() -> None:
+    sets = [(f"link/{a}~x", "switch/x", f"link/x~{b}") for a in "abc" for b in "def"]
+    sets += [(f"link/{a}~y", "switch/y", f"link/y~{b}") for a in "abc" for b in "def"]
+    lost = [40] * 9 + [0] * 9
+    assert set(named(of(sets, [100] * 18, lost))) == {"switch/x"}
+
+
+def test_links_that_no_path_tells_apart_are_one_entry() -> None:
+    sets = [("link/a", "link/b"), ("link/c", "link/d"), ("link/c", "link/e")]
+    found = named(of(sets, [200] * 3, [60, 0, 0]))
+    assert [(name, one["ambiguous_with"]) for name, one in found.items()] == [("link/a", ["link/b"])]
+
+
+def test_a_loss_below_the_noise_of_all_others_is_nobodys() -> None:
+    sets = [(f"link/{i}",) for i in range(40)]
+    assert named(of(sets, [1000] * 40, [3 + i % 3 for i in range(40)])) == {}
+
+
+@pytest.mark.parametrize(
+    ("sets", "sent", "lost", "reason"),
+    [
+        ([], [], [], "no probes that name"),
+        ([("link/a", "link/b")], [100], [50], "took one path"),
+        ([(f"link/{i}",) for i in range(6)], [100] * 6, [90, 80, 70, 90, 85, 60], "nothing healthy"),
+    ],
+)
+def test_it_says_when_it_cannot_say(
+    sets: list[tuple[str, ...]], sent: list[int], lost: list[int], reason: str
+) -> None:
+    verdict = judge(ANALYZER, of(sets, sent, lost), {})
+    assert verdict["status"] == "inconclusive"
+    assert reason in verdict["reason"]
+
+
+def test_probes_of_the_other_layer_are_left_out() -> None:
+    seen = of([("link/a",), ("link/b",), ("link/c",)], [100] * 3, [50, 0, 0])
+    sums = seen.sums["paths"]
+    overlay = replace(sums, keys={**sums.keys, "layer": ("overlay", "underlay", "underlay")})
+    assert named(window(overlay)) == {}
+    assert named(of([("link/a",), ("link/b",), ("link/c",)], [100] * 3, [50, 0, 0])).keys() == {"link/a"}
