@@ -33,6 +33,7 @@ NAMES = (
     "boolean",
     "fusion",
     "trace_blame",
+    "netbouncer",
     "validator",
     "availability",
     "panorama",
