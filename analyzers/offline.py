@@ -1,8 +1,9 @@
 """Windows cut out of files: what `manage.py analyze` hands to an analyzer. No database, no clock.
 
-All rows are one window, from the first row to just after the last; or windows of one length, one after the
-other, aligned to the epoch, each with its predecessors as history. Rows of state kinds (`placement`: "from
-`time` on") do not stretch a window: they count as far as they are in force at its start.
+All rows are one window, from the first row to just after the last (an interval reaches to its end, if that is
+known); or windows of one length, one after the other, aligned to the epoch, each with its predecessors as
+history. Rows of state kinds (`placement`: "from `time` on") do not stretch a window: they count as far as they
+are in force at its start. Where nothing happened, a window begins when all of them are in force.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import BinaryIO
 from analyzers.contract import Analyzer, Input, Window
 from ingest.doors import superbench
 from ingest.telemetry.columns import Rows
+from ingest.telemetry.faults import NoRows
 from ingest.telemetry.offline import BadFile, read_file, reduce
 
 REGION = "default"
@@ -67,6 +69,9 @@ def read(inputs: Sequence[str], stdin: BinaryIO) -> dict[str, Rows]:
             tables[kind] = _benchmarks(name, stdin) if kind == "benchmark" else read_file(kind, name, stdin)
         except BadFile as error:
             raise CannotAnalyze(str(error)) from error
+    if not any(rows.count for rows in tables.values()):
+        name = inputs[0].partition("=")[2]
+        raise CannotAnalyze(f"{'standard input' if name == '-' else name}: {NoRows()}")
     return tables
 
 
@@ -105,6 +110,8 @@ def spans(tables: Mapping[str, Rows], every: timedelta | None) -> list[Span]:
     if every is None:
         return [Span(first, last + _MICROSECOND)]
     start = _EPOCH + (first - _EPOCH) // every * every
+    if not _happened(tables):
+        start = last = _EPOCH - (_EPOCH - first) // every * every
     count = (last - start) // every + 1
     if count > MOST_WINDOWS:
         raise CannotAnalyze(
@@ -140,14 +147,18 @@ def unplaced(window: Window) -> str | None:
 
 def _extent(tables: Mapping[str, Rows]) -> tuple[datetime, datetime]:
     """The first and the last time of what happened; if nothing did, the time of the last state, twice."""
-    happened = [rows for rows in tables.values() if not rows.kind.is_state and rows.count]
-    if happened:
+    if happened := _happened(tables):
         first = min(int(rows.times.min()) for rows in happened)
         return _moment(first), _moment(max(int(rows.latest.max()) for rows in happened))
     states = [int(rows.times.max()) for rows in tables.values() if rows.count]
     if not states:
         raise CannotAnalyze(f"there are no rows of {' and '.join(tables)}")
     return _moment(max(states)), _moment(max(states))
+
+
+def _happened(tables: Mapping[str, Rows]) -> list[Rows]:
+    """Rows that tell what happened; the others say only how things are."""
+    return [rows for rows in tables.values() if not rows.kind.is_state and rows.count]
 
 
 def _moment(microseconds: int) -> datetime:

@@ -174,6 +174,19 @@ def _field(field: Field) -> dict[str, Any]:
     }
     if field.unit:
         described["unit"] = field.unit
-    if field.optional and field.default is not None:
-        described["default"] = field.default
+    if field.choices:
+        described["choices"] = list(field.choices)
+    if field.signed:
+        described["signed"] = True
+    if (default := _default(field)) is not None:
+        described["default"] = default
     return described
+
+
+def _default(field: Field) -> Any:
+    """What an optional field is taken to be where it is left out, as a sender would write it; None for nothing."""
+    if not field.optional or field.type == "time":
+        return None
+    if field.type in ("labels", "measures"):
+        return {}
+    return [] if field.type in ("components", "numbers") else field.default

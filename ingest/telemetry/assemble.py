@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import UNSET
 from numpy.typing import NDArray
 
-from ingest.telemetry.check import Bounds, bad_rows
+from ingest.telemetry.check import NOT_FINITE, Bounds, bad_rows
 from ingest.telemetry.columns import (
     Codes,
     Column,
@@ -24,8 +24,8 @@ from ingest.telemetry.columns import (
     joined_numbers,
     numbers_of,
 )
-from ingest.telemetry.faults import MOST_NAMED, BadBody, BadRow, BadRows
-from ingest.telemetry.ids import canonical_id
+from ingest.telemetry.faults import MOST_NAMED, BadRow, BadRows, NoRows
+from ingest.telemetry.ids import canonical_ids
 from ingest.telemetry.instants import times
 from ingest.telemetry.kinds import Field, Kind
 
@@ -95,7 +95,7 @@ class Assembly:
             case "labels" | "measures":
                 values = [v if isinstance(v, str) else canonical_json(v) for v in values]
             case "id":
-                values = [canonical_id(value) for value in values]
+                values = canonical_ids(values)
         return self.indexes[each.name].codes(values)
 
     def constant(self, each: Field, rows: int) -> Part:
@@ -130,10 +130,10 @@ class Assembly:
         return len(self.bad) >= MOST_NAMED
 
     def rows(self, bounds: Bounds) -> Rows:
-        """All parts as one, checked. Raises BadRows with the first bad rows, BadBody when there is no row at
+        """All parts as one, checked. Raises BadRows with the first bad rows, NoRows when there is no row at
         all."""
         if not any(map(len, self.numbers)) and not self.bad:
-            raise BadBody("the body holds no rows")
+            raise NoRows
         rows = self._joined() if self.parts else None
         found = self.bad
         if rows is not None:
@@ -162,12 +162,16 @@ class Assembly:
         return Rows(self.kind, len(columns[self.kind.time]), columns)
 
 
-NOT_FINITE = "\0"
-"""Stands for measures that JSON cannot hold; the check refuses it."""
+def no_rows(kind: Kind, region: str) -> Rows:
+    """Rows of which there are none."""
+    assembly = Assembly(kind, region)
+    assembly.add({each.name: () for each in kind.all_fields}, np.zeros(0, np.int64))
+    return assembly._joined()
 
 
 def canonical_json(values: Mapping[str, str | float]) -> str:
-    """Labels or measures: keys sorted, no blanks; measures are floats."""
+    """Labels or measures: keys sorted, no blanks; measures are floats, none of them a negative zero."""
     if any(isinstance(value, float) and not math.isfinite(value) for value in values.values()):
         return NOT_FINITE
-    return json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    plain = {key: value if isinstance(value, str) else value + 0.0 for key, value in values.items()}
+    return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -34,13 +34,13 @@ _PATTERNS = {
     "name": (re.compile(_PRINTABLE), "is empty or holds control characters"),
     "text": (re.compile(_TEXT), "holds a NUL character or half a surrogate pair"),
     "labels": (re.compile(_TEXT), "holds a NUL character or half a surrogate pair"),
-    "measures": (
-        re.compile(_TEXT),
-        "holds a NUL character, half a surrogate pair, or a number that is not finite",
-    ),
-    "id": (re.compile(r"[0-9a-f]{16}(?:[0-9a-f]{16})?"), "is empty or all zeros"),
+    "measures": (re.compile(_TEXT), "holds a NUL character or half a surrogate pair"),
 }
 _JSON = ("labels", "measures")
+NOT_FINITE = "\0"
+"""Stands for measures that JSON cannot hold."""
+LONGEST = timedelta(days=3653)
+"""How long before the oldest rows that are kept an interval may have begun, if it lasted until then."""
 # All names at once, one a line: several times as fast as one by one.
 _ALL_LINES = {
     type_: re.compile(rf"(?:{pattern.pattern}\n)*")
@@ -92,6 +92,10 @@ def _faults(kind: Kind, columns: dict[str, Column], bounds: Bounds) -> Iterator[
             yield from _set_faults(field, column)
         elif isinstance(column, Numbers):
             yield from _numbers_faults(field, column)
+        elif kind.is_interval and field.name == kind.time:
+            # Long before what is kept is well, if the end is not; but not so long that the unit must be wrong.
+            began = Bounds(bounds.earliest - LONGEST // MICROSECOND, bounds.latest)
+            yield from _number_faults(field, column, began)
         else:
             yield from _number_faults(field, column, bounds)
     for check in kind.checks:
@@ -140,7 +144,7 @@ def _numbers_faults(field: Field, column: Numbers) -> Iterator[Fault]:
         yield sizes > MAX_NUMBERS, field.name, f"has more than {MAX_NUMBERS} numbers"
     for wrong, reason in (
         (~np.isfinite(values), "holds a number that is not finite"),
-        (np.zeros(0, bool) if field.signed else values < 0, "holds a number below 0"),
+        (np.isfinite(values) & (values < 0) & (not field.signed), "holds a number below 0"),
     ):
         if wrong.any():
             yield np.bincount(column.owners[wrong], minlength=len(column)) > 0, field.name, reason
@@ -192,8 +196,9 @@ def _bad_names(field: Field, names: tuple[str, ...]) -> dict[str, list[int]]:
     limit = MAX_LABELS if field.type in _JSON else MAX_TEXT
     if field.type == "choice":
         return _bad_choices(field, names)
-    if field.type == "id" and field.optional:
-        names = tuple(name or "0" * 15 + "1" for name in names)
+    if field.type == "id":  # canonical already; only what identifies nothing is wrong
+        missing = not field.optional and "" in names
+        return {"is empty or all zeros": [names.index("")]} if missing else {}
     if field.type in _ALL_LINES and _fine(field, names, limit):
         return {}
     pattern, complaint = _PATTERNS[field.type]
@@ -203,6 +208,8 @@ def _bad_names(field: Field, names: tuple[str, ...]) -> dict[str, list[int]]:
             bad.setdefault(
                 f"is longer than {limit} {'bytes' if field.type in _JSON else 'characters'}", []
             ).append(code)
+        elif name == NOT_FINITE and field.type == "measures":
+            bad["holds a number that is not finite"] = [code]
         elif not pattern.fullmatch(name):
             bad.setdefault(f"{name[:80]!r} {complaint}", []).append(code)
             if len(bad) > MOST_NAMED:
@@ -212,7 +219,7 @@ def _bad_names(field: Field, names: tuple[str, ...]) -> dict[str, list[int]]:
 
 def _bad_choices(field: Field, names: tuple[str, ...]) -> dict[str, list[int]]:
     allowed = {*field.choices, field.default} if field.optional else set(field.choices)
-    wanted = f"is not {' or '.join(field.choices)}"
+    wanted = f"is not {field.either}"
     wrong = [code for code, name in enumerate(names) if name not in allowed]
     return {f"{_shown_text(names[code])} {wanted}": [code] for code in wrong[:MOST_NAMED]}
 

@@ -94,7 +94,7 @@ class Numbers:
 
     def __getitem__(self, rows: slice) -> Numbers:
         start, end, _ = rows.indices(len(self))
-        bounds = self.indptr[start : end + 1]
+        bounds = self.indptr[start : max(start, end) + 1]
         return Numbers(bounds - bounds[0], self.values[bounds[0] : bounds[-1]])
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -23,6 +22,7 @@ from ingest.telemetry.columns import Codes, Numbers, Rows
 from ingest.telemetry.faults import BadBody
 from ingest.telemetry.instants import Moment, from_nanoseconds, times
 from ingest.telemetry.kinds import Field, Kind
+from ingest.telemetry.wording import printable
 
 PER_MICROSECOND = {"s": 1_000_000, "ms": 1000, "us": 1}
 
@@ -100,7 +100,14 @@ def _is_texts(type_: pa.DataType) -> bool:
 def _is_labels(type_: pa.DataType) -> bool:
     if pa.types.is_map(type_):
         return _is_text(type_.key_type) and _is_text(type_.item_type)
-    return bool(pa.types.is_struct(type_) and all(_is_text(child.type) for child in type_))
+    return _is_struct(type_, _is_text)
+
+
+def _is_struct(type_: pa.DataType, fits: Callable[[pa.DataType], bool]) -> bool:
+    """Whether it is a struct of such children; one that is null throughout is no one's value."""
+    return bool(
+        pa.types.is_struct(type_) and all(fits(child.type) or pa.types.is_null(child.type) for child in type_)
+    )
 
 
 def _is_number(type_: pa.DataType) -> bool:
@@ -115,7 +122,7 @@ def _is_numbers(type_: pa.DataType) -> bool:
 def _is_measures(type_: pa.DataType) -> bool:
     if pa.types.is_map(type_):
         return _is_text(type_.key_type) and _is_number(type_.item_type)
-    return bool(pa.types.is_struct(type_) and all(_is_number(child.type) for child in type_))
+    return _is_struct(type_, _is_number)
 
 
 def _is_time(type_: pa.DataType) -> bool:
@@ -179,7 +186,7 @@ def _column(assembly: Assembly, field: Field, array: pa.Array | None, rows: int,
         case "numbers":
             return _numbers(assembly, field, array, first)
         case "labels" | "measures":
-            return assembly.column(field, [_object(value) for value in array.to_pylist()])
+            return assembly.column(field, _objects(assembly, field, array, first))
         case "id":
             return assembly.column(field, array.to_pylist())
     return _texts(array, assembly.indexes[field.name].codes, assembly.default(field))
@@ -295,14 +302,21 @@ def _numbers(assembly: Assembly, field: Field, array: pa.Array, first: int) -> N
     return Numbers(indptr, numbers + 0.0)
 
 
-def _object(value: Any) -> str | None:
+def _objects(assembly: Assembly, field: Field, array: pa.Array, first: int) -> list[str | None]:
     """Labels or measures as canonical JSON; what is null in them is not there."""
-    if value is None:
-        return None
-    pairs = value.items() if isinstance(value, dict) else value
-    return canonical_json(
-        {key: one if isinstance(one, str) else float(one) for key, one in pairs if one is not None}
-    )
+    found: list[str | None] = []
+    for row, value in enumerate(array.to_pylist(), first):
+        if value is None:
+            found.append(None)
+            continue
+        pairs = list(value.items() if isinstance(value, dict) else value)
+        given = {key: one if isinstance(one, str) else float(one) for key, one in pairs if one is not None}
+        names = [key for key, _ in pairs]
+        if len(set(names)) < len(names) and not assembly.full:
+            twice = next(key for place, key in enumerate(names) if key in names[:place])
+            assembly.refuse(row, field.name, f"gives {printable(twice)!r} twice")
+        found.append(canonical_json(given))
+    return found
 
 
 # The metadata of an IPC message is a flatbuffer (format/Message.fbs of Arrow): Message.header is field 2, its

@@ -24,6 +24,7 @@ from ingest.telemetry.faults import BadBody
 from ingest.telemetry.instants import INT64, Moment
 from ingest.telemetry.kinds import Field, Kind
 from ingest.telemetry.kinds.declare import MAX_COMPONENTS, MAX_NUMBERS
+from ingest.telemetry.wording import called, fault, printable
 
 MAX_LINE = 2**20
 """Bytes in one line of NDJSON."""
@@ -105,7 +106,7 @@ def decode_array(kind: Kind, body: bytes, region: str, bounds: Bounds) -> Rows:
     if isinstance(rows, str):
         raise BadBody(rows)
     if not isinstance(rows, list):
-        raise BadBody(f"the body is {_called(rows)}, not an array of rows")
+        raise BadBody(f"the body is {called(rows)}, not an array of rows")
     _add_slowly(assembly, enumerate(rows, 1))
     return assembly.rows(bounds)
 
@@ -234,27 +235,23 @@ def _checked_row(assembly: Assembly, number: int, row: Any) -> dict[str, Any]:
         assembly.refuse(number, "", row)
         return {}
     if not isinstance(row, dict):
-        assembly.refuse(number, "", f"is {_called(row)}, not an object")
+        assembly.refuse(number, "", f"is {called(row)}, not an object")
         return {}
     if isinstance(row, _Repeats):
-        assembly.refuse(number, _printable(row.repeated), "is given twice")
+        assembly.refuse(number, printable(row.repeated), "is given twice")
         return {}
     for name in row:
         if not kind.has(name):
-            assembly.refuse(number, _printable(name), f"is not a field of {kind.name}")
+            assembly.refuse(number, printable(name), f"is not a field of {kind.name}")
     values = {}
     for field in kind.all_fields:
         value = row.get(field.name, UNSET)
         if not (field.optional and (value is UNSET or value is None)):
-            fault, value = _converted(field, value)
-            if fault:
-                assembly.refuse(number, field.name, fault)
+            wrong, value = _converted(field, value)
+            if wrong:
+                assembly.refuse(number, field.name, wrong)
         values[field.name] = value
     return values
-
-
-def _printable(name: str) -> str:
-    return name[:100].encode(errors="replace").decode()
 
 
 def _converted(field: Field, value: Any) -> tuple[str, Any]:
@@ -266,50 +263,13 @@ def _converted(field: Field, value: Any) -> tuple[str, Any]:
     if isinstance(value, list) and field.type == "numbers" and len(value) > MAX_NUMBERS:
         return f"has more than {MAX_NUMBERS} numbers", None
     if isinstance(value, _Repeats):
-        return f"gives {value.repeated[:100]!r} twice", None
+        return f"gives {printable(value.repeated)!r} twice", None
     try:
         converted = msgspec.convert(value, _TYPES[field.type])
     except msgspec.ValidationError as error:
-        return _in_words(field, value, str(error)), None
+        return fault(field, value, str(error)), None
     except UnicodeEncodeError:
         return "holds half a surrogate pair", None
     if isinstance(converted, int) and not -INT64 <= converted < INT64:
         return "is an integer beyond 64 bits", None
     return "", converted
-
-
-def _in_words(field: Field, value: Any, message: str) -> str:
-    wanted = {
-        "time": "an RFC 3339 time with a zone, or integer nanoseconds since 1970",
-        "components": "a list of components (kind/name)",
-        "count": "an integer",
-        "amount": "a number",
-        "flag": "true or false",
-        "labels": "an object of texts",
-        "numbers": "a list of numbers",
-        "measures": "an object of numbers",
-        "choice": " or ".join(field.choices),
-    }.get(field.type, "a text")
-    if isinstance(value, str) and field.type == "time":
-        return f"{value[:60]!r} is not {wanted}"
-    if "out of range" in message:
-        return "is out of range"
-    return f"is {_called(value)}, not {wanted}"
-
-
-def _called(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true or false"
-    names: dict[type, str] = {
-        int: "an integer",
-        float: "a number with a fraction",
-        str: "a text",
-        list: "a list",
-        dict: "an object",
-    }
-    for type_, name in names.items():
-        if isinstance(value, type_):
-            return name + (" of other things" if type_ is list else "")
-    return "something else"

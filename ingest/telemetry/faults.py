@@ -34,5 +34,12 @@ class BadBody(ValueError):
     """The body cannot be read at all."""
 
 
+class NoRows(BadBody):
+    """Nothing is wrong with the body, but it has no rows."""
+
+    def __init__(self) -> None:
+        super().__init__("the body holds no rows")
+
+
 class TooLarge(ValueError):
     """The body is larger than is taken, as sent or after decompression."""

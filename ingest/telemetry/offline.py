@@ -12,11 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from ingest.telemetry.assemble import no_rows
 from ingest.telemetry.check import MICROSECOND, Bounds, microseconds
 from ingest.telemetry.columns import Names, Numbers, Rows, Sets
 from ingest.telemetry.decode_arrow import decode_batches, decode_stream
 from ingest.telemetry.decode_json import decode_array, decode_ndjson
-from ingest.telemetry.faults import BadBody, BadRows
+from ingest.telemetry.faults import BadBody, BadRows, NoRows
 from ingest.telemetry.kinds import KINDS, Kind
 from ingest.telemetry.plan import Plan, plan
 from ingest.telemetry.reductions import Each, Input, Reduction, Sums
@@ -31,7 +32,10 @@ class BadFile(ValueError):
 
 
 def read_file(kind_name: str, name: str, stdin: BinaryIO | None = None) -> Rows:
-    """The rows of a file, its format known by its ending; `-` reads NDJSON from `stdin`. Raises BadFile."""
+    """The rows of a file, its format known by its ending; `-` reads NDJSON from `stdin`. Raises BadFile.
+
+    A file without rows is one in which nothing happened.
+    """
     if kind_name not in KINDS:
         raise BadFile(f"there is no telemetry kind {kind_name}; there are {', '.join(KINDS)}")
     kind = KINDS[kind_name]
@@ -43,6 +47,8 @@ def read_file(kind_name: str, name: str, stdin: BinaryIO | None = None) -> Rows:
         if reader is None:
             raise BadFile(f"{shown}: the ending says no format; known are {', '.join(READERS)}")
         return reader(kind, Path(name))
+    except NoRows:
+        return no_rows(kind, REGION)
     except BadRows as error:
         more = f" (and {len(error.rows) - 1} more)" if len(error.rows) > 1 else ""
         raise BadFile(f"{shown}: {error.rows[0]}{more}") from error

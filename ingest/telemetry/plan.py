@@ -7,6 +7,7 @@ number of rows of telemetry. Then `sums.finish` takes witnesses out of the sets,
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from ingest.telemetry.kinds import KINDS, Field, Kind
@@ -65,7 +66,9 @@ def plan(reduction: Reduction) -> Plan:
         find(name, *NAMED, *NUMBERED, "components")
     _check_each(reduction, kind)
     asked = reduction.aggregates.values()
-    distinct = [find(one.field) for one in asked if isinstance(one, CountDistinct)]
+    distinct = [
+        find(one.field, *NAMED, *NUMBERED, "components") for one in asked if isinstance(one, CountDistinct)
+    ]
     sums = [find(one.field, *NUMERIC) for one in asked if isinstance(one, Sum)]
     flags = [
         find(one.where, *NUMERIC)
@@ -97,7 +100,12 @@ def _joined(reduction: Reduction, kind: Kind) -> Kind | None:
     if reduction.as_of is None:
         return None
     state = _kind(reduction, reduction.as_of.kind)
-    if state.key != reduction.as_of.key or not kind.has(reduction.as_of.key) or kind.is_state:
+    if (
+        not state.is_state
+        or state.key != reduction.as_of.key
+        or not kind.has(reduction.as_of.key)
+        or kind.is_state
+    ):
         raise ValueError(f"reduction {reduction.name}: {kind.name} cannot be joined to {state.name}")
     return state
 
@@ -109,8 +117,8 @@ def _check_each(reduction: Reduction, kind: Kind) -> None:
         raise ValueError(f"reduction {reduction.name}: {kind.name} has no list of numbers {each.field}")
     if reduction.as_of is not None:
         raise ValueError(f"reduction {reduction.name}: lists are not taken apart in a join")
-    if list(each.edges) != sorted(set(each.edges)):
-        raise ValueError(f"reduction {reduction.name}: the edges do not ascend")
+    if list(each.edges) != sorted(set(each.edges)) or not all(map(math.isfinite, each.edges)):
+        raise ValueError(f"reduction {reduction.name}: the edges do not ascend, or are not finite")
     if each.key in reduction.group_by:
         raise ValueError(f"reduction {reduction.name}: {each.key} is the key of each number")
 

@@ -16,49 +16,103 @@ from django.db import connection
 from django.test import Client
 
 from ingest.api import keys
+from ingest.telemetry.kinds import KINDS, Field
 
 pytestmark = pytest.mark.usefixtures("log_database")
 
 NOW = datetime.now(UTC)
 TIME = NOW.isoformat()
 NDJSON, ARRAY, ARROW = "application/x-ndjson", "application/json", "application/vnd.apache.arrow.stream"
+SOON = (NOW + timedelta(minutes=1)).isoformat()
 GOOD: dict[str, dict[str, Any]] = {
     "path_outcome": {"time": TIME, "components": ["tor/1", "store/1"], "attempts": 5, "failures": 1},
     "placement": {"time": TIME, "unit": "vm/1", "components": ["host/1"]},
     "unit_failure": {"time": TIME, "unit": "vm/1", "symptom": "disk"},
     "topology": {"time": TIME, "component": "tor/1", "parents": ["dc/1"], "labels": {"row": "1"}},
+    "probe": {
+        "time": TIME,
+        "src": "host/1",
+        "dst": "host/2",
+        "sent": 3,
+        "lost": 0,
+        "rtt_us": [1.5],
+        "hops": ["tor/1"],
+        "layer": "overlay",
+    },
+    "outage": {"start": TIME, "device": "tor/1", "end": SOON, "cause": "soft", "planned": False},
+    "uptime": {"start": TIME, "unit": "vm/1", "end": SOON, "state": "down", "cause": "", "hops_class": "far"},
+    "benchmark": {
+        "time": TIME,
+        "node": "node/1",
+        "benchmark": "gemm",
+        "metric": "fp16",
+        "values": [1.5],
+        "sku": "",
+    },
+    "node_incident": {"time": TIME, "node": "node/1", "kind": "ecc", "covariates": {"age": 2}},
+    "observation": {
+        "time": TIME,
+        "observer": "a/1",
+        "subject": "b/1",
+        "context": "put",
+        "status": "healthy",
+        "score": 1,
+    },
+    "span": {
+        "time": TIME,
+        "trace": "ab",
+        "span": "cd",
+        "parent": "ef",
+        "service": "cart",
+        "instance": "cart-1",
+        "operation": "GET",
+        "duration_us": 3.5,
+        "error": False,
+    },
 }
+LONG_AGO = (NOW - timedelta(days=99)).isoformat()
 WRONG: tuple[Any, ...] = (
     None, True, -1, 1.5, 10**30, "", "x", "\x00", "a/\x00", "\ud800", [], [[]], [None], ["x"], {}, {"a": 1},
-    {"a": {}}, (NOW + timedelta(hours=1)).isoformat(), (NOW - timedelta(days=99)).isoformat(), "x" * 5000, [1]
-    * 2000,
+    {"a": {}}, (NOW + timedelta(hours=1)).isoformat(), LONG_AGO, "x" * 5000, [1] * 2000,
+    [1e308, "1"], {"a": "1"}, "Healthy",
 )  # fmt: skip
 Bad = tuple[str, bytes, str, dict[str, str]]  # kind, body, media type, headers
 
 
-def fits(field: str, value: Any) -> bool:
+def fits(field: Field, value: Any) -> bool:
     """Whether the value is after all a good one for the field."""
     if value is None:
-        return field in ("symptom", "parents", "labels")
-    match field:
-        case "unit":
-            return isinstance(value, str) and 0 < len(value) < 512 and value.isprintable()
-        case "symptom":
+        return field.optional
+    text: bool = isinstance(value, str) and "\x00" not in value and "\ud800" not in value
+    match field.type:
+        case "name":
+            return text and 0 < len(value) <= 512
+        case "text":
+            return text and len(value) <= 512
+        case "choice":
+            return bool(value == "" == field.default)
+        case "id":
+            return isinstance(value, str) and (value != "" or field.optional)
+        case "flag" | "amount":
             return (
-                isinstance(value, str) and len(value) <= 512 and "\x00" not in value and "\ud800" not in value
+                type(value) is bool
+                if field.type == "flag"
+                else (type(value) in (int, float) and bool(value >= 0))
             )
-        case "parents":
-            return bool(value == [])
-        case "labels":
-            return bool(value == {})
-    return False
+        case "components":
+            return bool(value == []) and field.may_be_empty
+        case "numbers":
+            return bool(value == [1] * 2000 if field.signed else value == [])
+        case "labels" | "measures":
+            return value in ({}, {"a": "1"} if field.type == "labels" else {"a": 1})
+    return field.name == "start" and value == LONG_AGO  # what lasts may have begun before what is kept
 
 
 def wrong_values(chance: random.Random) -> Bad | None:
     kind = chance.choice(list(GOOD))
     row = dict(GOOD[kind])
     field, value = chance.choice(list(row)), chance.choice(WRONG)
-    if fits(field, value):
+    if fits(KINDS[kind].field(field), value):
         return None
     row[field] = value
     rows = [GOOD[kind]] * chance.randrange(3) + [row]
@@ -73,14 +127,14 @@ def wrong_fields(chance: random.Random) -> Bad:
     if chance.random() < 0.5:
         row["colour"] = "red"
         return kind, json.dumps(row).encode(), NDJSON, {}
-    del row["time"]
+    del row[KINDS[kind].time]
     return kind, json.dumps([row]).encode(), ARRAY, {}
 
 
 def repeated_keys(chance: random.Random) -> Bad:
     kind = chance.choice(list(GOOD))
     text = json.dumps(GOOD[kind])
-    return kind, f'{text[:-1]}, "time": "{TIME}"}}'.encode(), NDJSON, {}
+    return kind, f'{text[:-1]}, "{KINDS[kind].time}": "{TIME}"}}'.encode(), NDJSON, {}
 
 
 def broken_text(chance: random.Random) -> Bad:

@@ -254,6 +254,14 @@ def test_the_kinds_document_themselves() -> None:
     assert fields == ["time", "unit", "symptom", "region"]
 
 
+def test_a_field_says_what_may_stand_in_it_and_what_is_taken_for_nothing() -> None:
+    fields = {field["name"]: field for field in Client().get("/api/v1/telemetry/probe").json()["fields"]}
+    assert fields["layer"]["choices"] == ["underlay", "overlay"]
+    assert (fields["layer"]["default"], fields["rtt_us"]["default"]) == ("underlay", [])
+    (end,) = (f for f in Client().get("/api/v1/telemetry/outage").json()["fields"] if f["name"] == "end")
+    assert (end["optional"], "default" in end) == (True, False)
+
+
 def test_without_its_database_the_door_asks_to_try_again(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
     post("unit_failure", ndjson(failure()))  # the key is remembered
     connections.close_all()

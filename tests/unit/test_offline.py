@@ -151,6 +151,22 @@ def test_states_alone_are_looked_at_when_all_are_in_force() -> None:
     assert window.sums["placed"].values["units"].tolist() == [2]
 
 
+def test_an_hour_without_failures_is_the_one_that_begins_when_all_is_placed() -> None:
+    placed = table("placement", [{"time": at(m), "unit": f"vm/{m}", "components": ["tor/a"]} for m in (0, 3)])
+    nothing = table("unit_failure", [{"time": at(7), "unit": "vm/1"}]).take(np.zeros(0, dtype=np.intp))
+    tables = {"placement": placed, "unit_failure": nothing}
+    (window,) = offline.windows(ANALYZER, ANALYZER.inputs[0], tables, HOUR)
+    assert (window.start, window.end) == (NOON + HOUR, NOON + 2 * HOUR)
+    assert window.sums["placed"].values["units"].tolist() == [2]
+    assert window.sums["failed"].rows == 0
+
+
+def test_files_that_are_all_empty_are_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "quiet.ndjson").write_bytes(b"")
+    with pytest.raises(CannotAnalyze, match=r"quiet\.ndjson: the body holds no rows"):
+        offline.read([f"unit_failure={tmp_path / 'quiet.ndjson'}"], BytesIO())
+
+
 def test_no_rows_at_all_are_refused() -> None:
     nothing = table("path_outcome", [tried(0)]).take(np.zeros(0, dtype=np.intp))
     with pytest.raises(CannotAnalyze, match="there are no rows of path_outcome"):

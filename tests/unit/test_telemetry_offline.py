@@ -77,7 +77,7 @@ def test_a_bad_row_is_named_with_its_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["mine.csv", "mine", "absent.ndjson", "broken.parquet", "broken.arrow", "empty.ndjson"]
+    "name", ["mine.csv", "mine", "absent.ndjson", "broken.parquet", "broken.arrow", "empty.json"]
 )
 def test_a_file_that_cannot_be_used_is_named_in_one_line(tmp_path: Path, name: str) -> None:
     if not name.startswith("absent"):
@@ -85,6 +85,16 @@ def test_a_file_that_cannot_be_used_is_named_in_one_line(tmp_path: Path, name: s
     with pytest.raises(BadFile, match=name.replace(".", r"\.")) as caught:
         read_file("unit_failure", str(tmp_path / name))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["empty.ndjson", "empty.json", "empty.parquet"])
+def test_a_file_without_rows_says_that_nothing_happened(tmp_path: Path, name: str) -> None:
+    if name.endswith(".parquet"):
+        pq.write_table(table().slice(0, 0), tmp_path / name)
+    else:
+        (tmp_path / name).write_text("[]" if name.endswith(".json") else "\n")
+    rows = read_file("unit_failure", str(tmp_path / name))
+    assert (rows.kind.name, rows.count, rows.times.tolist()) == ("unit_failure", 0, [])
 
 
 def test_an_unknown_kind_is_named() -> None:
@@ -104,7 +114,10 @@ def test_an_unknown_kind_is_named() -> None:
         Reduction("r", "probe", ("rtt_us",), {"n": Count()}),
         Reduction("r", "probe", (), {"n": Count()}, each=Each("sent")),
         Reduction("r", "probe", (), {"n": Count()}, each=Each("rtt_us", (2.0, 1.0))),
+        Reduction("r", "probe", (), {"n": Count()}, each=Each("rtt_us", (1.0, float("inf")))),
+        Reduction("r", "probe", (), {"n": CountDistinct("rtt_us")}),
         Reduction("r", "outage", (), {"n": Count()}, slice=timedelta(minutes=1)),
+        Reduction("r", "unit_failure", ("state",), {"n": Count()}, as_of=AsOf("uptime", "unit")),
     ],
     ids=str,
 )

@@ -74,6 +74,12 @@ class Field:
     choices: tuple[str, ...] = ()
     signed: bool = False
 
+    @property
+    def either(self) -> str:
+        """The choices as they stand in a sentence: `up or down`."""
+        *others, last = self.choices
+        return f"{', '.join(others)} or {last}" if others else last
+
 
 @dataclass(frozen=True, slots=True)
 class AtMost:
@@ -117,7 +123,7 @@ class Kind:
 
     `key` and `end` make it a kind of intervals: `key` was so from the first field until `end`. Of two rows of
     one key and start, the one received last counts, so that an interval may be told of when it begins and again when
-    it is over.
+    it is over. An interval may have begun before what is kept (`check.LONGEST`), but not be over by then.
 
     A state kind may have a flag `active`; a row where it is false ends what was in force. Of two rows of one
     key at the same time, the one received last counts. Every kind also has `region`.
@@ -138,6 +144,9 @@ class Kind:
             raise ValueError(f"kind {self.name}: the first field is its time")
         if self.key is not None and self.field(self.key).type not in ("component", "name"):
             raise ValueError(f"kind {self.name}: the key is a component or a name")
+        for field in self.fields:
+            if (field.type == "choice") != bool(field.choices):
+                raise ValueError(f"kind {self.name}: choices are what a choice has, and nothing else")
         if self.end is not None and (self.key is None or self.field(self.end).type != "time"):
             raise ValueError(f"kind {self.name}: intervals have a key, and an end that is a time")
 
