@@ -9,9 +9,10 @@ from ingest.log.wake import CHANNEL as LOG_CHANNEL
 from ingest.telemetry.frozen import dumps as dump_sums
 from ingest.telemetry.frozen import loads as load_sums
 from ingest.telemetry.kinds import KINDS as TELEMETRY_KINDS
+from ingest.telemetry.lateness import LateRows, late_rows
 from ingest.telemetry.receipts import StoredRows, TelemetryReceipt
 from ingest.telemetry.receipts import receipt as telemetry_receipt
-from ingest.telemetry.windows import DataClock, LateRows, data_clock, late_rows, read_window, regions
+from ingest.telemetry.windows import DataClock, data_clock, read_window, regions
 from ingest.topology.reading import Component, Topology, component, topology_at
 
 __all__ = [

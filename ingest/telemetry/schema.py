@@ -62,7 +62,9 @@ def create_sql(kind: Kind) -> str:
         lines.append("    id bigint GENERATED ALWAYS AS IDENTITY")
         listed = ",\n".join(lines)
         if kind.is_interval:
-            index = f'CREATE INDEX {name}_since ON {name} (region, "time", "{kind.key}", id DESC);'
+            # The first finds what ends after a window's start, the second whether it was told of again.
+            index = f'CREATE INDEX {name}_until ON {name} (region, "{kind.end}");\n'
+            index += f'CREATE INDEX {name}_since ON {name} (region, "time", "{kind.key}", id DESC);'
             return f"CREATE TABLE {name} (\n{listed}\n);\n{index}\n"
         index = f'CREATE INDEX {name}_in_force ON {name} (region, "{kind.key}", "time" DESC, id DESC);'
         return f"CREATE TABLE {name} (\n{listed}\n);\n{index}\n"

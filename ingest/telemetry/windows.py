@@ -21,7 +21,7 @@ from ingest.telemetry.check import MICROSECOND, microseconds
 from ingest.telemetry.columns import Names, Sets
 from ingest.telemetry.copying import copy_out
 from ingest.telemetry.ids import as_texts
-from ingest.telemetry.kinds import KINDS, Kind
+from ingest.telemetry.kinds import Kind
 from ingest.telemetry.plan import Plan, plan
 from ingest.telemetry.reductions import Input, Sums
 from ingest.telemetry.schema import SQL_TYPES, column, table
@@ -45,18 +45,6 @@ class DataClock:
     arrived_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class LateRows:
-    """Rows of a window that one receipt brought after the window had been read."""
-
-    kind: str
-    receipt: str
-    rows: int
-    first: datetime
-    last: datetime
-    received_at: datetime
-
-
 Parameter = str | int | datetime
 
 
@@ -78,7 +66,7 @@ def read_window(
     does not fit its kinds."""
     plans = [plan(reduction) for reduction in input.reductions]
     with one_snapshot():
-        region_id = _region_id(region)
+        region_id = region_number(region)
         return {one.reduction.name: _read(one, region_id, start, end, upto) for one in plans}
 
 
@@ -93,7 +81,8 @@ def one_snapshot() -> Iterator[None]:
         yield
 
 
-def _region_id(region: str) -> int:
+def region_number(region: str) -> int:
+    """The number of a region's name, 0 (which no name has) for an unknown one."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT id FROM telemetry_name WHERE name = %s", (region,))
         row = cursor.fetchone()
@@ -125,7 +114,7 @@ def _columns(chosen: Plan) -> dict[str, tuple[str, str]]:
     if chosen.reduction.slice is not None:
         columns["slice"] = "timestamptz", f"date_bin('{_length(chosen)} microseconds', r.\"time\", {{start}})"
     if (each := chosen.reduction.each) is not None:
-        edges = ", ".join(map(repr, each.edges))
+        edges = ", ".join(repr(float(edge)) for edge in each.edges)
         bins = "integer", f"width_bucket(one.number, ARRAY[{edges}]::double precision[])"
         columns["each"] = bins if each.edges else ("double precision", "one.number")
     columns |= {f"d_{name}": grouped(name) for name in chosen.distinct}
@@ -207,14 +196,18 @@ def in_force(kind: Kind, region: int, at: datetime, upto: Position | None) -> _S
 
 def _overlapping(kind: Kind, region: int, start: datetime, end: datetime, upto: Position | None) -> _Sql:
     """The intervals that overlap [start, end), each as it was last told of."""
+    # Not DISTINCT ON: that would read all that is kept, and most of it was over long before the window.
     query = _Sql(
-        f'(SELECT * FROM (SELECT DISTINCT ON ("time", "{kind.key}") * FROM {table(kind)}'
-        ' WHERE region = %s AND "time" < %s',
-        [region, end],
+        f'(SELECT * FROM {table(kind)} AS told WHERE region = %s AND "{kind.end}" > %s AND "time" < %s',
+        [region, start, end],
     )
     query += _recorded(kind, region, upto)
-    query += _Sql(f'ORDER BY "time", "{kind.key}", id DESC) AS newest', [])
-    return query + _Sql(f'WHERE "{kind.end}" > %s)', [start])
+    query += _Sql(
+        f"AND NOT EXISTS (SELECT 1 FROM {table(kind)} AS newer WHERE newer.region = told.region"
+        f' AND newer."time" = told."time" AND newer."{kind.key}" = told."{kind.key}" AND newer.id > told.id',
+        [],
+    )
+    return query + _recorded(kind, region, upto) + _Sql("))", [])
 
 
 def _recorded(kind: Kind, region: int, upto: Position | None) -> _Sql:
@@ -311,34 +304,3 @@ def regions() -> list[str]:
     with connection.cursor() as cursor:
         cursor.execute(skip)
         return [name for (name,) in cursor.fetchall()]
-
-
-def late_rows(
-    kinds: Collection[str], region: str, start: datetime, end: datetime, after: Position
-) -> list[LateRows]:
-    """What came for a window after a position, by receipt: rows of the window, or states that began by its
-    start."""
-    with one_snapshot():
-        region_id = _region_id(region)
-        return [late for kind in sorted(kinds) for late in _late(KINDS[kind], region_id, start, end, after)]
-
-
-def _late(kind: Kind, region: int, start: datetime, end: datetime, after: Position) -> Iterator[LateRows]:
-    inside = (
-        't."time" <= %s'
-        if kind.is_state
-        else f't."{kind.end or "time"}" {">" if kind.end else ">="} %s AND t."time" < %s'
-    )
-    bounds: list[Parameter] = [start] if kind.is_state else [start, end]
-    query = f"""
-        SELECT late.receipt::text, count(*), min(t."time"), max(t."time"), late.received_at
-        FROM telemetry_receipt AS late JOIN {table(kind)} AS t ON t.receipt = late.number
-        WHERE late.region = %s AND late.kind = %s AND (late.epoch, late.txid, late.seq) > (%s, %s::xid8, %s)
-            AND t.region = %s AND {inside}
-        GROUP BY late.number, late.receipt, late.received_at ORDER BY late.received_at, late.number
-    """
-    place = (after.epoch, str(after.txid), after.seq)
-    with connection.cursor() as cursor:
-        cursor.execute(query, [region, kind.name, *place, region, *bounds])
-        for row in cursor.fetchall():
-            yield LateRows(kind.name, *row)

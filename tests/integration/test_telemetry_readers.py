@@ -97,6 +97,8 @@ EVERYTHING = Input(
         Reduction(
             "traces", "span", ("service",), {"traces": CountDistinct("trace"), "us": Sum("duration_us")}
         ),
+        Reduction("placed downs", "uptime", ("components", "state"), {"n": Count()}, as_of=PLACED),
+        Reduction("seen", "observation", ("subject", "status", "score"), {"n": Count()}),
         Reduction("incidents", "node_incident", ("node", "covariates", "time"), {"n": Count()}),
     ),
 )
@@ -112,6 +114,19 @@ times = st.sampled_from(
     + [END + timedelta(microseconds=shift) for shift in (-60_000_001, -1, 0, 5)]
 )
 weights = st.floats(0, 1e9, allow_nan=False) | st.sampled_from([0.1, 0.2, 0.3, 1e-9, 1e16])
+# From a start before the window: over before it, just as it begins, in it, and after it.
+lengths = st.sampled_from(
+    [timedelta(microseconds=1), timedelta(hours=1), timedelta(hours=1, microseconds=1), timedelta(hours=3)]
+)
+
+
+def lasting(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with an end instead of how long it lasts."""
+    lasts = row["lasts"]
+    ended = {"end": None if lasts is None else row["start"] + lasts}
+    return {name: value for name, value in row.items() if name != "lasts"} | ended
+
+
 ROWS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "path_outcome": st.fixed_dictionaries(
         {
@@ -167,18 +182,28 @@ ROWS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
         {
             "start": times,
             "device": names,
-            "end": st.sampled_from([None, END + timedelta(hours=1), END + timedelta(hours=2)]),
+            "lasts": lengths | st.none(),
             "cause": st.sampled_from(["soft", "hard"]),
             "planned": st.sampled_from([None, True]),
         }
-    ),
+    ).map(lasting),
     "uptime": st.fixed_dictionaries(
         {
             "start": times,
             "unit": units,
-            "end": st.sampled_from([END + timedelta(microseconds=6), END + timedelta(hours=2)]),
+            "lasts": lengths,
             "state": st.sampled_from(["up", "down"]),
             "hops_class": st.sampled_from(["near", "far", None]),
+        }
+    ).map(lasting),
+    "observation": st.fixed_dictionaries(
+        {
+            "time": times,
+            "observer": names,
+            "subject": names,
+            "context": st.just("put"),
+            "status": st.sampled_from(["healthy", "unhealthy", "pending"]),
+            "score": weights | st.none(),
         }
     ),
     "span": st.fixed_dictionaries(
@@ -276,6 +301,41 @@ def test_the_numpy_reader_agrees_with_the_obvious_one(world: World) -> None:
         assert sums.values["units"][place] == len({row["unit"] for row in rows})
         assert sums.values["symptoms"][place] == len({row["symptom"] for row in rows})
         assert sums.values["hosts"][place] == len(hosts)
+
+
+@settings(max_examples=60, deadline=None)
+@given(outages=st.lists(ROWS["outage"], max_size=25))
+def test_the_numpy_reader_finds_the_obvious_intervals(outages: list[dict[str, Any]]) -> None:
+    told = {(row["device"], row["start"]): row["end"] for row in outages}  # what was said last
+    found = [
+        (
+            device,
+            int(started.timestamp() * 1e6),
+            STILL_GOING if ended is None else int(ended.timestamp() * 1e6),
+        )
+        for (device, started), ended in told.items()
+        if started < END and (ended is None or ended > START)
+    ]
+    keys = reduce(OUTAGES, {"outage": table("outage", outages, "r")}, START, END)["outages"].keys
+    listed = [key if isinstance(key, tuple) else np.asarray(key).tolist() for key in keys.values()]
+    assert list(zip(*listed, strict=True)) == sorted(found)
+
+
+@settings(max_examples=60, deadline=None)
+@given(probes=st.lists(ROWS["probe"], max_size=25))
+def test_the_numpy_reader_puts_numbers_into_the_obvious_bins(probes: list[dict[str, Any]]) -> None:
+    edges = (1.0, 2.0, 4.0)
+    binned: dict[tuple[str, int], int] = {}
+    for row in probes:
+        for number in row["rtt_us"] if START <= row["time"] < END else ():
+            place = row["src"], sum(edge <= number for edge in edges)
+            binned[place] = binned.get(place, 0) + 1
+    delays = Reduction("delays", "probe", ("src",), {"n": Count()}, each=Each("rtt_us", edges))
+    sums = reduce(Input("i", (delays,)), {"probe": table("probe", probes, "r")}, START, END)["delays"]
+    bins = np.asarray(sums.keys["bin"]).tolist()
+    sources: Any = sums.keys["src"]
+    assert dict(zip(zip(sources, bins, strict=True), sums.values["n"].tolist(), strict=True)) == binned
+    assert sources == tuple(name for name, _ in sorted(binned))
 
 
 OUTAGES = Input("outages", (Reduction("outages", "outage", ("device", "start", "end"), {"n": Count()}),))
