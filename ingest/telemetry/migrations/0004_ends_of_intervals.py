@@ -9,5 +9,5 @@ CREATE INDEX telemetry_uptime_until ON telemetry_uptime (region, "end");
 
 
 class Migration(migrations.Migration):
-    dependencies = [("telemetry", "0002_seven_kinds")]
+    dependencies = [("telemetry", "0003_record")]
     operations = [migrations.RunSQL(INDEXES, "DROP INDEX telemetry_outage_until, telemetry_uptime_until")]
