@@ -2,8 +2,8 @@
 
 The world is `region_world` of the simulators. After its end it goes on with what every fleet has: a few
 failures an hour. An inventory that reports placements all the time, as real ones do, makes data time pass in
-quiet minutes too. Beside it go the probes of a small fabric (`network`), and what happened in the month before
-(`month`).
+quiet minutes too. Beside it go the probes of a small fabric (`network`), what happened in the month before (`month`)
+and the nightly validation of GPU nodes (`validation`).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from analyzers.simulators.fleet import build
 from analyzers.simulators.region import BACKGROUND, REGION, World, failure_rows, region_world, stamp
 from deploy.demo.month import DAYS, Month
 from deploy.demo.network import Network
+from deploy.demo.validation import Validation
 
 Row = dict[str, Any]
 MINUTE = timedelta(minutes=1)
@@ -60,12 +61,16 @@ class Demo:
         self.network = Network(start, seed)
         tors = sorted(name for name in self.fleet.components if name.startswith("tor/"))
         self.month = Month(start, tors, seed)
+        self.validation = Validation(start, seed)
 
     @property
     def stories(self) -> list[Story]:
         told = self.world.truth["stories"]
         return [
             Story("Two ToRs with bad firmware reboot almost daily, for a month", self.month.culprits),
+            Story(
+                "A GPU node is 10 % slower in one benchmark of the nightly round", (self.validation.culprit,)
+            ),
             *(Story(s["title"], tuple(fault["component"] for fault in s["faults"])) for s in told),
             Story("A link between two switches loses 3 % of its packets", (self.network.culprit,)),
         ]
@@ -78,6 +83,7 @@ class Demo:
             ("placement", self.world.placement),
             ("outage", self.month.outages()),
             ("uptime", self.month.uptimes()),
+            ("benchmark", self.validation.rows()),
         ):
             for n, first in enumerate(range(0, len(rows), MOST_ROWS)):
                 batches.append(Batch(f"{kind}-{n}", kind, rows[first : first + MOST_ROWS], self.start))

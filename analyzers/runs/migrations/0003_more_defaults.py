@@ -10,6 +10,8 @@ MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 WINDOWS = {
     "voting-15m": ("voting", 15 * MINUTE, 5 * MINUTE),
     "trace-blame-5m": ("trace_blame", 5 * MINUTE, 5 * MINUTE),
+    "validator-1d": ("validator", DAY, DAY),
+    "panorama-2m": ("panorama", 2 * MINUTE, MINUTE),
     "tor-availability-7d": ("tor_availability", 7 * DAY, DAY),
 }
 
