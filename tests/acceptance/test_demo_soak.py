@@ -40,7 +40,9 @@ def notes(demo: Stack) -> Notes:
 
 
 def blamed(demo: Stack) -> set[str]:
-    return {ticket["component"] for ticket in demo.get("/api/v1/incidents", notes(demo).key)["results"]}
+    """What analyzers blame; the tickets of the demo's past were opened by people and have no verdict."""
+    found = demo.get("/api/v1/incidents", notes(demo).key)["results"]
+    return {ticket["component"] for ticket in found if ticket["verdict"] is not None}
 
 
 def kill_web(demo: Stack) -> None:
@@ -49,7 +51,7 @@ def kill_web(demo: Stack) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def test_all_three_stories_name_the_culprits_and_nobody_else(demo: Stack) -> None:
+def test_all_stories_name_the_culprits_and_nobody_else(demo: Stack) -> None:
     truth = {component for story in Demo(notes(demo).start).stories for component in story.components}
     kill_web(demo)
     wait_for(lambda: demo.answers() and truth <= blamed(demo), 600, "the tickets")
