@@ -24,6 +24,7 @@ from typing import Any
 NAMES = (
     "append",
     "ingest",
+    "kinds",
     "solver",
     "accuracy",
     "real_traces",

@@ -270,9 +270,9 @@ def request(load: Load, seed: int, secret: str) -> bytes:
     return head_of(load.media_type, len(body), secret) + body
 
 
-def head_of(media_type: str, length: int, secret: str) -> bytes:
+def head_of(media_type: str, length: int, secret: str, kind: str = "unit_failure") -> bytes:
     head = (
-        "POST /api/v1/telemetry/unit_failure HTTP/1.1\r\nHost: localhost\r\n"
+        f"POST /api/v1/telemetry/{kind} HTTP/1.1\r\nHost: localhost\r\n"
         f"Authorization: Bearer {secret}\r\nContent-Type: {media_type}\r\nContent-Length: {length}\r\n\r\n"
     )
     return head.encode()

@@ -4,6 +4,7 @@ either."""
 from __future__ import annotations
 
 import itertools
+import re
 import threading
 import time
 from collections.abc import Mapping
@@ -67,6 +68,20 @@ def test_the_migrations_made_the_table_that_the_kind_declares(kind: Kind) -> Non
         )
         there = tuple(cursor.fetchall())
     assert there == columns(kind), f"write a migration; for a new kind:\n{create_sql(kind)}"
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
+def test_the_migrations_made_the_indexes_that_the_kind_declares(kind: Kind) -> None:
+    declared = re.findall(r"CREATE INDEX (\w+) ON \w+ (.*);", create_sql(kind).replace('"', ""))
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT indexname, indexdef FROM pg_indexes WHERE tablename = %s", (table(kind),))
+        there = {
+            name: definition.replace('"', "").partition(" USING ")[2]
+            for name, definition in cursor.fetchall()
+        }
+    assert there == {
+        name: on.removeprefix("USING ") if on.startswith("USING") else f"btree {on}" for name, on in declared
+    }
 
 
 def test_gaps_between_partitions_are_found() -> None:
