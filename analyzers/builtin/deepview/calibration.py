@@ -11,8 +11,7 @@ holds for a world with as many faults as the simulated one: half of all windows.
 
 from __future__ import annotations
 
-import math
-from itertools import pairwise
+from analyzers.builtin.scores import probability_at
 
 SCORES: tuple[tuple[float, float], ...] = (
     (-2.5, 0.3),
@@ -33,19 +32,4 @@ def probability(surplus: float) -> float:
     The figure is for the whole entry, the suspect or one of those that the data cannot tell apart from it:
     nothing in the data says which of them it is.
     """
-    points = SCORES
-    if surplus <= points[0][0]:
-        return points[0][1]
-    for (low, p), (high, q) in pairwise(points):
-        if surplus <= high:
-            at = (surplus - low) / (high - low)
-            return min(q, _logistic((1 - at) * _logit(p) + at * _logit(q)))
-    return points[-1][1]
-
-
-def _logit(p: float) -> float:
-    return math.log(p / (1 - p))
-
-
-def _logistic(x: float) -> float:
-    return 1 / (1 + math.exp(-x))
+    return probability_at(SCORES, surplus)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analyzers.builtin.false_discovery import q_values
 from analyzers.builtin.incidence import Incidence, incidence
 from analyzers.builtin.netbouncer.evidence import evidence_of, sentence
 from analyzers.builtin.netbouncer.stages import Blamed, judge
@@ -40,10 +41,10 @@ def analyze(window: Window, params: Params) -> Verdict:
     shown = evidence_of(seen, found)
     if not found.blamed:
         return quiet(measures, shown)
-    q_values = _step_up([one.p_value for one in found.blamed], seen.components)
+    adjusted = q_values(np.array([one.p_value for one in found.blamed]), seen.components)
     suspects = [
         _suspect(seen, one, q)
-        for one, q in zip(found.blamed[:MOST_SUSPECTS], q_values[:MOST_SUSPECTS], strict=True)
+        for one, q in zip(found.blamed[:MOST_SUSPECTS], adjusted.tolist()[:MOST_SUSPECTS], strict=True)
     ]
     return Verdict("named", tuple(suspects), None, measures, shown)
 
@@ -72,14 +73,3 @@ def _observed(window: Window, layer: str) -> Incidence:
         of_layer: NDArray[np.bool_] = np.array([one == layer for one in layers], dtype=np.bool_)
         sent = np.where(of_layer, sent, 0.0)
     return incidence(key, sent, sums.values["lost"])
-
-
-def _step_up(p_values: list[float], tests: int) -> list[float]:
-    """q values of Benjamini and Hochberg (1995) among `tests` components, in the order given."""
-    order = np.argsort(p_values, kind="stable")[::-1]
-    q_values = np.empty(len(p_values))
-    least = 1.0
-    for rank, place in zip(range(len(p_values), 0, -1), order.tolist(), strict=True):
-        least = min(least, p_values[place] * tests / rank)
-        q_values[place] = least
-    return [float(one) for one in q_values]

@@ -9,8 +9,7 @@ fault, made monotone; between the pairs the log-odds are interpolated. It holds 
 
 from __future__ import annotations
 
-import math
-from itertools import pairwise
+from analyzers.builtin.scores import probability_at
 
 SCORES: tuple[tuple[float, float], ...] = (
     (-1.5, 0.354),
@@ -24,19 +23,4 @@ SCORES: tuple[tuple[float, float], ...] = (
 
 def probability(surplus: float) -> float:
     """The probability that a culprit is at fault, given its evidence above the threshold in nats."""
-    points = SCORES
-    if surplus <= points[0][0]:
-        return points[0][1]
-    for (low, p), (high, q) in pairwise(points):
-        if surplus <= high:
-            at = (surplus - low) / (high - low)
-            return min(q, _logistic((1 - at) * _logit(p) + at * _logit(q)))
-    return points[-1][1]
-
-
-def _logit(p: float) -> float:
-    return math.log(p / (1 - p))
-
-
-def _logistic(x: float) -> float:
-    return 1 / (1 + math.exp(-x))
+    return probability_at(SCORES, surplus)

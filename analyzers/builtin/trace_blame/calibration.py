@@ -10,8 +10,7 @@ simulated one: half of all windows.
 
 from __future__ import annotations
 
-import math
-from itertools import pairwise
+from analyzers.builtin.scores import probability_at
 
 SCORES: tuple[tuple[float, float], ...] = (
     (-1.5, 0.417),
@@ -26,19 +25,4 @@ SCORES: tuple[tuple[float, float], ...] = (
 
 def probability(odds: float) -> float:
     """The probability that a suspect with these log odds is at fault; the same for its whole entry."""
-    points = SCORES
-    if odds <= points[0][0]:
-        return points[0][1]
-    for (low, p), (high, q) in pairwise(points):
-        if odds <= high:
-            at = (odds - low) / (high - low)
-            return min(q, _logistic((1 - at) * _logit(p) + at * _logit(q)))
-    return points[-1][1]
-
-
-def _logit(p: float) -> float:
-    return math.log(p / (1 - p))
-
-
-def _logistic(x: float) -> float:
-    return 1 / (1 + math.exp(-x))
+    return probability_at(SCORES, odds)

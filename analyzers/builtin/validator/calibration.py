@@ -11,7 +11,8 @@ interpolated. Like every such figure it holds for a world with as many faults as
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+
+from analyzers.builtin.scores import probability_at
 
 SCORES: tuple[tuple[float, float], ...] = (
     (0.8, 0.018),
@@ -32,19 +33,4 @@ SCORES: tuple[tuple[float, float], ...] = (
 
 def probability(spreads: float) -> float:
     """The probability that a node is defective that is worse by so many spreads of healthy nodes."""
-    at = math.log(max(spreads, 1e-9))
-    if at <= SCORES[0][0]:
-        return SCORES[0][1]
-    for (low, p), (high, q) in pairwise(SCORES):
-        if at <= high:
-            share = (at - low) / (high - low)
-            return min(q, _logistic((1 - share) * _logit(p) + share * _logit(q)))
-    return SCORES[-1][1]
-
-
-def _logit(p: float) -> float:
-    return math.log(p / (1 - p))
-
-
-def _logistic(x: float) -> float:
-    return 1 / (1 + math.exp(-x))
+    return probability_at(SCORES, math.log(max(spreads, 1e-9)))

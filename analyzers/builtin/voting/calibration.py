@@ -10,8 +10,7 @@ every such figure it holds for a world like the simulated one.
 
 from __future__ import annotations
 
-import math
-from itertools import pairwise
+from analyzers.builtin.scores import probability_at
 
 SCORES: tuple[tuple[float, float], ...] = (
     (-2.5, 0.055),
@@ -28,18 +27,4 @@ SCORES: tuple[tuple[float, float], ...] = (
 
 def probability(surplus: float) -> float:
     """The probability that an entry is at fault, given its evidence above the threshold in nats."""
-    if surplus <= SCORES[0][0]:
-        return SCORES[0][1]
-    for (low, p), (high, q) in pairwise(SCORES):
-        if surplus <= high:
-            at = (surplus - low) / (high - low)
-            return min(q, _logistic((1 - at) * _logit(p) + at * _logit(q)))
-    return SCORES[-1][1]
-
-
-def _logit(p: float) -> float:
-    return math.log(p / (1 - p))
-
-
-def _logistic(x: float) -> float:
-    return 1 / (1 + math.exp(-x))
+    return probability_at(SCORES, surplus)
