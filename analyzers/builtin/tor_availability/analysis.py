@@ -34,8 +34,9 @@ from analyzers.contract import (
     quiet,
 )
 
-REPEATER = 0.01
-"""Share of false ones among the devices that are said to go out more often than their class."""
+REPEATER, SURE = 0.05, 0.01
+"""Share of false ones among the devices that are said to go out more often than their class, and among those of
+which one window is enough to say so."""
 
 PARAMS = (
     Param("window_days", 0.0, "measure the last so many days of the window; 0: all of it", low=0, high=3660),
@@ -159,27 +160,27 @@ def spenders(found: Measured) -> list[int]:
     order = sorted(
         range(len(found.seen.devices)), key=lambda row: (-found.seen.lost[row], found.seen.devices[row])
     )
-    repeaters = [row for row in order if found.repeaters[row]]
-    return repeaters or order[:1]
+    repeats = found.repeaters
+    return [row for row in order if repeats[row]] or order[:1]
 
 
 def _suspects(found: Measured) -> tuple[Suspect, ...]:
-    seen, rows = found.seen, spenders(found)
+    seen, repeaters, shared = found.seen, found.repeaters, common_label(found)
     suspects = []
-    for row in rows:
-        mine = np.flatnonzero(seen.spells.owner == row)
-        repeats = bool(found.repeaters[row])
+    for row in spenders(found):
+        mine = np.arange(*np.searchsorted(seen.spells.owner, (row, row + 1)))
+        repeats = bool(repeaters[row])
         lost = float(seen.lost[row]) / seen.period
         least, most = lost_interval([float(one) for one in seen.spells.minutes[mine]], seen.period)
         suspects.append(
             Suspect(
                 component=seen.devices[row],
                 score=None,
-                summary=_sentence(found, row, repeats),
+                summary=_sentence(found, row, repeats, shared),
                 p_value=float(found.excess.p[row]),
                 q_value=float(found.excess.q[row]),
                 estimate=Estimate(lost, min(least, lost), max(most or 0.0, lost), "was out {} of the time"),
-                sure=repeats and found.surely_missed,
+                sure=float(found.excess.q[row]) < SURE and found.surely_missed,
                 first_failure=moment(int(seen.spells.start[mine].min())),
                 last_failure=moment(int(seen.spells.end[mine].max())),
             )
@@ -197,7 +198,7 @@ def common_label(found: Measured) -> Group | None:
     return None
 
 
-def _sentence(found: Measured, row: int, repeats: bool) -> str:
+def _sentence(found: Measured, row: int, repeats: bool, group: Group | None) -> str:
     seen, standing = found.seen, found.standing
     times = int(seen.count[row])
     share = float(seen.lost[row]) / float(seen.lost.sum())
@@ -211,7 +212,6 @@ def _sentence(found: Measured, row: int, repeats: bool) -> str:
         if repeats
         else ", the most of any; no device goes out more often than chance allows"
     )
-    group = common_label(found)
     if repeats and group is not None and row in group.rows:
         others = len(set(np.flatnonzero(found.repeaters).tolist()) & group.rows) - 1
         device = "other such device" if others == 1 else "other such devices"

@@ -96,6 +96,7 @@ def _ranked(found: Measured) -> list[int]:
 
 def _worst(found: Measured) -> Evidence:
     seen, excess, total = found.seen, found.excess, float(found.seen.lost.sum())
+    repeaters = found.repeaters
     rows = tuple(
         (
             seen.devices[row],
@@ -107,7 +108,7 @@ def _worst(found: Measured) -> Evidence:
             show_availability(max(0.0, 1 - float(seen.lost[row]) / seen.period)),
             float(excess.p[row]),
             float(excess.q[row]),
-            "more often than its class" if found.repeaters[row] else "within chance",
+            "more often than its class" if repeaters[row] else "within chance",
         )
         for row in _ranked(found)
     )
