@@ -324,13 +324,13 @@ def calibration(trials: int) -> list[tuple[float, float]]:
     return monotone(pairs)
 
 
-def main(trials: int = 60, first: int = FIRST_REPORTING_SEED) -> list[Row]:
+def main(trials: int = 50, first: int = FIRST_REPORTING_SEED) -> list[Row]:
     return list(figures(trials, first))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--trials", type=int, default=60)
+    parser.add_argument("--trials", type=int, default=50)
     parser.add_argument("--first", type=int, default=FIRST_REPORTING_SEED)
     parser.add_argument("--calibrate", action="store_true")
     parser.add_argument("--param", action="append", default=[])
