@@ -16,7 +16,7 @@ from deploy.lab.faults import Fault, broken
 from deploy.lab.probing import Row, prober
 from incidents.reactors import follower
 from ingest.api import keys
-from ingest.commands import run_follower_once
+from tests.following import follow_to_the_end
 
 LINK = "link/leaf1~spine1"
 REASON = namespaces.why_not()
@@ -79,7 +79,7 @@ def tickets_after(fault: Fault) -> list[dict[str, Any]]:
     now = datetime.now(UTC)
     wanted = Wanted("voting", start=first, end=now + timedelta(seconds=1))
     execute(request_run(wanted, "key:lab", now).pk, lambda: datetime.now(UTC))
-    run_follower_once(follower())
+    follow_to_the_end(follower())
     found: list[dict[str, Any]] = collector.get("/api/v1/incidents").json()["results"]
     return found
 

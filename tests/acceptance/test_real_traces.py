@@ -22,9 +22,9 @@ from analyzers.runs.models import Run, Schedule, State
 from analyzers.runs.tick import claim_due
 from incidents.reactors import follower
 from ingest.api import keys
-from ingest.commands import run_follower_once
 from ingest.doors.spans import instant
 from tests.benchmarks.real_traces import Fault, directory, faults_of, split
+from tests.following import follow_to_the_end
 
 ROOT = Path(__file__).resolve().parents[2]
 TRACES = directory()
@@ -111,7 +111,7 @@ def test_the_fault_becomes_one_ticket_with_the_evidence(fault: Fault, tmp_path: 
     assert send(alice, rows) == sum(map(len, split(fault)))
     every = {"length": HALF_MINUTE, "every": HALF_MINUTE, "by_arrival": False}
     run_all(Schedule.objects.create(name="mine", analyzer="deepview", **every))
-    run_follower_once(follower())
+    follow_to_the_end(follower())
     (ticket,) = alice.get("/api/v1/incidents").json()["results"]
     assert (ticket["component"], ticket["state"]) == (CULPRIT, "open")
     evidence = alice.get(f"/api/v1/incidents/{ticket['id']}/evidence").json()

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import numpy as np
 from django.db import connection, transaction
+from playwright.sync_api import Page
 
 from analyzers import registry, shell
 from analyzers.contract import Sums
@@ -23,8 +24,9 @@ from incidents import commands, queries, reactors
 from incidents.commands import Report
 from incidents.projections.models import IncidentRow
 from ingest.api import keys
-from ingest.commands import append, run_follower_once
+from ingest.commands import append
 from ingest.queries import Context, Head, NewEvent, dump_sums
+from tests.following import follow_to_the_end
 
 ALICE, BOB = Context("user:alice"), Context("user:bob")
 SENDER = Context("key:monitoring")
@@ -91,8 +93,7 @@ def report_finding() -> int:
         append(
             run.stream, [NewEvent(name, body, now) for name, body in said], Head.NEW, Context("system:runs")
         )
-    while run_follower_once(reactors.follower()):
-        pass
+    follow_to_the_end(reactors.follower())
     return queries.placed_findings(str(run.id))[0].number
 
 
@@ -124,8 +125,7 @@ def opinions_on(number: int) -> None:
             ]
         new = [NewEvent(name, body, end) for name, body in said]
         append(f"run/{head['run']}", new, Head.NEW, Context("system:runs"))
-    while run_follower_once(reactors.follower()):
-        pass
+    follow_to_the_end(reactors.follower())
 
 
 def fill_inbox(count: int) -> None:
@@ -148,3 +148,7 @@ def fill_inbox(count: int) -> None:
             f" WHERE number = {number}"
         )
         cursor.execute("ANALYZE incident")
+
+
+def sticks_out(page: Page) -> bool:
+    return bool(page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"))

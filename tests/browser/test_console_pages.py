@@ -33,16 +33,12 @@ def draw_all(page: Page) -> None:
         expect(chart.locator(".chart svg")).to_be_visible(timeout=30_000)
 
 
-def sticks_out(page: Page) -> bool:
-    return bool(page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"))
-
-
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_is_quiet_and_fits_a_phone(console: Console, path: str) -> None:
     page = console.open(path)
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.locator("h1").count() == 1
-    assert not sticks_out(page)
+    assert not content.sticks_out(page)
 
 
 def test_evidence_is_drawn_under_the_strict_policy_in_light_and_dark(console: Console) -> None:
@@ -59,7 +55,7 @@ def test_a_ticket_with_evidence_fits_a_phone(console: Console) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto(f"{console.address}/incidents/{content.report_finding()}")
     draw_all(page)
-    assert not sticks_out(page)
+    assert not content.sticks_out(page)
 
 
 def test_a_report_with_its_chart_fits_a_phone(console: Console) -> None:
@@ -67,7 +63,7 @@ def test_a_report_with_its_chart_fits_a_phone(console: Console) -> None:
     page = console.open(f"/reports/weekly-{period_of('weekly', datetime.now(UTC).date(), 'UTC').name}")
     page.set_viewport_size({"width": 390, "height": 844})
     draw_all(page)
-    assert not sticks_out(page)
+    assert not content.sticks_out(page)
 
 
 def test_a_report_is_subscribed_to_and_left_on_its_page(console: Console) -> None:

@@ -15,8 +15,8 @@ from analyzers.runs.models import KeptWindow, Run
 from analyzers.runs.tick import claim_due
 from incidents import commands, queries, reactors
 from incidents.domain.times import rfc3339
-from ingest.commands import run_follower_once
 from ingest.queries import Context, Position, read_all
+from tests.following import follow_to_the_end
 from tests.integration.runs_cases import (
     HOUR,
     MINUTE,
@@ -51,7 +51,7 @@ def ticket(log_database: str, tally: None) -> str:  # noqa: ARG001
     schedule = hourly(every=HOUR, by_arrival=False)
     while claim_due([schedule], NOW):
         work()
-    run_follower_once(reactors.follower())
+    follow_to_the_end(reactors.follower())
     return queries.get("1").incident.id
 
 

@@ -23,8 +23,9 @@ from incidents.projections.rebuild import rebuild
 from incidents.reactors import follower
 from incidents.scorecards.queries import scorecard, scorecards
 from ingest.api import keys
-from ingest.commands import append, run_follower_once
+from ingest.commands import append
 from ingest.queries import Context, Head, NewEvent, dump_sums
+from tests.following import follow_to_the_end
 
 pytestmark = pytest.mark.usefixtures("log_database")
 ALICE = Context("user:alice")
@@ -96,7 +97,7 @@ def run(
         NewEvent("finding.reported", {**common, "suspect": one, "evidence": []}, end) for one in suspects
     ]
     append(done.stream, said, Head.NEW, Context("system:runs"))
-    run_follower_once(follower())
+    follow_to_the_end(follower())
     return done
 
 
@@ -107,7 +108,7 @@ def says(number: int = 1) -> dict[str, tuple[str, str | None]]:
 
 def resolve(cause: str, number: int = 1) -> None:
     commands.resolve(queries.get(str(number)).incident.id, cause, "", ALICE)
-    run_follower_once(follower())
+    follow_to_the_end(follower())
 
 
 def test_an_analyzer_that_looked_and_saw_nothing_is_shown() -> None:

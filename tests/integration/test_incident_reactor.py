@@ -17,8 +17,9 @@ from incidents.domain.times import rfc3339
 from incidents.projections.models import ScheduleWindowRow
 from incidents.projections.rebuild import rebuild
 from incidents.reactors import follower
-from ingest.commands import append, run_follower_once
+from ingest.commands import append
 from ingest.queries import Context, Head, NewEvent, read_stream
+from tests.following import follow_to_the_end
 
 ALICE = Context("user:alice")
 START = datetime.now(UTC).replace(microsecond=0) - timedelta(days=1)
@@ -59,7 +60,7 @@ def run(
         NewEvent("finding.reported", {**common, "suspect": s, "evidence": EVIDENCE}, end) for s in suspects
     ]
     append(f"run/{run_id}", events, Head.NEW, Context("system:runs"))
-    run_follower_once(follower())
+    follow_to_the_end(follower())
     return run_id
 
 
@@ -220,8 +221,7 @@ def test_a_person_who_writes_while_findings_come_in_loses_nothing() -> None:
         run(minutes, suspect(sure=True))
     stop.set()
     writer.join()
-    while run_follower_once(follower()):
-        pass
+    follow_to_the_end(follower())
     events = read_stream(f"incident/{id_}")
     assert [e.position for e in events] == sorted(e.position for e in events)
     assert queries.get("1").incident.findings == 11

@@ -11,8 +11,8 @@ import pytest
 from analyzers.runs.models import Run, Schedule
 from analyzers.runs.tick import claim_due
 from incidents import queries, reactors
-from ingest.commands import run_follower_once
 from ingest.queries import read_stream
+from tests.following import follow_to_the_end
 from tests.integration.runs_cases import HOUR, MINUTE, NOW, TOP, Door, work
 
 pytestmark = pytest.mark.usefixtures("log_database")
@@ -74,7 +74,7 @@ def test_a_storage_cluster_that_fails_becomes_a_ticket_at_the_team_that_owns_it(
     assert [one["component"] for one in faulty.blamed] == ["storage_cluster/s4"]
     assert [event.type for event in read_stream(faulty.stream)] == ["analysis.recorded", "finding.reported"]
 
-    run_follower_once(reactors.follower())
+    follow_to_the_end(reactors.follower())
     (ticket,) = queries.list_incidents().items
     assert (ticket.incident.component, ticket.incident.team) == ("storage_cluster/s4", "storage")
     assert {piece.kind for piece in queries.evidence(ticket.incident.id)} >= {"table", "chart"}

@@ -9,7 +9,7 @@ import pytest
 
 from analyzers.runs.requests import Wanted, request_run
 from incidents import queries, reactors
-from ingest.commands import run_follower_once
+from tests.following import follow_to_the_end
 from tests.integration.runs_cases import HOUR, NOW, SECOND, TOP, Door, work
 
 pytestmark = pytest.mark.usefixtures("log_database")
@@ -48,7 +48,7 @@ def test_a_gray_failure_becomes_a_ticket_that_says_what_probes_do_not_see() -> N
     (run,) = work()
     assert (run.status, [one["component"] for one in run.blamed]) == ("named", ["proc/p2"])
 
-    run_follower_once(reactors.follower())
+    follow_to_the_end(reactors.follower())
     (ticket,) = queries.list_incidents().items
     assert ticket.incident.component == "proc/p2"
     titles = {piece.title for piece in queries.evidence(ticket.incident.id)}

@@ -10,7 +10,7 @@ import pytest
 from analyzers.runs.requests import Wanted, request_run
 from analyzers.simulators.node_benchmarks import METRICS, Defect, Preset, build, results, rows_of
 from incidents import queries, reactors
-from ingest.commands import run_follower_once
+from tests.following import follow_to_the_end
 from tests.integration.runs_cases import HOUR, NOW, TOP, Door, work
 
 pytestmark = pytest.mark.usefixtures("log_database")
@@ -26,7 +26,7 @@ def test_a_gray_node_becomes_a_ticket_with_its_evidence() -> None:
     assert (run.status, [one["component"] for one in run.blamed]) == ("named", ["node/gpu-0007"])
     assert run.window_end - run.window_start == timedelta(hours=1)
 
-    run_follower_once(reactors.follower())
+    follow_to_the_end(reactors.follower())
     (ticket,) = queries.list_incidents().items
     assert ticket.incident.component == "node/gpu-0007"
     assert {piece.kind for piece in queries.evidence(ticket.incident.id)} >= {"table", "chart"}
