@@ -156,9 +156,11 @@ def stamp(start: datetime, minutes: float) -> str:
 
 
 def truth_of(faults: tuple[Fault, ...], start: datetime) -> list[Row]:
+    """The faults as `truth.json` tells them: `kind` says how much fails, `shape` when."""
     return [
         {
             "component": fault.component,
+            "kind": kind_of(fault),
             "start": stamp(start, fault.start),
             "end": stamp(start, fault.end),
             "severity": round(fault.severity, 6),
@@ -166,6 +168,13 @@ def truth_of(faults: tuple[Fault, ...], start: datetime) -> list[Row]:
         }
         for fault in faults
     ]
+
+
+def kind_of(fault: Fault) -> str:
+    """`stop` where half of the units or more fail, `faint` below one in a hundred, else `gray`."""
+    if fault.severity >= 0.5:
+        return "stop"
+    return "gray" if fault.severity >= 0.01 else "faint"
 
 
 def _truth(seed: int, start: datetime, stories: tuple[Story, ...]) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from analyzers.simulators.region import (
     truth_of,
 )
 from analyzers.simulators.trace_rows import trace_scenario
+from analyzers.simulators.truth import check_truth
 from analyzers.simulators.uptimes import Month, uptime_scenario
 
 REGION = replace(M, units=16.0)
@@ -148,7 +149,8 @@ def _benchmarks(name: str, severity: float, gray: int) -> Callable[[int, Path], 
 
 
 def write_files(out: Path, rows: Mapping[str, Iterable[Row]], truth: Row) -> list[Path]:
-    """One `KIND.ndjson` for each kind, then `truth.json`."""
+    """One `KIND.ndjson` for each kind, then `truth.json`, in the schema of `truth`."""
+    check_truth(truth)
     written = []
     for kind, lines in rows.items():
         path = out / f"{kind}.ndjson"
