@@ -183,6 +183,10 @@ def _suspect(suspect: Suspect, rank: int) -> dict[str, Any]:
     if not suspect.summary.strip():
         raise ValueError(f"suspect {suspect.component} has no summary")
     where = f"suspect {suspect.component}"
+    if len(suspect.says) > 200 or "{}" in suspect.says or suspect.says.endswith("."):
+        raise ValueError(f"{where} does not say in 200 characters, without a full stop: {suspect.says!r}")
+    if suspect.forecast and (suspect.score is not None or suspect.sure):
+        raise ValueError(f"{where} is a forecast: nothing is at fault yet, so no score, and it is not sure")
     return {
         "component": suspect.component,
         "rank": rank,
@@ -195,6 +199,8 @@ def _suspect(suspect: Suspect, rank: int) -> dict[str, Any]:
         "sure": bool(suspect.sure),
         "first_failure": None if suspect.first_failure is None else _instant(suspect.first_failure),
         "last_failure": None if suspect.last_failure is None else _instant(suspect.last_failure),
+        **({"says": suspect.says} if suspect.says else {}),
+        **({"forecast": True} if suspect.forecast else {}),
     }
 
 

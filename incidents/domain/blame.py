@@ -163,8 +163,10 @@ def severity_of(finding: Finding) -> Severity:
     """critical from 20 % of what depends on the component failing, error from 2 %, else warning.
 
     Without an estimate: error when the analyzer is sure, else warning. A score under one half lowers it one
-    step, never under warning.
+    step, never under warning. info for a forecast: nothing has failed.
     """
+    if finding.forecast:
+        return "info"
     rate = finding.failure_rate
     if rate is None:
         severity: Severity = "error" if finding.sure else "warning"
@@ -195,6 +197,8 @@ class Blame(Protocol):
 
 
 def title_of(blame: Blame) -> str:
+    if "{}" not in blame.phrase:
+        return f"{blame.component} {blame.phrase}"[:300]
     if blame.failure_rate is None:
         return f"{blame.component} is blamed by {blame.analyzer}"[:300]
     said = blame.phrase.replace("{}", percent(blame.failure_rate), 1)

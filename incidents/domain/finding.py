@@ -15,7 +15,8 @@ from incidents.domain.times import optional_time, parse_rfc3339, rfc3339
 class Finding:
     """`score` in [0, 1] or None; `failure_rate` a share in [0, 1] or None; times in data time.
 
-    One finding is one component of one run: that pair is its identity.
+    One finding is one component of one run: that pair is its identity. `phrase` holds `{}` for the failure rate, or
+    says all in words. A `forecast` is of what has not failed yet.
     """
 
     run: str
@@ -36,6 +37,7 @@ class Finding:
     last_failure: datetime | None
     evidence: tuple[Mapping[str, Any], ...]
     phrase: str = FAILS
+    forecast: bool = False
 
     @property
     def cause(self) -> frozenset[str]:
@@ -66,6 +68,7 @@ class Finding:
             "score": self.score,
             "failure_rate": self.failure_rate,
             "phrase": self.phrase,
+            "forecast": self.forecast,
             "summary": self.summary,
             "sure": self.sure,
             "first_failure": None if self.first_failure is None else rfc3339(self.first_failure),
@@ -90,7 +93,8 @@ def finding_from(body: Mapping[str, Any]) -> Finding:
         ambiguous_with=tuple(sorted(suspect.get("ambiguous_with") or ())),
         score=suspect.get("score"),
         failure_rate=None if estimate is None else estimate["failure_rate"],
-        phrase=(estimate or {}).get("phrase", FAILS),
+        phrase=suspect.get("says") or (estimate or {}).get("phrase", FAILS),
+        forecast=bool(suspect.get("forecast")),
         summary=suspect.get("summary") or "",
         sure=bool(suspect.get("sure")),
         first_failure=optional_time(suspect.get("first_failure")),

@@ -69,6 +69,7 @@ class Opinion:
     window_end: datetime
     first_at: datetime | None
     phrase: str = FAILS
+    forecast: bool = False
 
     @property
     def cause(self) -> frozenset[str]:
@@ -89,6 +90,7 @@ class Opinion:
             "score": self.score,
             "failure_rate": self.failure_rate,
             "phrase": self.phrase,
+            "forecast": self.forecast,
             "run": self.run,
             "schedules": list(self.schedules),
             "window": {"start": rfc3339(self.window_start), "end": rfc3339(self.window_end)},
@@ -107,6 +109,7 @@ def opinion_from(body: Mapping[str, Any]) -> Opinion:
         score=body["score"],
         failure_rate=body["failure_rate"],
         phrase=body.get("phrase", FAILS),
+        forecast=body.get("forecast", False),
         run=body["run"],
         schedules=tuple(body["schedules"]),
         window_start=parse_rfc3339(body["window"]["start"]),
@@ -136,6 +139,7 @@ def blaming(before: Opinion | None, finding: Mapping[str, Any], leads: bool, at:
         score=finding["score"],
         failure_rate=finding["failure_rate"],
         phrase=finding.get("phrase", FAILS),
+        forecast=finding.get("forecast", False),
         run=finding["run"],
         schedules=same if schedule is None else tuple(sorted({*same, schedule})),
         window_start=parse_rfc3339(finding["window"]["start"]),
@@ -180,6 +184,7 @@ def after_word(before: Opinion | None, word: Word) -> Opinion | None:
             score=before.score,
             failure_rate=before.failure_rate,
             phrase=before.phrase,
+            forecast=before.forecast,
         )
     if before.weight > 0 and not taken_back:
         return None
@@ -210,8 +215,11 @@ def agreeing(opinions: Opinions, cause: frozenset[str]) -> list[Opinion]:
     """Those that blame the cause about the same time as the newest of them: its window overlaps theirs.
 
     The one whose sentence the ticket shows comes first: the highest score, then a known failure rate, then the name.
+    Forecasts agree with one another only: they say nothing about a fault that is there.
     """
     blames = [one for one in opinions.values() if one.says == "blames" and one.cause & cause]
+    if not all(one.forecast for one in blames):
+        blames = [one for one in blames if not one.forecast]
     if not blames:
         return []
     newest = max(blames, key=lambda one: (one.window_end, one.analyzer))

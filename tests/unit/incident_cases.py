@@ -12,7 +12,7 @@ from incidents.domain.commands import Report
 from incidents.domain.decide import decide
 from incidents.domain.finding import Finding
 from incidents.domain.incident import Incident, evolve
-from incidents.domain.opinion import Word
+from incidents.domain.opinion import FAILS, Word
 from incidents.domain.routing import Routing
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -66,6 +66,8 @@ def finding(
     last_failure: datetime | None = None,
     region: str = "default",
     analyzer: str = "deepview",
+    phrase: str = FAILS,
+    forecast: bool = False,
 ) -> Finding:
     return Finding(
         run=run,
@@ -85,6 +87,8 @@ def finding(
         first_failure=None,
         last_failure=last_failure,
         evidence=({"kind": "text", "title": "Why", "text": "It fails."},),
+        phrase=phrase,
+        forecast=forecast,
     )
 
 

@@ -154,6 +154,15 @@ def test_the_severity_follows_from_estimate_and_score(
     assert severity_of(finding(failure_rate=rate, score=score, sure=sure)) == severity
 
 
+def test_what_has_not_failed_yet_is_for_information() -> None:
+    assert severity_of(finding(failure_rate=None, score=None, forecast=True)) == "info"
+
+
+def test_what_an_analyzer_says_in_words_stands_in_the_verdict() -> None:
+    said = finding(failure_rate=None, score=0.97, phrase="is 10 % slower than the fleet")
+    assert verdict_of(said, 0.97) == f"{S7} is 10 % slower than the fleet, 97 % likely at fault."
+
+
 def test_the_verdict_is_one_plain_sentence() -> None:
     assert verdict_of(finding(ambiguous_with=[T12]), 0.93) == (
         "storage_cluster/s7 fails 2.1 % of what depends on it, 93 % likely at fault;"

@@ -82,6 +82,12 @@ def test_the_verdict_names_those_who_agree() -> None:
     )
 
 
+def test_a_forecast_agrees_with_nobody_who_sees_a_fault() -> None:
+    state = ticket(by("selector", None, forecast=True))
+    assert says(state)["selector"] == "blames"
+    assert "agree" not in (state.verdict or "")
+
+
 def test_the_sentence_of_the_surer_analyzer_stands_whoever_spoke_last() -> None:
     assert ticket(by("voting", score=0.6, failure_rate=None)).analyzer == "deepview"
 

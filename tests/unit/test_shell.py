@@ -142,6 +142,8 @@ def test_history_is_frozen_too() -> None:
         (named(NAMED, chart("C", {"data": {"url": "x.json"}})), "loads remote data"),
         (named(NAMED, chart("C", {})), "is empty"),
         (quiet({"x": {1: 2}}), "key that is not a text"),
+        (named(replace(NAMED, says="fails.")), "without a full stop"),
+        (named(replace(NAMED, forecast=True, score=0.9)), "is a forecast"),
     ],
 )
 def test_a_malformed_verdict_is_refused_with_the_reason(verdict: Any, reason: str) -> None:
