@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.validator import ANALYZER
-from analyzers.builtin.validator.judgement import judge
+from analyzers.builtin.validator.analysis import validate
 from analyzers.params import check_params
 from analyzers.simulators.node_benchmarks import (
     BENIGN,
@@ -222,7 +222,7 @@ def calibration(fleets: int) -> list[tuple[float, float]]:
 def _spreads(job: Job) -> list[tuple[float, bool]]:
     """For each node that was blamed under a lowered bar: how far out it was, and whether rightly."""
     fleet, truth, measured = _world(job)
-    outcome = judge(window(fleet, measured), check_params(ANALYZER, dict(job.params)))
+    outcome = validate(window(fleet, measured), check_params(ANALYZER, dict(job.params)))
     return [(math.log(charge.spreads), charge.node in truth) for charge in outcome.charges]
 
 

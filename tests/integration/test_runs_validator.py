@@ -29,4 +29,5 @@ def test_a_gray_node_becomes_a_ticket_with_its_evidence() -> None:
     follow_to_the_end(reactors.follower())
     (ticket,) = queries.list_incidents().items
     assert ticket.incident.component == "node/gpu-0007"
+    assert " than the fleet in " in (ticket.incident.verdict or "")
     assert {piece.kind for piece in queries.evidence(ticket.incident.id)} >= {"table", "chart"}

@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from analyzers.builtin.benchmark_samples import samples
+from analyzers.builtin.directions import words_given
+from analyzers.builtin.node_defects import Charge, Outcome, Rules, judge
 from analyzers.builtin.validator import evidence as show
 from analyzers.builtin.validator.calibration import probability
-from analyzers.builtin.validator.judgement import Charge, Outcome, judge
 from analyzers.builtin.validator.reductions import INPUTS
 from analyzers.builtin.words import count
 from analyzers.contract import Analyzer, Param, Params, Suspect, Verdict, Window, inconclusive, quiet
@@ -53,7 +55,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def analyze(window: Window, params: Params) -> Verdict:
-    outcome = judge(window, params)
+    outcome = validate(window, params)
     measures = _measures(outcome, window)
     if outcome.nodes == 0:
         return inconclusive("No benchmark was run in this window.", measures)
@@ -63,6 +65,20 @@ def analyze(window: Window, params: Params) -> Verdict:
             return Verdict("inconclusive", (), reason, measures, show.of_the_unjudged(outcome))
         return quiet(measures, show.of_the_quiet(outcome, params))
     return Verdict("named", _suspects(outcome, window), None, measures, show.of_the_blamed(outcome, params))
+
+
+def validate(window: Window, params: Params) -> Outcome:
+    """Judge the nodes that were measured in the window, by `PARAMS`."""
+    rules = Rules(
+        float(params["similarity"]),
+        float(params["spreads"]),
+        int(params["min_nodes"]),
+        float(params["most_failing"]),
+        words_given(str(params["higher"])),
+        words_given(str(params["lower"])),
+    )
+    past = [samples(one.sums["samples"]) for one in reversed(window.history)]
+    return judge(samples(window.sums["samples"]), past, rules)
 
 
 def _measures(outcome: Outcome, window: Window) -> dict[str, Any]:
@@ -106,27 +122,26 @@ def _suspects(outcome: Outcome, window: Window) -> tuple[Suspect, ...]:
             Suspect(
                 component=charge.node,
                 score=score,
-                summary=_sentence(charge),
+                summary=f"{charge.node} {_said(charge)}.",
                 sure=score is None or score >= SURE,
                 first_failure=first,
                 last_failure=last,
+                says=_said(charge),
             )
         )
     return tuple(suspects)
 
 
-def _sentence(charge: Charge) -> str:
+def _said(charge: Charge) -> str:
+    """What is wrong, as the end of a sentence that begins with the node."""
     worst = charge.failures[0]
     others = len(charge.failures) - 1
     more = f", and fails {count(others)} other metric{'s' if others > 1 else ''}" if others else ""
     name = worst.judged.stratum.shown
     if worst.judged.criteria is None:
-        return f"{charge.node} fails {name} ({worst.judged.means[worst.at]:g} instead of 0){more}."
+        return f"fails {name} ({worst.judged.means[worst.at]:g} instead of 0){more}"
     usual, mean = worst.judged.criteria.scale, float(worst.judged.means[worst.at])
-    return (
-        f"{charge.node} is {show.change(mean, usual)} than the fleet in {name} "
-        f"({mean:.4g} instead of {usual:.4g}){more}."
-    )
+    return f"is {show.change(mean, usual)} than the fleet in {name} ({mean:.4g} instead of {usual:.4g}){more}"
 
 
 def _moments(window: Window) -> dict[str, tuple[datetime, datetime]]:
@@ -147,7 +162,7 @@ def _instant(microseconds: int) -> datetime:
 
 ANALYZER = Analyzer(
     name="validator",
-    version="1.0.0",
+    version="1.1.0",
     title="Names nodes whose benchmark results are worse than the fleet's own criteria",
     inputs=INPUTS,
     params=PARAMS,

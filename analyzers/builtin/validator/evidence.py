@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analyzers.builtin.node_defects import Charge, Failure, Judged, Outcome
 from analyzers.builtin.validator.calibration import probability
-from analyzers.builtin.validator.judgement import Charge, Failure, Judged, Outcome
 from analyzers.contract import Evidence, Params, chart, table, text
 
 Json = dict[str, Any]

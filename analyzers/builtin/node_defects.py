@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin import similarity
-from analyzers.builtin.benchmark_samples import Sample, Stratum, samples
-from analyzers.builtin.directions import Direction, direction_of, words_given
+from analyzers.builtin.benchmark_samples import Sample, Stratum
+from analyzers.builtin.directions import Direction, direction_of
 from analyzers.builtin.similarity import Criteria
-from analyzers.contract import Params, Window
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -26,23 +25,14 @@ CERTAIN = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    similarity: float
-    spreads: float
-    min_nodes: int
-    most_failing: float
-    higher: frozenset[str]
-    lower: frozenset[str]
+    """When a node is defective: see the parameters of the validator."""
 
-
-def rules_of(params: Params) -> Rules:
-    return Rules(
-        float(params["similarity"]),
-        float(params["spreads"]),
-        int(params["min_nodes"]),
-        float(params["most_failing"]),
-        words_given(str(params["higher"])),
-        words_given(str(params["lower"])),
-    )
+    similarity: float = 0.95
+    spreads: float = 5.0
+    min_nodes: int = 20
+    most_failing: float = 0.2
+    higher: frozenset[str] = frozenset()
+    lower: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,11 +105,8 @@ class Outcome:
     nodes: int
 
 
-def judge(window: Window, params: Params) -> Outcome:
-    """Judge the nodes that were measured in the window. `params` are those of `analysis.PARAMS`."""
-    rules = rules_of(params)
-    now = samples(window.sums["samples"])
-    past = [samples(one.sums["samples"]) for one in reversed(window.history)]
+def judge(now: Mapping[Stratum, Sample], past: Sequence[Mapping[Stratum, Sample]], rules: Rules) -> Outcome:
+    """Judge the nodes that were measured `now`; `past` are earlier samples, newest first."""
     found = [_judged(stratum, sample, past, rules) for stratum, sample in now.items()]
     judged = tuple(one for one in found if isinstance(one, Judged))
     unjudged = tuple(one for one in found if isinstance(one, Unjudged))
