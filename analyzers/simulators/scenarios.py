@@ -24,6 +24,7 @@ from analyzers.simulators.deepview import (
 )
 from analyzers.simulators.fleet import Fleet, M, build
 from analyzers.simulators.node_benchmarks import scenario as benchmark_scenario
+from analyzers.simulators.node_wear import scenario as wear_scenario
 from analyzers.simulators.observations import observation_scenario
 from analyzers.simulators.outages import BATCH, HEALTHY, Class, outage_scenario
 from analyzers.simulators.probes import link_scenario
@@ -146,6 +147,10 @@ def path_rows(fleet: Fleet, failures: Failures) -> list[Row]:
 
 def _benchmarks(name: str, severity: float, gray: int) -> Callable[[int, Path], list[Path]]:
     return lambda seed, out: write_files(out, *benchmark_scenario(name, seed, severity, gray))
+
+
+def _wear(name: str) -> Callable[[int, Path], list[Path]]:
+    return lambda seed, out: write_files(out, *wear_scenario(name, seed))
 
 
 def write_files(out: Path, rows: Mapping[str, Iterable[Row]], truth: Row) -> list[Path]:
@@ -299,6 +304,13 @@ _ALL = (
         "Processes that call each other",
         "Two minutes of 12 processes; one call in ten thousand fails.",
         _observations("panorama_healthy"),
+    ),
+    Scenario(
+        "selector_trace",
+        "Half a year of nodes that wear out",
+        "Incidents and weekly sightings of 200 nodes whose spares run out, with six rounds of benchmarks; the faults "
+        "are the nodes without spares at the end.",
+        _wear("selector_trace"),
     ),
 )
 

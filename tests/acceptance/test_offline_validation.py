@@ -93,3 +93,14 @@ def test_a_rule_that_is_code_is_refused_and_never_runs(summary: Path) -> None:
     done = diagnose(summary, RULES.replace("x < -0.05", "open(x)"))
     assert done.returncode == 2
     assert "rule bandwidth: criteria: character 11, 'open(x)': function 'open' is not allowed" in done.stderr
+
+
+def test_nodes_that_wear_out_are_recommended_with_the_benchmarks_that_would_find_it(tmp_path: Path) -> None:
+    manage("simulate", "selector_trace", "--seed", "3", "--out", str(tmp_path / "files"))
+    given = [f"--input={kind}={tmp_path}/files/{kind}.ndjson" for kind in ("node_incident", "benchmark")]
+    verdict = json.loads(manage("analyze", "selector", *given, "--json").stdout)
+    truth = json.loads((tmp_path / "files" / "truth.json").read_text())
+    worn = {fault["component"] for fault in truth["faults"]}
+    first = [one["component"] for one in verdict["suspects"][:10]]
+    assert len(worn.intersection(first)) >= 5  # a tenth of the fleet is worn
+    assert verdict["suspects"][0]["summary"].endswith(" h) before its next job.")

@@ -1,0 +1,224 @@
+"""Which nodes to validate before the next job, and with which benchmarks (Xiong et al., USENIX ATC 2024).
+
+The authors learn a node's time to its next incident with a neural model (Cox-Time); here it is Cox's proportional
+hazards. A suspect is a recommendation: nothing is wrong with the node yet that anyone has seen, so that its score, the
+probability of being at fault, is None; the probability of an incident stands in the sentence and in the evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyzers.builtin.selector import evidence as show
+from analyzers.builtin.selector.episodes import PRIOR, Episodes, episodes
+from analyzers.builtin.selector.hazard import Model, NoModel, fit
+from analyzers.builtin.selector.plan import Choice, Past, Step, choose, greedy, past_of
+from analyzers.builtin.selector.reductions import INPUTS
+from analyzers.builtin.selector.trial import Trial, hold_out
+from analyzers.builtin.words import percent
+from analyzers.contract import Analyzer, Param, Params, Suspect, Verdict, Window, inconclusive, quiet
+
+Floats = NDArray[np.float64]
+
+PARAMS = (
+    Param("horizon_hours", 24.0, "how far ahead incidents are predicted", low=0.1, high=8760),
+    Param(
+        "target_probability",
+        0.01,
+        "a node that is likelier than this to have an incident within the horizon should be validated",
+        low=1e-6,
+        high=0.999,
+    ),
+    Param(
+        "incident_hours",
+        100.0,
+        "node-hours that an incident costs: lost work, restart, repair",
+        low=0,
+        high=1e6,
+    ),
+    Param(
+        "benchmark_hours", 0.5, "how long a benchmark takes whose duration nobody told", low=1e-3, high=1000
+    ),
+    Param(
+        "most_nodes",
+        20,
+        "nodes recommended at once at most: what can be taken out of work",
+        low=1,
+        high=100_000,
+    ),
+    Param("min_incidents", 10, "least incidents to learn from", low=2, high=100_000),
+    Param(
+        "not_incidents",
+        "observed,validated,repaired",
+        "kinds of node_incident rows that are only sightings of a node, with its covariates",
+    ),
+    Param("gone", "retired,drained", "kinds after which a node is not at risk until it is seen again"),
+)
+
+HISTORY = 26
+_MOMENT = 1e-6  # hours; times of microseconds since 1970 are no sharper in hours
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Risk:
+    """Each node that is at risk at the end of the window: its name, hours since its last incident (or since it was
+    first seen), incidents so far, the probability of one within the horizon, and the hours until it exceeds the target.
+    All of shape (nodes,), likeliest first.
+    """
+
+    nodes: tuple[str, ...]
+    since: Floats
+    incidents: NDArray[np.int64]
+    chance: Floats
+    due: Floats
+    strongest: tuple[str | None, ...]
+
+
+def analyze(window: Window, params: Params) -> Verdict:
+    told = episodes(window, _kinds(params["not_incidents"]), _kinds(params["gone"]))
+    measures: dict[str, Any] = {
+        "nodes": len(told.nodes),
+        "intervals": len(told),
+        "incidents": int(told.event.sum()),
+        "history": len(window.history),
+    }
+    if not told.nodes:
+        return inconclusive("No node was seen in this window.", measures)
+    horizon, least = float(params["horizon_hours"]), int(params["min_incidents"])
+    try:
+        model = fit(told, least)
+    except NoModel as error:
+        return inconclusive(f"No probability can be told: {error}.", measures)
+    tried = hold_out(told, horizon, least)
+    risk = risk_of(told, model, window.end.timestamp() / 3600, horizon, float(params["target_probability"]))
+    past = past_of(window)
+    steps = greedy(past, float(params["benchmark_hours"]))
+    measures |= _figures(model, tried, risk, steps)
+    return _verdict(risk, model, tried, past, steps, params, measures)
+
+
+def risk_of(told: Episodes, model: Model, at: float, horizon: float, target: float) -> Risk:
+    """The nodes that are at risk at a time (in hours since 1970), likeliest first."""
+    last = np.flatnonzero(np.append(told.node[1:] != told.node[:-1], True)[: len(told)])
+    last = last[told.stop[last] >= at - _MOMENT]
+    covariates, since = told.covariates[last], at - told.origin[last]
+    chance = model.chance(covariates, since, horizon)
+    due = model.due(covariates, since, target, 100 * horizon)
+    names = [told.nodes[node] for node in told.node[last].tolist()]
+    strongest = _strongest(told, model, covariates)
+    order = sorted(range(len(last)), key=lambda i: (-chance[i], names[i]))
+    return Risk(
+        tuple(names[i] for i in order),
+        since[order],
+        told.incidents[last][order],
+        chance[order],
+        due[order],
+        tuple(strongest[i] for i in order),
+    )
+
+
+def _strongest(told: Episodes, model: Model, covariates: Floats) -> list[str | None]:
+    """For each node what raises its hazard most, with the value."""
+    found: list[str | None] = []
+    for row, place in enumerate(model.strongest(covariates).tolist()):
+        column = int(model.columns[place]) if place >= 0 else -1
+        value = float(covariates[row, column]) if column >= 0 else float("nan")
+        if column >= 0 and told.names[column] == PRIOR:
+            found.append(_before(round(float(np.expm1(value)))) or None)
+        else:
+            found.append(None if np.isnan(value) else f"{told.names[column]} {value:.4g}")
+    return found
+
+
+def _figures(model: Model, tried: Trial | None, risk: Risk, steps: tuple[Step, ...]) -> Mapping[str, Any]:
+    return {
+        "at_risk": len(risk.nodes),
+        "covariates": len(model.columns),
+        "expected_incidents": float(risk.chance.sum()),
+        "brier": None if tried is None else tried.brier,
+        "brier_of_usual_share": None if tried is None else tried.climate,
+        "concordance": None if tried is None else tried.concordance,
+        "coverage": steps[-1].coverage if steps else None,
+    }
+
+
+def _verdict(
+    risk: Risk,
+    model: Model,
+    tried: Trial | None,
+    past: Past,
+    steps: tuple[Step, ...],
+    params: Params,
+    measures: Mapping[str, Any],
+) -> Verdict:
+    target = float(params["target_probability"])
+    above = int((risk.chance > target).sum())
+    many = min(above, int(params["most_nodes"]))
+    choices = [choose(p, steps, target, float(params["incident_hours"])) for p in risk.chance[:many].tolist()]
+    evidence = (
+        *show.recommended(risk, choices, params),
+        *show.spared(risk, many, params),
+        *show.reliability(tried, params),
+        *show.effects(model),
+        *show.benchmarks(past, steps, params),
+        show.account(params, tried),
+    )
+    figures = {
+        **measures,
+        "above_target": above,
+        "recommended": many,
+        "validation_hours": sum(one.hours for one in choices),
+    }
+    if not many:
+        return quiet(figures, evidence)
+    suspects = tuple(_suspect(risk, i, choices[i], params, bool(steps)) for i in range(many))
+    return Verdict("named", suspects, None, figures, evidence)
+
+
+def _suspect(risk: Risk, i: int, choice: Choice, params: Params, known: bool) -> Suspect:
+    node, said = risk.nodes[i], _said(risk, i, params)
+    if not known:
+        advice = "Validate it before its next job."
+    elif choice.benchmarks:
+        advice = f"Run {', '.join(choice.benchmarks)} ({choice.hours:.3g} h) before its next job."
+    else:
+        advice = "No benchmark that has found defects would pay for itself."
+    return Suspect(node, None, f"{node} {said}. {advice}", says=said, forecast=True)
+
+
+def _said(risk: Risk, i: int, params: Params) -> str:
+    """What is expected of a node and why, as the end of a sentence that begins with it."""
+    chance, usual = float(risk.chance[i]), float(np.median(risk.chance))
+    times = chance / usual if usual > 0 else 0.0
+    many = "over 100" if times > 100 else f"{times:.0f}"
+    against = f", {many} times the median node's" if times >= 1.5 else ""
+    why = [risk.strongest[i], _before(int(risk.incidents[i]))]
+    reasons = ", ".join(dict.fromkeys(reason for reason in why if reason))
+    return (
+        f"may have an incident within {params['horizon_hours']:g} hours "
+        f"(predicted probability {percent(chance)}{against}){f': {reasons}' if reasons else ''}"
+    )
+
+
+def _before(incidents: int) -> str:
+    return "" if not incidents else f"{incidents} incident{'s' if incidents > 1 else ''} so far"
+
+
+def _kinds(text: object) -> frozenset[str]:
+    return frozenset(word.strip() for word in str(text).split(",") if word.strip())
+
+
+ANALYZER = Analyzer(
+    name="selector",
+    version="1.0.0",
+    title="Recommends which nodes to validate, and with which benchmarks, before they fail",
+    inputs=INPUTS,
+    params=PARAMS,
+    analyze=analyze,
+    history=HISTORY,
+)

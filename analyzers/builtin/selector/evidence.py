@@ -1,0 +1,241 @@
+"""What the selector shows: whom to validate and why, whether its probabilities hold, and what benchmarks find."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from analyzers.builtin.selector.hazard import Model
+from analyzers.builtin.selector.plan import Choice, Past, Step
+from analyzers.builtin.selector.trial import Trial
+from analyzers.contract import Evidence, Params, chart, table, text
+
+if TYPE_CHECKING:
+    from analyzers.builtin.selector.analysis import Risk
+
+Json = dict[str, Any]
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+
+_SPARED = 8
+_BARS = 60
+_RED, _GREY, _DARK = "#c0392b", "#9aa5b1", "#4b5563"
+
+
+def recommended(risk: Risk, choices: Sequence[Choice], params: Params) -> tuple[Evidence, ...]:
+    rows = tuple(
+        (
+            risk.nodes[i],
+            round(float(risk.chance[i]), 4),
+            round(float(risk.since[i]), 1),
+            int(risk.incidents[i]),
+            risk.strongest[i],
+            ", ".join(choice.benchmarks) or None,
+            round(choice.hours, 2),
+            round(choice.left, 4),
+            round(choice.saved, 2),
+        )
+        for i, choice in enumerate(choices)
+    )
+    columns = (
+        "node",
+        f"probability within {params['horizon_hours']:g} h",
+        "hours since the last incident",
+        "incidents so far",
+        "what raises it most",
+        "benchmarks to run",
+        "hours",
+        "probability left",
+        "node-hours saved",
+    )
+    if not rows:
+        return ()
+    note = (
+        f"Saved: the probability taken away times {params['incident_hours']:g} node-hours an incident, less the "
+        "hours of the benchmarks. Hours count from when the node was first seen if it had no incident."
+    )
+    return table("Nodes to validate", columns, rows, note), _ranking(risk, len(choices), params)
+
+
+def _ranking(risk: Risk, many: int, params: Params) -> Evidence:
+    """Probabilities of the likeliest nodes, as bars, with the target as a line."""
+    values = [
+        {
+            "node": risk.nodes[i],
+            "probability": round(float(risk.chance[i]), 5),
+            "advice": "validate" if i < many else "leave",
+        }
+        for i in range(min(_BARS, len(risk.nodes)))
+    ]
+    y = {
+        "field": "probability",
+        "type": "quantitative",
+        "title": f"probability of an incident within {params['horizon_hours']:g} h",
+        "axis": {"format": ".1%"},
+    }
+    spec: Json = {
+        "$schema": SCHEMA,
+        "width": "container",
+        "height": 180,
+        "layer": [
+            {
+                "data": {"values": values},
+                "mark": {"type": "bar", "tooltip": {"content": "data"}},
+                "encoding": {
+                    "x": {
+                        "field": "node",
+                        "type": "nominal",
+                        "title": "node, likeliest first",
+                        "sort": [value["node"] for value in values],
+                        "axis": {"labels": len(values) <= 20, "ticks": False, "labelAngle": -40},
+                    },
+                    "y": y,
+                    "color": {
+                        "field": "advice",
+                        "type": "nominal",
+                        "title": None,
+                        "scale": {"domain": ["validate", "leave"], "range": [_RED, _GREY]},
+                        "legend": {"orient": "top"},
+                    },
+                },
+            },
+            {
+                "data": {"values": [{"target": float(params["target_probability"])}]},
+                "mark": {"type": "rule", "strokeDash": [4, 3]},
+                "encoding": {"y": {"field": "target", "type": "quantitative"}},
+            },
+        ],
+    }
+    rest = len(risk.nodes) - len(values)
+    note = "The dashed line is the target." + (f" {rest} nodes below these are not drawn." if rest else "")
+    return chart("How likely the next incident is", spec, note)
+
+
+def spared(risk: Risk, many: int, params: Params) -> tuple[Evidence, ...]:
+    """The likeliest of those that may go on unchecked, and for how long."""
+    most = 100 * float(params["horizon_hours"])
+    rows = tuple(
+        (
+            risk.nodes[i],
+            round(float(risk.chance[i]), 5),
+            round(float(risk.since[i]), 1),
+            risk.strongest[i],
+            None if risk.due[i] >= most else round(float(risk.due[i]), 1),
+        )
+        for i in range(many, min(many + _SPARED, len(risk.nodes)))
+    )
+    columns = (
+        "node",
+        f"probability within {params['horizon_hours']:g} h",
+        "hours since the last incident",
+        "what raises it most",
+        "hours until it reaches the target",
+    )
+    return (table("Next in line", columns, rows),) if rows else ()
+
+
+def reliability(tried: Trial | None, params: Params) -> tuple[Evidence, ...]:
+    """Whether what was predicted happened, on data that the model had not seen."""
+    if tried is None:
+        return ()
+    values = [
+        {"predicted": round(one.predicted, 5), "happened": round(one.happened, 5), "nodes": one.nodes}
+        for one in tried.bins
+    ]
+    top = max(max(one.predicted, one.happened) for one in tried.bins)
+    axis = {"format": ".1%"}
+    x = {"field": "predicted", "type": "quantitative", "title": "predicted probability", "axis": axis}
+    y = {"field": "happened", "type": "quantitative", "title": "share that had an incident", "axis": axis}
+    even = [{"predicted": 0.0, "happened": 0.0}, {"predicted": round(top, 5), "happened": round(top, 5)}]
+    spec: Json = {
+        "$schema": SCHEMA,
+        "width": "container",
+        "height": 200,
+        "layer": [
+            {
+                "data": {"values": even},
+                "mark": {"type": "line", "strokeDash": [4, 3], "color": _GREY},
+                "encoding": {"x": x, "y": y},
+            },
+            {
+                "data": {"values": values},
+                "mark": {
+                    "type": "line",
+                    "point": {"size": 60},
+                    "color": _DARK,
+                    "tooltip": {"content": "data"},
+                },
+                "encoding": {"x": x, "y": y},
+            },
+        ],
+    }
+    poor = (
+        " They were no better than that: trust the order of nodes rather than the numbers."
+        if tried.skill <= 0
+        else ""
+    )
+    told = "" if tried.concordance is None else f", concordance {tried.concordance:.2f}"
+    note = (
+        f"{tried.predictions} predictions over {params['horizon_hours']:g} h each, on the last quarter of the data, "
+        f"learnt from what came before; {tried.incidents} incidents happened. Brier score {tried.brier:.4f} "
+        f"({tried.climate:.4f} for always saying the usual share){told}.{poor} On the dashed line predictions hold."
+    )
+    return (chart("Do the probabilities hold?", spec, note),)
+
+
+def effects(model: Model) -> tuple[Evidence, ...]:
+    rows = tuple(
+        (one.name, round(one.ratio, 3), f"{one.low:.3g} to {one.high:.3g}")
+        for one in sorted(model.effects, key=lambda one: (-abs(np.log(one.ratio)), one.name))
+    )
+    note = f"Learnt from {model.events} incidents. A ratio of 2 is twice the hazard for one standard deviation more."
+    note += (
+        f" Not used (unknown, constant, or too many for so few incidents): {', '.join(model.dropped)}."
+        if (model.dropped)
+        else ""
+    )
+    columns = ("covariate", "hazard ratio", "95 % interval")
+    return (table("What makes incidents likelier", columns, rows, note),) if rows else ()
+
+
+def benchmarks(past: Past, steps: Sequence[Step], params: Params) -> tuple[Evidence, ...]:
+    """The order in which benchmarks find most defects per hour."""
+    if not past.found:
+        return ()
+    rows: list[tuple[Any, ...]] = []
+    for step in steps:
+        hours = past.hours[step.benchmark]
+        rows.append(
+            (step.benchmark, len(past.found[step.benchmark]), hours, round(step.coverage, 4), step.hours)
+        )
+    known = {step.benchmark for step in steps}
+    rows += [
+        (name, len(found), past.hours[name], None, None)
+        for name, found in past.found.items()
+        if name not in known
+    ]
+    note = f"{len(past.defects)} defects were found in past results. "
+    if not steps:
+        note += "As none was found, nobody can say which benchmark finds them."
+    elif any(past.hours[step.benchmark] is None for step in steps):
+        note += f"Where no duration is told, {params['benchmark_hours']:g} h is taken."
+    columns = ("benchmark", "defects it found", "hours it takes", "coverage up to here", "hours up to here")
+    return (table("Benchmarks, by new defects found per hour", columns, tuple(rows), note),)
+
+
+def account(params: Params, tried: Trial | None) -> Evidence:
+    held = (
+        ""
+        if tried is not None
+        else " There was too little data to hold some out and try the probabilities on it."
+    )
+    return text(
+        "How this was concluded",
+        "Each node's time since its last incident and its covariates give its hazard (Cox's proportional hazards, "
+        "1972, with Breslow's baseline); the probability of an incident within the horizon is conditional on none so "
+        f"far. Nodes above {params['target_probability']:g} should be validated. It is advice: nothing about them has "
+        "failed yet, so that no probability of being at fault is given. Benchmarks are chosen by the share of past "
+        f"defects that they show, per hour, while they pay for themselves (Xiong et al., USENIX ATC 2024).{held}",
+    )

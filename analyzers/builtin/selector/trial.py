@@ -1,0 +1,105 @@
+"""Whether the probabilities hold: learnt from the earlier part of the data, tried on the later."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyzers.builtin.selector.episodes import Episodes
+from analyzers.builtin.selector.hazard import NoModel, fit
+
+Floats = NDArray[np.float64]
+
+_HELD_OUT = 0.25  # share of the time that is held out
+_MOST = 20  # moments tried
+_BINS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Nodes with about the same probability: how many, the mean of what was predicted and the share that happened."""
+
+    nodes: int
+    predicted: float
+    happened: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """`brier` is the mean squared error of the probabilities (Brier, 1950) and `climate` that of always saying the
+    usual share; `concordance` is how often a node that had an incident was given a higher probability than one that
+    had none.
+    """
+
+    predictions: int
+    incidents: int
+    brier: float
+    climate: float
+    concordance: float | None
+    bins: tuple[Bin, ...]
+
+    @property
+    def skill(self) -> float:
+        """1 for perfect probabilities, 0 for no better than the usual share."""
+        return 1 - self.brier / self.climate if self.climate > 0 else 0.0
+
+
+def hold_out(told: Episodes, horizon: float, min_incidents: int) -> Trial | None:
+    """Try the method on the last quarter of the data, one horizon after the other; None if that cannot be done."""
+    first, last = float(told.start.min()), float(told.stop.max())
+    cut = last - max(_HELD_OUT * (last - first), horizon)
+    try:
+        model = fit(told.until(cut), min_incidents)
+    except NoModel:
+        return None
+    moments = np.arange(cut, last - horizon + 1e-6, horizon)
+    if len(moments) > _MOST:
+        moments = moments[np.unique(np.linspace(0, len(moments) - 1, _MOST).round().astype(int))]
+    predicted, happened = [], []
+    for at in moments.tolist():
+        state = told.under_way(at)
+        if len(state):
+            predicted.append(model.chance(state.covariates, at - state.origin, horizon))
+            happened.append(struck_within(told, state, at, horizon))
+    if not predicted:
+        return None
+    return scored(np.concatenate(predicted), np.concatenate(happened))
+
+
+def struck_within(told: Episodes, state: Episodes, at: float, horizon: float) -> NDArray[np.bool_]:
+    """Which nodes of `state` have an incident in (at, at + horizon]."""
+    soon = told.event & (told.stop > at) & (told.stop <= at + horizon)
+    struck = np.zeros(len(told.nodes), dtype=bool)
+    struck[told.node[soon]] = True
+    return np.asarray(struck[state.node])
+
+
+def scored(predicted: Floats, happened: NDArray[np.bool_]) -> Trial:
+    """Brier score, reliability by equal numbers of predictions, and concordance."""
+    share = float(happened.mean())
+    order = np.argsort(predicted, kind="stable")
+    parts = [part for part in np.array_split(order, _BINS) if len(part)]
+    bins = tuple(
+        Bin(len(part), float(predicted[part].mean()), float(happened[part].mean())) for part in parts
+    )
+    return Trial(
+        len(predicted),
+        int(happened.sum()),
+        float(np.mean((predicted - happened) ** 2)),
+        share * (1 - share),
+        _concordance(predicted, happened),
+        bins,
+    )
+
+
+def _concordance(predicted: Floats, happened: NDArray[np.bool_]) -> float | None:
+    """The share of pairs of one that was struck and one that was not in which the former was given more (ties half)."""
+    struck, spared = int(happened.sum()), int((~happened).sum())
+    if not struck or not spared:
+        return None
+    values, inverse, counts = np.unique(predicted, return_inverse=True, return_counts=True)
+    rank = np.cumsum(counts) - (counts - 1) / 2
+    total = float(rank[inverse][happened].sum()) if len(values) else 0.0
+    return (total - struck * (struck + 1) / 2) / (struck * spared)
