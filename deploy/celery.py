@@ -10,4 +10,6 @@ from celery import Celery
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "deploy.settings")
 app = Celery("dossier")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks(["ingest.telemetry", "ingest.log", "analyzers.runs", "incidents", "incidents.reports"])
+app.autodiscover_tasks(
+    ["ingest.telemetry", "ingest.log", "ingest.alerts", "analyzers.runs", "incidents", "incidents.reports"]
+)

@@ -91,6 +91,14 @@ TELEMETRY_RETENTION = env.duration(
 )
 TELEMETRY_FUTURE = timedelta(minutes=5)  # how far a sender's clock may be ahead
 
+# Alerts -------------------------------------------------------------------------------------------
+ALERT_MAX_BODY = env.integer(
+    "ALERT_MAX_BODY", 2**20, "largest body of an alert door, as sent and after decompression, bytes", low=1024
+)
+ALERT_RETENTION = env.duration(
+    "ALERT_RETENTION", "30d", "how long payloads of alerts and their receipts are kept; events stay for ever"
+)
+
 # Runs -------------------------------------------------------------------------------------------
 RUN_LEASE = env.duration(
     "RUN_LEASE",
@@ -114,6 +122,7 @@ INSTALLED_APPS = [
     "ingest.log",
     "ingest.telemetry",
     "ingest.topology",
+    "ingest.alerts",
     "ingest.api",
     "analyzers.runs",
     "incidents.catalog",

@@ -48,6 +48,16 @@ class Beginning:
     context: Context
 
 
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """Events for the end of a stream, the head that they were decided upon, and who caused them."""
+
+    stream: str
+    events: Sequence[NewEvent]
+    after: Head
+    context: Context
+
+
 def append(stream: str, events: Sequence[NewEvent], expected: Head, context: Context) -> list[Event]:
     """Record events at the end of a stream, in the caller's transaction or, without one, in their own.
 
@@ -90,7 +100,43 @@ def begin(
         entries.chain(beginning.stream, beginning.events, Head.NEW, beginning.context)
     if not entries.streams:
         return []
+    values = (*_columns(entries), *more)
+    sql = f"SELECT {through}({', '.join(['%s'] * len(values))})"
+    positions = _insert(sql, values, entries.streams, 0)
+    transaction.on_commit(lambda: _committed(entries.types), robust=True)
+    return entries.events(positions)
+
+
+def extend(extensions: Sequence[Extension]) -> list[Head]:
+    """Record events at the ends of several streams, each named once, with one statement; otherwise as `append`.
+
+    Answers with the new head of each. Raises WrongExpectedVersion, and records none, when one of the streams stands
+    elsewhere.
+    """
+    entries = Entries(datetime.now(UTC))
+    heads: list[Head] = []
+    for one in extensions:
+        entries.chain(one.stream, one.events, one.after, one.context)
+        heads.append(
+            Head(one.after.version + len(one.events), entries.hashes[-1]) if one.events else one.after
+        )
+    if not entries.streams:
+        return heads
+    old = [one for one in extensions if one.events and one.after.version > 0]
     values = (
+        array(one.stream for one in old),
+        plain_array(str(one.after.version) for one in old),
+        plain_array(f"\\\\x{one.after.hash.hex()}" for one in old),
+        *_columns(entries),
+    )
+    _insert(f"SELECT log_extend({', '.join(['%s'] * len(values))})", values, entries.streams, 0)
+    transaction.on_commit(lambda: _committed(entries.types), robust=True)
+    return heads
+
+
+def _columns(entries: Entries) -> tuple[str, ...]:
+    """The arguments of `log_begin`."""
+    return (
         canonical.time_text(entries.recorded_at),
         array(entries.streams),
         plain_array(map(str, entries.versions)),
@@ -98,12 +144,7 @@ def begin(
         array(context.cause for context in entries.contexts),
         array(context.trace for context in entries.contexts),
         *entries.columns(),
-        *more,
     )
-    sql = f"SELECT {through}({', '.join(['%s'] * len(values))})"
-    positions = _insert(sql, values, entries.streams, 0)
-    transaction.on_commit(lambda: _committed(entries.types), robust=True)
-    return entries.events(positions)
 
 
 def _insert(sql: str, values: tuple[Any, ...], streams: Sequence[str], expected: int) -> list[Position]:

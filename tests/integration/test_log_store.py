@@ -10,7 +10,7 @@ from django.db import Error, connection, transaction
 
 from ingest.log import registry, store
 from ingest.log.registry import EventType, UnknownEventType
-from ingest.log.store import Beginning
+from ingest.log.store import Beginning, Extension
 from ingest.log.types import Context, Event, Head, NewEvent, Position, UnrecordableEvent, WrongExpectedVersion
 from ingest.log.verify import verify
 
@@ -218,3 +218,23 @@ def test_no_stream_begins_when_one_of_them_exists() -> None:
     with pytest.raises(WrongExpectedVersion, match="talk/2 does not stand"), transaction.atomic():
         store.begin([Beginning("talk/1", said("b"), ALICE), Beginning("talk/2", said("c"), ALICE)])
     assert store.read_stream("talk/1") == []
+
+
+def test_several_streams_grow_at_once() -> None:
+    first = say("talk/1", "a")[-1].head
+    heads = store.extend(
+        [Extension("talk/1", said("b", "c"), first, ALICE), Extension("talk/2", said("d"), Head.NEW, ALICE)]
+    )
+    assert heads == [store.head("talk/1"), store.head("talk/2")]
+    assert [event.body["word"] for event in store.read_stream("talk/1")] == ["a", "b", "c"]
+    assert verify().events == 4
+
+
+@pytest.mark.parametrize("after", [Head.NEW, Head(1, bytes(32)), Head(2, bytes(32))])
+def test_no_stream_grows_when_one_stands_elsewhere(after: Head) -> None:
+    say("talk/1", "a")
+    with pytest.raises(WrongExpectedVersion), transaction.atomic():
+        store.extend(
+            [Extension("talk/1", said("b"), after, ALICE), Extension("talk/2", said("d"), Head.NEW, ALICE)]
+        )
+    assert not store.read_stream("talk/2")

@@ -1,0 +1,135 @@
+"""The changes of one transaction: what several deliveries, or time, do to alerts, written with few statements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from ingest.alerts import rows
+from ingest.alerts.deciding import Known, Outcome, fired_lately
+from ingest.alerts.events import REPORTED
+from ingest.alerts.rows import Count, Kept, Written, stream_of
+from ingest.doors.alert import Alert
+from ingest.log.store import Extension, extend
+from ingest.log.types import Context, Head, NewEvent, WrongExpectedVersion
+
+_REST = frozenset({"resolved", "expired"})
+
+
+@dataclass(frozen=True, slots=True)
+class By:
+    """What a change came with; receipt and payload's SHA-256 (hex) are None where time alone did it."""
+
+    integration: str
+    door: str
+    receipt: str | None = None
+    sha256: str | None = None
+
+
+@dataclass(slots=True)
+class _Changed:
+    after: Head
+    events: list[NewEvent]
+    context: Context
+    row: Written
+
+
+class Batch:
+    """Collects changes; `write` writes them. The rows in `kept` must be held by the transaction that writes."""
+
+    def __init__(self, now: datetime, kept: Mapping[str, Kept]) -> None:
+        self.now = now
+        self.kept = dict(kept)
+        self._before = frozenset(kept)
+        self._changed: dict[str, _Changed] = {}
+        self._counts: dict[str, Count] = {}
+
+    def count(self, id_: str, alert: Alert) -> None:
+        """The alert was sent again and says nothing new."""
+        counted = self._counts.setdefault(id_, Count(0, None))
+        counted.repeats += 1
+        counted.expires_at = alert.expires_at if alert.status != "resolved" else None
+
+    def change(self, id_: str, alert: Alert, outcome: Outcome, by: By, context: Context) -> None:
+        """The alert changes: an event and a new row. What comes after in this batch is decided upon it."""
+        kept, at_rest = self.kept.get(id_), outcome in _REST
+        fired = list(kept.fired) if kept is not None else []
+        if outcome == "fired":
+            fired = fired_lately(fired, self.now)
+        status = "resolved" if at_rest else alert.status
+        if kept is not None and status == "firing" and kept.known.status == "acknowledged":
+            status = "acknowledged"  # that it got worse does not take anybody's word back
+        changed = self._changed.get(id_)
+        after = Head.NEW if kept is None else kept.head if changed is None else changed.after
+        event = NewEvent(REPORTED.name, _body(id_, alert, status, outcome, len(fired), by), self.now)
+        row = Written(
+            id_,
+            by.integration,
+            by.door,
+            alert,
+            status,
+            outcome == "expired",
+            fired,
+            self.now,
+            by.receipt,
+            Head.NEW,
+        )
+        events = [event] if changed is None else [*changed.events, event]
+        self._changed[id_] = _Changed(after, events, context, row)
+        starts_at = alert.starts_at or (kept.known.starts_at if kept is not None else None)
+        self.kept[id_] = Kept(
+            Known(status, alert.severity, alert.component, starts_at, outcome == "expired"),
+            tuple(fired),
+            after,
+        )
+        self._counts.pop(id_, None)
+
+    def version(self, id_: str) -> int:
+        """The version at which the alert's stream will stand; 0 where it has none."""
+        changed = self._changed.get(id_)
+        if changed is not None:
+            return changed.after.version + len(changed.events)
+        return self.kept[id_].head.version if id_ in self.kept else 0
+
+    def write(self) -> None:
+        """Raises WrongExpectedVersion when another transaction made one of the new alerts first."""
+        heads = extend(
+            [Extension(stream_of(id_), c.events, c.after, c.context) for id_, c in self._changed.items()]
+        )
+        written = [replace(c.row, head=head) for c, head in zip(self._changed.values(), heads, strict=True)]
+        new = [row for row in written if row.id not in self._before]
+        if not rows.insert(new):
+            raise WrongExpectedVersion(stream_of(new[0].id), 0)
+        rows.change([row for row in written if row.id in self._before])
+        rows.count(self._counts, self.now)
+
+
+def _body(id_: str, alert: Alert, status: str, change: Outcome, fired: int, by: By) -> dict[str, Any]:
+    return {
+        "alert": id_,
+        "integration": by.integration,
+        "door": by.door,
+        "key": alert.key,
+        "change": change,
+        "status": status,
+        "title": alert.title,
+        "severity": alert.severity,
+        "group": alert.group,
+        "component": alert.component,
+        "description": alert.description,
+        "labels": dict(alert.labels),
+        "links": [dict(link) for link in alert.links],
+        "images": [dict(image) for image in alert.images],
+        "starts_at": _text(alert.starts_at),
+        "expires_at": _text(alert.expires_at),
+        "notes": list(alert.notes),
+        "fired": fired,
+        "receipt": by.receipt,
+        "sha256": by.sha256,
+    }
+
+
+def _text(at: datetime | None) -> str | None:
+    return None if at is None else at.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,90 @@
+"""What an alert that comes in changes: pure.
+
+An alert that says nothing new is a repeat: it is counted and its time kept, and costs the log nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from ingest.doors.alert import Alert
+
+Change = Literal["fired", "acknowledged", "resolved", "expired", "severity", "component"]
+Outcome = Literal[
+    "fired", "acknowledged", "resolved", "expired", "severity", "component", "repeated", "ignored"
+]
+
+REMEMBERED = timedelta(hours=1)
+"""For how long it is known that an alert fired before: what flapping is told by."""
+MOST_REMEMBERED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of an alert before another one of its key comes in."""
+
+    status: str
+    severity: str
+    component: str | None
+    starts_at: datetime | None
+    expired: bool = False
+    """It resolved because its sender fell silent, not because its sender said so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`outcome` and, where it changes nothing, why. What is `ignored` leaves no trace but its payload and receipt."""
+
+    outcome: Outcome
+    why: str = ""
+
+    @property
+    def changes(self) -> bool:
+        return self.outcome not in ("repeated", "ignored")
+
+
+REPEATED = Decision("repeated")
+
+
+def decide(known: Known | None, alert: Alert) -> Decision:
+    """What `alert` changes about what is known of its key; None where the key never fired."""
+    if known is None or known.status == "resolved":
+        return _decide_at_rest(known, alert)
+    if alert.status == "resolved":
+        if _before(alert.starts_at, known.starts_at):
+            return Decision("ignored", "it resolves an earlier firing; a later one goes on")
+        return Decision("resolved")
+    if alert.status == "acknowledged":
+        return REPEATED if known.status == "acknowledged" else Decision("acknowledged")
+    if alert.severity != known.severity:
+        return Decision("severity")
+    if alert.component != known.component:
+        return Decision("component")
+    return REPEATED
+
+
+def _decide_at_rest(known: Known | None, alert: Alert) -> Decision:
+    if alert.status == "resolved":
+        return REPEATED if known is not None else Decision("ignored", "it was not firing")
+    if alert.status == "acknowledged":
+        return Decision("ignored", "it is not firing")
+    # Of two senders that stand in for each other one may be late: this firing has been resolved since.
+    if (
+        known is not None
+        and not known.expired
+        and not _before(known.starts_at, alert.starts_at, unknown=True)
+    ):
+        return Decision("ignored", "this firing has been resolved already")
+    return Decision("fired")
+
+
+def _before(one: datetime | None, other: datetime | None, *, unknown: bool = False) -> bool:
+    return unknown if one is None or other is None else one < other
+
+
+def fired_lately(before: Iterable[datetime], now: datetime) -> list[datetime]:
+    """The times at which it began to fire that are remembered, `now` the last of them."""
+    return [*(at for at in before if now - at < REMEMBERED), now][-MOST_REMEMBERED:]

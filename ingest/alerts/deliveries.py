@@ -1,0 +1,135 @@
+"""What was delivered, as it came, and what became of it: kept in partitions of a day, dropped by retention."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection, transaction
+
+from ingest.log.entries import array, plain_array
+
+if TYPE_CHECKING:
+    from ingest.alerts.receiving import Prepared, Taken
+
+DAY = timedelta(days=1)
+AHEAD = 2
+"""Days whose partitions are made before they are needed. What no partition takes lands in the one for the rest."""
+
+
+def keep(deliveries: Sequence[Prepared], taken: Sequence[Taken], now: datetime) -> None:
+    """Write one row a delivery, in the transaction that holds what it changed."""
+    values = [
+        (
+            told.receipt,
+            now,
+            one.delivery.integration,
+            one.delivery.door,
+            one.delivery.content_type[:200],
+            one.sha256,
+            one.delivery.payload,
+            plain_array(each.alert for each in told.told),
+            plain_array(str(each.version) for each in told.told),
+            plain_array(each.outcome for each in told.told),
+            array(each.why for each in told.told),
+            json.dumps([[r.place, r.field, r.reason] for r in one.parsed.refused]),
+            one.delivery.trace,
+        )
+        for one, told in zip(deliveries, taken, strict=True)
+    ]
+    places = f"({', '.join(['%s'] * len(values[0]))})"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO alert_delivery (receipt, received_at, integration, door, content_type, sha256, payload,"
+            f" alerts, versions, outcomes, whys, refused, trace) VALUES {', '.join([places] * len(values))}",
+            list(itertools.chain.from_iterable(values)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What became of one alert of a delivery. `version` is that of its stream, 0 where it has none."""
+
+    alert: str
+    version: int
+    outcome: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """A delivery as it is remembered. `refused` are (place, field, reason)."""
+
+    receipt: str
+    received_at: datetime
+    integration: str
+    door: str
+    content_type: str
+    sha256: str
+    payload: bytes
+    fates: tuple[Fate, ...]
+    refused: tuple[tuple[int, str, str], ...]
+
+
+def delivered(receipt: str) -> Delivered | None:
+    """What a receipt stands for; None where there is none, or retention dropped it."""
+    try:
+        UUID(receipt)
+    except ValueError:
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT receipt::text, received_at, integration, door, content_type, sha256, payload, alerts::text[],"
+            " versions, outcomes, whys, refused FROM alert_delivery WHERE receipt = %s",
+            (receipt,),
+        )
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    id_, received_at, integration, door, content_type, digest, payload, *fates, refused = row
+    return Delivered(
+        receipt=id_,
+        received_at=received_at,
+        integration=integration,
+        door=door,
+        content_type=content_type,
+        sha256=bytes(digest).hex(),
+        payload=bytes(payload),
+        fates=tuple(Fate(*each) for each in zip(*fates, strict=True)),
+        refused=tuple((place, field, reason) for place, field, reason in json.loads(refused)),
+    )
+
+
+def maintain(now: datetime) -> dict[str, int]:
+    """Make the partitions of the coming days, drop those that are older than ALERT_RETENTION."""
+    made = dropped = 0
+    today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    keep_from = now - settings.ALERT_RETENTION
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('alert_delivery'))")
+        cursor.execute(
+            "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'alert_delivery'::regclass"
+        )
+        there = {name for (name,) in cursor.fetchall()}
+        for start in (today + DAY * ahead for ahead in range(1, AHEAD + 1)):
+            if (name := f"alert_delivery_{start:%Y%m%d}") not in there:
+                # Attached, not made in place: that would wait for every writer.
+                cursor.execute(f"CREATE TABLE {name} (LIKE alert_delivery INCLUDING ALL)")
+                cursor.execute(
+                    f"ALTER TABLE alert_delivery ATTACH PARTITION {name} FOR VALUES FROM (%s) TO (%s)",
+                    (start, start + DAY),
+                )
+                made += 1
+        for name in sorted(there):
+            day = name.removeprefix("alert_delivery_")
+            if day.isdecimal() and datetime.strptime(day, "%Y%m%d").replace(tzinfo=UTC) + DAY <= keep_from:
+                cursor.execute(f"DROP TABLE {name}")
+                dropped += 1
+        cursor.execute("DELETE FROM alert_delivery_rest WHERE received_at < %s", (keep_from,))
+    return {"made": made, "dropped": dropped}

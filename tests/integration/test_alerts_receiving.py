@@ -1,0 +1,181 @@
+"""Alerts on a real Postgres: what is stored, what is only counted, and what many senders do at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from ingest.alerts import deliveries
+from ingest.alerts.expiring import expire
+from ingest.alerts.receiving import Delivery, Taken, receive
+from ingest.alerts.rows import Standing, standing
+from ingest.doors.alert import Alert, Parsed, Refused
+from ingest.log.verify import verify
+from ingest.queries import Event, Position, read_all, read_stream
+
+pytestmark = pytest.mark.usefixtures("log_database")
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+
+
+def send(*alerts: Alert, integration: str = "prometheus", refused: tuple[Refused, ...] = ()) -> Taken:
+    return receive(Parsed(alerts, refused), Delivery(integration, "test", "application/json", b"as it came"))
+
+
+def alert(key: str = "disk7", status: Any = "firing", **more: Any) -> Alert:
+    return Alert(key, status, more.pop("title", "Disk is slow"), **more)
+
+
+def outcomes(taken: Taken) -> list[str]:
+    return [told.outcome for told in taken.told]
+
+
+def events() -> list[Event]:
+    return read_all(Position.START, 10_000, {"alert.reported"})
+
+
+def row(key: str = "disk7") -> Standing:
+    (found,) = standing("key = %s", (key,))
+    return found
+
+
+def test_a_new_alert_is_an_event_in_a_stream_of_its_own() -> None:
+    (told,) = send(alert(component="disk/d7", labels={"rack": "r1"})).told
+    (event,) = read_stream(f"alert/{told.alert}")
+    assert (event.body["change"], event.body["status"], event.actor) == ("fired", "firing", "key:prometheus")
+    assert (event.body["component"], event.body["labels"]) == ("disk/d7", {"rack": "r1"})
+
+
+def test_a_repeat_is_counted_and_costs_no_event() -> None:
+    taken = [send(alert(), alert()), send(alert())]
+    assert [outcomes(one) for one in taken] == [["fired", "repeated"], ["repeated"]]
+    assert (row().repeats, len(events())) == (2, 1)
+
+
+def test_an_alert_that_was_resolved_fires_again() -> None:
+    said = [outcomes(send(alert(status=status))) for status in ("firing", "resolved", "resolved", "firing")]
+    assert said == [["fired"], ["resolved"], ["repeated"], ["fired"]]
+    assert [(e.body["change"], e.body["fired"], e.version) for e in events()] == [
+        ("fired", 1, 1),
+        ("resolved", 1, 2),
+        ("fired", 2, 3),
+    ]
+
+
+def test_several_changes_in_one_delivery_are_as_many_events() -> None:
+    taken = send(alert(), alert(status="resolved"), alert(severity="critical"), alert("disk8"))
+    assert outcomes(taken) == ["fired", "resolved", "fired", "fired"]
+    assert [told.version for told in taken.told] == [1, 2, 3, 1]
+    assert (row().status, row().alert.severity) == ("firing", "critical")
+    assert verify().events == 4
+
+
+def test_the_same_key_of_another_integration_is_another_alert() -> None:
+    send(alert(), integration="one")
+    assert outcomes(send(alert(status="resolved"), integration="two")) == ["ignored"]
+    assert outcomes(send(alert(), integration="two")) == ["fired"]
+
+
+def test_a_late_duplicate_does_not_fire_what_was_resolved() -> None:
+    """Two Alertmanagers that stand in for each other both deliver, one of them late."""
+    send(alert(starts_at=NOON), alert(status="resolved", starts_at=NOON))
+    assert outcomes(send(alert(starts_at=NOON))) == ["ignored"]
+    assert outcomes(send(alert(starts_at=NOON + timedelta(minutes=1)))) == ["fired"]
+
+
+def test_the_end_of_an_earlier_firing_does_not_end_the_later_one() -> None:
+    send(alert(starts_at=NOON))
+    assert outcomes(send(alert(status="resolved", starts_at=NOON - timedelta(hours=1)))) == ["ignored"]
+
+
+def test_an_alert_that_gets_worse_is_an_event_and_stays_acknowledged() -> None:
+    send(alert(), alert(status="acknowledged"))
+    assert outcomes(send(alert(severity="critical"))) == ["severity"]
+    assert (row().status, row().alert.severity) == ("acknowledged", "critical")
+
+
+def test_what_its_sender_no_longer_repeats_is_resolved_once_its_time_is_over() -> None:
+    now = datetime.now(UTC)
+    send(alert(expires_at=now + timedelta(minutes=4)), alert("other"))
+    assert expire(now + timedelta(minutes=3)) == 0
+    assert expire(now + timedelta(minutes=5)) == 1
+    assert (row().status, row().expired, row("other").status) == ("resolved", True, "firing")
+    assert [(e.body["change"], e.body["receipt"], e.actor) for e in events()][-1] == (
+        "expired",
+        None,
+        "system:alerts",
+    )
+
+
+def test_a_sender_that_speaks_again_fires_again_what_expired() -> None:
+    now = datetime.now(UTC)
+    send(alert(starts_at=NOON, expires_at=now))
+    expire(now + timedelta(minutes=1))
+    assert outcomes(send(alert(starts_at=NOON))) == ["fired"]
+
+
+def test_a_repeat_puts_the_end_off() -> None:
+    now = datetime.now(UTC)
+    send(alert(expires_at=now + timedelta(minutes=1)))
+    send(alert(expires_at=now + timedelta(minutes=9)))
+    assert expire(now + timedelta(minutes=5)) == 0
+
+
+def test_a_receipt_tells_what_became_of_each_alert() -> None:
+    taken = send(alert(), alert("x", "resolved"), refused=(Refused(2, "labels", "must not be empty"),))
+    found = deliveries.delivered(taken.receipt)
+    assert found is not None
+    assert (found.payload, found.refused) == (b"as it came", ((2, "labels", "must not be empty"),))
+    assert [(fate.outcome, fate.version, fate.why) for fate in found.fates] == [
+        ("fired", 1, ""),
+        ("ignored", 0, "it was not firing"),
+    ]
+
+
+def test_sixty_four_senders_at_once_fire_an_alert_once() -> None:
+    def post(number: int) -> list[str]:
+        try:
+            return outcomes(send(alert(), alert(f"own {number}")))
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(64) as pool:
+        said = Counter(outcome for taken in pool.map(post, range(64)) for outcome in taken)
+    assert said == {"fired": 65, "repeated": 63}
+    assert (row().repeats, len(events())) == (63, 65)
+
+
+def test_senders_that_fire_and_resolve_at_once_leave_a_sound_log() -> None:
+    def post(number: int) -> None:
+        try:
+            keys = [f"k{(number + place) % 5}" for place in range(5)]
+            send(
+                *(
+                    alert(key, "firing" if (number + place) % 2 else "resolved")
+                    for place, key in enumerate(keys)
+                )
+            )
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(post, range(120)))
+    assert verify().events == len(events())
+    for one in standing("true", ()):
+        last = read_stream(f"alert/{one.id}")[-1]
+        assert last.body["status"] == one.status
+
+
+def test_payloads_older_than_their_retention_are_dropped() -> None:
+    taken = send(alert())
+    now = datetime.now(UTC)
+    assert deliveries.maintain(now)["made"] == 2
+    assert deliveries.maintain(now) == {"made": 0, "dropped": 0}
+    deliveries.maintain(now + timedelta(days=29))
+    assert deliveries.delivered(taken.receipt) is not None
+    assert deliveries.maintain(now + timedelta(days=33))["dropped"] == 2
+    assert deliveries.delivered(taken.receipt) is None

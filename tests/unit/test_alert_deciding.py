@@ -1,0 +1,61 @@
+"""What an alert that comes in changes, by everything that may be known of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from ingest.alerts.deciding import MOST_REMEMBERED, Known, decide, fired_lately
+from ingest.doors.alert import Alert
+
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+LATER, EARLIER = NOON + timedelta(minutes=1), NOON - timedelta(minutes=1)
+
+
+def known(status: str = "firing", **more: Any) -> Known:
+    return Known(status, "warning", None, **{"starts_at": NOON, **more})
+
+
+def said(status: Any = "firing", **more: Any) -> Alert:
+    return Alert("k", status, "t", **{"starts_at": NOON, **more})
+
+
+@pytest.mark.parametrize(
+    ("before", "alert", "outcome"),
+    [
+        (None, said(), "fired"),
+        (None, said("resolved"), "ignored"),
+        (None, said("acknowledged"), "ignored"),
+        (known(), said(), "repeated"),
+        (known(), said(starts_at=LATER), "repeated"),
+        (known(), said(severity="critical"), "severity"),
+        (known(), said(component="disk/d7"), "component"),
+        (known(), said("resolved"), "resolved"),
+        (known(), said("resolved", starts_at=None), "resolved"),
+        (known(), said("resolved", starts_at=EARLIER), "ignored"),
+        (known(), said("acknowledged"), "acknowledged"),
+        (known("acknowledged"), said("acknowledged"), "repeated"),
+        (known("acknowledged"), said(), "repeated"),
+        (known("resolved"), said("resolved"), "repeated"),
+        (known("resolved"), said("acknowledged"), "ignored"),
+        (known("resolved"), said(), "ignored"),
+        (known("resolved"), said(starts_at=LATER), "fired"),
+        (known("resolved"), said(starts_at=None), "fired"),
+        (known("resolved", starts_at=None), said(), "fired"),
+        (known("resolved", expired=True), said(), "fired"),
+    ],
+)
+def test_what_follows_from_what_is_known(before: Known | None, alert: Alert, outcome: str) -> None:
+    assert decide(before, alert).outcome == outcome
+
+
+def test_what_is_ignored_says_why() -> None:
+    assert decide(None, said("resolved")).why == "it was not firing"
+
+
+def test_only_the_last_hour_is_remembered_and_no_more_than_so_often() -> None:
+    often = [NOON - timedelta(minutes=90 - n) for n in range(80)]
+    assert fired_lately(often, NOON)[0] > NOON - timedelta(hours=1)
+    assert len(fired_lately(often, NOON)) == MOST_REMEMBERED
