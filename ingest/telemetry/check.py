@@ -133,7 +133,8 @@ def _number_faults(field: Field, column: Column, bounds: Bounds) -> Iterator[Fau
             yield numbers > MAX_COUNT, field.name, f"is above {MAX_COUNT}"
     elif field.type == "amount":
         yield ~np.isfinite(numbers), field.name, "is not a finite number"
-        yield numbers < 0, field.name, "is below 0"
+        if not field.signed:
+            yield numbers < 0, field.name, "is below 0"
 
 
 def _numbers_faults(field: Field, column: Numbers) -> Iterator[Fault]:

@@ -2,7 +2,7 @@
 how long a window takes to find its intervals among many.
 
 Senders, servers and rounds are those of the benchmark `ingest`. A probe has 3 round-trip times and 5 hops (one of
-20,000 paths), a span three ids that nobody has seen before, a benchmark 20 values.
+20,000 paths), a span three ids that nobody has seen before, a benchmark 20 values, a metric six labels.
 
     python -m tests.benchmarks.kinds
 """
@@ -24,7 +24,7 @@ import pyarrow as pa
 from tests.benchmarks.ingest import ARROW, NDJSON, head_of, send, stack
 
 PLAIN = "unit_failure"
-KINDS = (PLAIN, "probe", "span", "benchmark")
+KINDS = (PLAIN, "probe", "span", "benchmark", "metric")
 ROWS = {NDJSON: 5_000, ARROW: 20_000}
 BODIES = 6
 CLIENTS = 8
@@ -162,7 +162,19 @@ def benchmarks(count: int, chance: np.random.Generator) -> list[Row]:
     ]  # fmt: skip
 
 
-MAKERS = {PLAIN: failures, "probe": probes, "span": spans, "benchmark": benchmarks}
+def metrics(count: int, chance: np.random.Generator) -> list[Row]:
+    """Samples of 5,000 series with six labels each."""
+    at, values = times(count, chance), chance.normal(50, 10, count).tolist()
+    rows = []
+    for row, series in enumerate(chance.integers(0, 5_000, count).tolist()):
+        host, name = divmod(series, 25)
+        labels = {"instance": f"host-{host}:9100", "job": "node", "cluster": "dc1", "mode": f"m{name}"}
+        labels |= {"rack": f"r{host // 20}", "__unit__": "percent"}
+        rows.append({"time": at[row], "name": f"node_{name}", "labels": labels, "value": values[row]})
+    return rows
+
+
+MAKERS = {PLAIN: failures, "probe": probes, "span": spans, "benchmark": benchmarks, "metric": metrics}
 
 
 # Intervals

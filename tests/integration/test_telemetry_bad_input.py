@@ -69,6 +69,7 @@ GOOD: dict[str, dict[str, Any]] = {
         "duration_us": 3.5,
         "error": False,
     },
+    "metric": {"time": TIME, "name": "load", "labels": {"host": "a"}, "value": -1.5},
 }
 LONG_AGO = (NOW - timedelta(days=99)).isoformat()
 WRONG: tuple[Any, ...] = (
@@ -97,7 +98,7 @@ def fits(field: Field, value: Any) -> bool:
             return (
                 type(value) is bool
                 if field.type == "flag"
-                else (type(value) in (int, float) and bool(value >= 0))
+                else (type(value) in (int, float) and bool(value >= 0 or field.signed))
             )
         case "components":
             return bool(value == []) and field.may_be_empty

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -100,6 +101,8 @@ EVERYTHING = Input(
         Reduction("placed downs", "uptime", ("components", "state"), {"n": Count()}, as_of=PLACED),
         Reduction("seen", "observation", ("subject", "status", "score"), {"n": Count()}),
         Reduction("incidents", "node_incident", ("node", "covariates", "time"), {"n": Count()}),
+        Reduction("levels", "metric", ("name", "labels"), {"n": Count(), "total": Sum("value")}),
+        Reduction("samples of series", "metric", ("labels", "time", "value"), {"n": Count()}),
     ),
 )
 
@@ -227,6 +230,14 @@ ROWS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
             "node": names,
             "kind": st.just("ecc"),
             "covariates": st.sampled_from([None, {}, {"age": 2.0, "b": 0.1}, {"b": 0.1, "age": 2.0}]),
+        }
+    ),
+    "metric": st.fixed_dictionaries(
+        {
+            "time": times,
+            "name": st.sampled_from(["load", "temperature"]),
+            "labels": st.sampled_from([None, {}, {"host": "a", "ä": "ö"}, {"ä": "ö", "host": "a"}]),
+            "value": weights | weights.map(operator.neg),
         }
     ),
 }

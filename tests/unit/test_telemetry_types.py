@@ -50,6 +50,7 @@ GOOD: dict[str, Row] = {
     "span": {"time": AT, "trace": "4BF92F3577B34DA6A3CE929D0E0E4736", "span": "00f067aa0ba902b7",
         "parent": "request 7", "service": "cart", "instance": "cart-1", "operation": "GET /",
         "duration_us": 12.5, "error": True},
+    "metric": {"time": AT, "name": "temperature", "labels": {"zone": "b", "host": "a"}, "value": -3.5},
 }  # fmt: skip
 
 
@@ -151,6 +152,10 @@ def test_a_list_holds_as_many_numbers_as_are_taken_and_no_negative_zero() -> Non
         ("span", {"span": "0" * 16}, "span", "is empty or all zeros"),
         ("span", {"span": 7}, "span", "is an integer, not a text"),
         ("span", {"error": 0}, "error", "is an integer, not true or false"),
+        ("metric", {"name": ""}, "name", "is empty or holds control characters"),
+        ("metric", {"value": None}, "value", "is null, not a number"),
+        ("metric", {"value": 10**400}, "value", "is out of range"),
+        ("metric", {"labels": {"host": 1}}, "labels", "gives 'host' as an integer, not a text"),
     ],
 )  # fmt: skip
 def test_a_wrong_value_is_named(kind: str, change: Row, field: str, reason: str) -> None:
@@ -161,12 +166,18 @@ def test_a_wrong_value_is_named(kind: str, change: Row, field: str, reason: str)
     assert reason in bad.reason
 
 
-@pytest.mark.parametrize(("kind", "field"), [("probe", "rtt_us"), ("node_incident", "covariates")])
+@pytest.mark.parametrize(
+    ("kind", "field"), [("probe", "rtt_us"), ("node_incident", "covariates"), ("metric", "value")]
+)
 @pytest.mark.parametrize("number", ["1e400", "-1e400"])
 def test_a_number_that_no_float_holds_is_refused(kind: str, field: str, number: str) -> None:
-    value = f"[{number}]" if field == "rtt_us" else f'{{"a": {number}}}'
-    with pytest.raises(BadRows, match=f"row 1, {field}: holds a number that is not finite$"):
-        ndjson(kind, json.dumps(required(kind))[:-1] + f', "{field}": {value}}}')
+    value = {"rtt_us": f"[{number}]", "covariates": f'{{"a": {number}}}', "value": number}[field]
+    with pytest.raises(BadRows, match=f"row 1, {field}: .* not (a )?finite( number)?$"):
+        ndjson(
+            kind,
+            json.dumps({k: v for k, v in required(kind).items() if k != field})[:-1]
+            + f', "{field}": {value}}}',
+        )
 
 
 @pytest.mark.parametrize(

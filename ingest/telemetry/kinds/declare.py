@@ -50,7 +50,7 @@ class Field:
     | `id` | a text that names one thing that happened once | names |
     | `components` | list of `kind/name`, a set: order and repetition mean nothing | sets |
     | `count` | integer from `low` to 2^31 - 1 | int64 |
-    | `amount` | finite number from 0 | float64 |
+    | `amount` | finite number, from 0 unless `signed` | float64 |
     | `flag` | true or false | bool |
     | `numbers` | list of finite numbers, from 0 unless `signed` | numbers |
     | `labels` | object of texts | names, as canonical JSON |
