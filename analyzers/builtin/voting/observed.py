@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.incidence import Incidence, incidence, mixed, summed
+from analyzers.builtin.keys import of_layer, texts
 from analyzers.contract import Paths, Sums, Window
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +70,7 @@ class Observed:
 
 def observe(window: Window, layer: str) -> Observed:
     """Read the two tables of `reductions`; of probes only those of the layer."""
-    sums, failing = (_of_layer(window.sums[name], layer) for name in ("paths", "failing"))
+    sums, failing = (of_layer(window.sums[name], layer) for name in ("paths", "failing"))
     table, rows = _paths(sums), _paths(failing)
     sent, lost = (np.asarray(sums.values[name], dtype=np.float64) for name in ("sent", "lost"))
     seen = incidence(table, sent, lost)
@@ -95,38 +94,6 @@ def _paths(sums: Sums) -> Paths:
     key = sums.keys["hops"] if "hops" in sums.keys else sums.keys["components"]
     assert isinstance(key, Paths)
     return key
-
-
-def _of_layer(sums: Sums, layer: str) -> Sums:
-    """The rows of one layer; all, where rows have none."""
-    if "layer" not in sums.keys:
-        return sums
-    kept = np.asarray([one == layer for one in _texts(sums, "layer")], dtype=np.bool_)
-    if kept.all():
-        return sums
-    keys = {
-        name: _taken(key, kept) if isinstance(key, Paths) else _picked(key, kept)
-        for name, key in sums.keys.items()
-    }
-    return Sums(keys, {name: value[kept] for name, value in sums.values.items()}, int(kept.sum()))
-
-
-def _texts(sums: Sums, name: str) -> tuple[str, ...]:
-    key = sums.keys[name]
-    assert isinstance(key, tuple)
-    return key
-
-
-def _picked(key: Sequence[str] | Ints | Floats, kept: Mask) -> Sequence[str] | Ints | Floats:
-    if isinstance(key, np.ndarray):
-        return key[kept]
-    return tuple(one for one, wanted in zip(key, kept.tolist(), strict=True) if wanted)
-
-
-def _taken(paths: Paths, kept: Mask) -> Paths:
-    lengths = np.diff(paths.indptr)
-    indptr = np.concatenate([[0], np.cumsum(lengths[kept])]).astype(np.int64)
-    return Paths(paths.names, indptr, paths.indices[np.repeat(kept, lengths)])
 
 
 def _profile_marks(paths: Paths) -> NDArray[np.uint64]:
@@ -154,7 +121,7 @@ def _failing(sums: Sums, rows: Paths, seen: Incidence, profile: Ints) -> Failing
         np.asarray(sums.values[name], dtype=np.float64)[kept] for name in ("sent", "lost", "flows")
     )
     if "src" in sums.keys:
-        all_ends = list(zip(_texts(sums, "src"), _texts(sums, "dst"), strict=True))
+        all_ends = list(zip(texts(sums, "src"), texts(sums, "dst"), strict=True))
         ends = tuple(one for one, wanted in zip(all_ends, kept.tolist(), strict=True) if wanted)
         numbers: dict[tuple[str, str], int] = {}
         pair = np.array([numbers.setdefault(one, len(numbers)) for one in ends], dtype=np.int64)
