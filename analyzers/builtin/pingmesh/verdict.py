@@ -1,0 +1,184 @@
+"""From what was found to suspects: names, probabilities, sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from scipy import stats
+
+from analyzers.builtin.pingmesh.black_holes import BlackHole
+from analyzers.builtin.pingmesh.calibration import probability, surplus
+from analyzers.builtin.pingmesh.observed import Observed
+from analyzers.builtin.pingmesh.patterns import Blamed, Found
+from analyzers.builtin.pingmesh.reductions import SLICE
+from analyzers.builtin.pingmesh.timing import Minutes, minutes_of
+from analyzers.builtin.words import count, listed, percent
+from analyzers.contract import Estimate, Suspect, Window
+
+SURE, SURE_MINUTES = 0.97, 5
+"""One window is enough with such a score, and if the fault was seen over so many minutes."""
+
+LARGEST_FIRST = (
+    "spine",
+    "podset_down",
+    "podset_failure",
+    "black_hole_spine",
+    "black_hole_leaf",
+    "pod_down",
+    "pod_failure",
+    "black_hole",
+    "server_failure",
+)
+WHAT = {
+    "podset_down": "podset down",
+    "pod_down": "pod down",
+    "podset_failure": "fault inside a podset (Leaf layer)",
+    "pod_failure": "fault of a ToR",
+    "spine": "fault of the Spine layer",
+    "server_failure": "one server",
+    "black_hole": "black hole in a ToR",
+    "black_hole_leaf": "black hole above the ToRs of a podset",
+    "black_hole_spine": "black hole above the podsets",
+}
+PHRASES = {
+    "dropped": "drops a packet of {} of the probes that it carries",
+    "slow": "answers {} of the probes that it carries too late",
+    "silent": "has {} of its servers silent",
+    "black_hole": "breaks {} of the pairs of servers that it carries",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Named:
+    """A culprit with its component, what is alike, its minutes and its score."""
+
+    component: str
+    alike: tuple[str, ...]
+    blamed: Blamed
+    minutes: Minutes
+    score: float
+    surplus: float
+    hole: BlackHole | None = None
+
+
+def named(seen: Observed, found: Found, holes: list[BlackHole], alpha: float) -> list[Named]:
+    """Each component once, the most probable first."""
+    out: dict[str, Named] = {}
+    for blamed, hole in (*((one, None) for one in found.blamed), *((one.blamed, one) for one in holes)):
+        component, alike = _names(seen, blamed)
+        minutes = minutes_of(seen, blamed.measure, blamed.members)
+        score = probability(blamed.adjusted, alpha)
+        one = Named(component, alike, blamed, minutes, score, surplus(blamed.adjusted, alpha), hole)
+        out.setdefault(component, one)
+    return sorted(
+        out.values(),
+        key=lambda one: (
+            -one.score,
+            LARGEST_FIRST.index(one.blamed.kind),
+            one.blamed.adjusted,
+            -one.blamed.hits,
+        ),
+    )
+
+
+def _names(seen: Observed, blamed: Blamed) -> tuple[str, tuple[str, ...]]:
+    """The component, and those that the data cannot tell from it: the pods or podsets of a pair of two, a pod that is
+    the only one of its podset.
+    """
+    where, place = seen.places, blamed.place
+    if blamed.kind == "server_failure":
+        return seen.servers[place], ()
+    if blamed.kind in ("spine", "black_hole_spine"):
+        first, *others = where.spines[place]
+        podsets = tuple(
+            name for name, dc in zip(where.podsets, where.dc, strict=True) if dc % len(where.spines) == place
+        )
+        return first, tuple(sorted({*others, *(podsets if len(podsets) == 2 else ())}))
+    if blamed.kind in ("podset_down", "podset_failure", "black_hole_leaf"):
+        pods = [name for name, one in zip(where.pods, where.podset, strict=True) if one == place]
+        return where.podsets[place], tuple(pods) if len(pods) == 1 else ()
+    podset = int(where.podset[place])
+    alone = podset >= 0 and int((where.podset == podset).sum()) == 1
+    return where.pods[place], (where.podsets[podset],) if alone else ()
+
+
+def suspect(window: Window, seen: Observed, one: Named, drop_limit: float, p99_us: float) -> Suspect:
+    blamed = one.blamed
+    first, last = span(window, one)
+    low, high = _interval(blamed.hits, blamed.tries)
+    sure = (
+        one.score >= SURE
+        and not one.alike
+        and blamed.kind != "server_failure"
+        and one.minutes.lasted(min(SURE_MINUTES, seen.minutes))
+    )
+    return Suspect(
+        component=one.component,
+        score=one.score,
+        summary=sentence(one, drop_limit, p99_us),
+        p_value=blamed.p,
+        q_value=blamed.adjusted,
+        estimate=Estimate(blamed.hits / blamed.tries, low, high, PHRASES[blamed.measure]),
+        ambiguous_with=one.alike,
+        sure=sure,
+        first_failure=first,
+        last_failure=last,
+    )
+
+
+def _interval(hits: float, tries: float) -> tuple[float, float]:
+    found = stats.binomtest(int(hits), int(tries)).proportion_ci(method="wilson")
+    share = hits / tries
+    return min(float(found.low), share), max(float(found.high), share)
+
+
+def span(window: Window, one: Named) -> tuple[datetime, datetime]:
+    """The start of the first minute that shows it, and the end of the last."""
+    first, last = window.start + one.minutes.first * SLICE, window.start + (one.minutes.last + 1) * SLICE
+    return first, min(last, window.end)
+
+
+def sentence(one: Named, drop_limit: float, p99_us: float) -> str:
+    return _said(one, drop_limit, p99_us) + _alike(one)
+
+
+def _said(one: Named, drop_limit: float, p99_us: float) -> str:
+    blamed, name, hole = one.blamed, one.component, one.hole
+    if hole is not None:
+        return _black_hole(one, hole)
+    if blamed.measure == "silent":
+        return (
+            f"{name} is down: {count(blamed.hits)} of its {count(blamed.tries)} servers neither answer probes nor "
+            "have theirs answered"
+        )
+    share = percent(blamed.hits / blamed.tries)
+    worse = (
+        f"{share} of {count(blamed.tries)} answered probes lost a packet on the way (limit {percent(drop_limit)})"
+        if blamed.measure == "dropped"
+        else f"{share} of {count(blamed.tries)} answers took longer than {p99_us / 1000:g} ms (limit 1 %)"
+    )
+    return {
+        "spine": f"{name} is at fault: between podsets {worse}, while inside podsets all is well",
+        "podset_failure": f"{name} has a fault at its Leaf layer: to, from and within it {worse}, elsewhere not",
+        "pod_failure": f"{name} is at fault: to and from nearly all of its servers {worse}",
+        "server_failure": f"{name} is at fault itself: to and from it {worse}, its neighbours are well",
+    }[blamed.kind]
+
+
+def _black_hole(one: Named, hole: BlackHole) -> str:
+    kind = "all probes" if hole.type == 1 else "a part of the probes"
+    symptom = (
+        f"{count(one.blamed.hits)} of {count(one.blamed.tries)} pairs of living servers lose {kind} without "
+        f"retransmission, and {hole.servers} of {hole.among} servers have such peers"
+    )
+    if one.blamed.kind == "black_hole":
+        return f"{one.component} has a black hole (type {hole.type}): {symptom}"
+    above = "its Leaf layer" if one.blamed.kind == "black_hole_leaf" else "this layer"
+    return f"{one.component} has a black hole in {above}, not in one ToR (type {hole.type}): {symptom}"
+
+
+def _alike(one: Named) -> str:
+    if not one.alike:
+        return "."
+    return f". It may as well be {listed(one.alike)}: these probes cannot tell them apart."
