@@ -188,5 +188,6 @@ def _compared(answer: list[tuple[str, ...]], blamed: Collection[str]) -> str:
         missed = sum(name not in named for name in blamed)
         parts.append("all of the blamed" if not missed else "some of the blamed")
     if len(answer) > right:
-        parts.append(f"{len(answer) - right} others")
+        more = len(answer) - right
+        parts.append(f"{more} others" if more > 1 else "1 other")
     return ", ".join(parts)

@@ -8,6 +8,7 @@ from typing import Any
 
 from analyzers.builtin.deepview import evidence as show
 from analyzers.builtin.deepview.binomial import Charge, Outcome
+from analyzers.builtin.deepview.simpler import simpler
 from analyzers.builtin.words import count, listed, percent
 from analyzers.contract import Evidence, Suspect, Verdict, Window, quiet, table, text
 
@@ -32,7 +33,10 @@ def tell(window: Window, outcome: Outcome, measures: Mapping[str, Any]) -> Verdi
         "threshold_nats": float(outcome.needed.max()),
     }
     shown = show.charts(window, outcome.seen, blamed, noun)
-    evidence = (*_tables(outcome, noun), *shown, text("How this was concluded", _account(outcome, noun)))
+    named = {name for charge in outcome.charges for name in (charge.name, *charge.ambiguous)}
+    others = simpler(window, outcome.seen, base.units, named)
+    account = text("How this was concluded", _account(outcome, noun))
+    evidence = (*_tables(outcome, noun), *shown, *([others] if others else []), account)
     if reason is not None:
         return Verdict("inconclusive", (), reason, figures, evidence)
     if not blamed:

@@ -10,6 +10,7 @@ import numpy as np
 from analyzers.builtin.deepview import evidence as show
 from analyzers.builtin.deepview.observed import alike, component_sets
 from analyzers.builtin.deepview.published import Tested, severity
+from analyzers.builtin.deepview.simpler import simpler
 from analyzers.builtin.words import count, percent
 from analyzers.contract import Evidence, Params, Suspect, Verdict, Window, quiet, table, text
 
@@ -18,14 +19,18 @@ def tell(window: Window, tested: Tested, params: Params, measures: Mapping[str, 
     """What the on-call reads of the published method; it gives no calibrated score."""
     names = tuple(tested.seen.names[j] for j in tested.blamed.tolist())
     figures = {**measures, "penalty": tested.alpha}
+    suspects = _suspects(window, tested, names)
+    blamed = {name for one in suspects for name in (one.component, *one.ambiguous_with)}
+    others = simpler(window, tested.seen, 0.0, blamed)
     evidence = (
         *_estimates(tested, show.noun(window)),
         *show.charts(window, tested.seen, names, show.noun(window)),
+        *([others] if others else []),
         text("How this was concluded", _account(tested, params)),
     )
     if not names:
         return quiet(figures, evidence)
-    return Verdict("named", _suspects(window, tested, names), None, figures, evidence)
+    return Verdict("named", suspects, None, figures, evidence)
 
 
 def _estimates(tested: Tested, noun: str) -> tuple[Evidence, ...]:
