@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ingest.doors.alert import LONGEST_LINE, MOST_LABELS, Notes, component_of, instant, severity_of
+from ingest.doors.alert import (
+    LONGEST_LINE,
+    LONGEST_NAME,
+    MOST_LABELS,
+    Notes,
+    component_of,
+    instant,
+    key_of,
+    severity_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -80,3 +92,28 @@ def test_times_are_read_in_utc(text: str | None, at: datetime | None) -> None:
 def test_a_time_without_meaning_is_refused(text: object) -> None:
     with pytest.raises(ValueError, match="must"):
         instant(text)
+
+
+def test_keys_that_differ_only_far_behind_stay_apart() -> None:
+    one, other = key_of("x" * 1000 + "1"), key_of("x" * 1000 + "2")
+    assert one != other
+    assert len(one) == len(other) == LONGEST_NAME
+
+
+def test_keys_that_differ_in_a_control_character_stay_apart() -> None:
+    assert key_of("a\x00") != key_of("a\x01")
+
+
+def test_a_key_that_fits_is_kept_as_it_is() -> None:
+    assert key_of("db-1/disk") == "db-1/disk"
+
+
+@given(st.text(st.characters()))
+def test_a_line_is_the_same_whether_or_not_it_looked_clean(text: str) -> None:
+    line = Notes().line("", text, 10_000)
+    assert (
+        line
+        == re.sub(
+            r"\s+", " ", re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]", "\ufffd", text)
+        ).strip()
+    )
