@@ -1,0 +1,94 @@
+"""The one strict reader of JSON bodies: what comes out has a bounded depth, only finite numbers and no odd texts. Pure.
+
+Of a key that is given twice the last one counts (RFC 8259, 4, leaves it to the reader; most do it so). A text may
+hold half a surrogate pair, which senders make by cutting a text within an emoji: it becomes U+FFFD, because an alert
+is not lost for it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from ingest.doors.alert import BadPayload
+
+DEEPEST = 64
+"""Objects and arrays within each other. Whoever walks a body by recursion relies on it."""
+LARGEST = 2**20
+"""Bytes of a body of alerts, after decompression."""
+
+_DECODER = msgspec.json.Decoder()
+_ESCAPES = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a whole pair
+    rb"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"  # half of one
+    rb"|\\."
+)
+
+
+def read(body: bytes, largest: int = LARGEST) -> Any:
+    """The value of a body of JSON in UTF-8. Raises BadPayload, which says what is wrong and at which byte."""
+    if len(body) > largest:
+        raise BadPayload("", f"must be at most {largest} bytes, not {len(body)}")
+    body = body.removeprefix(b"\xef\xbb\xbf")
+    if not body.strip():
+        raise BadPayload("", "is empty; it must be JSON")
+    value = _decoded(body)
+    if _deeper_than(value, DEEPEST):
+        raise _too_deep()
+    return value
+
+
+def read_object(body: bytes, largest: int = LARGEST) -> dict[str, Any]:
+    """As `read`, for a body that must be an object."""
+    value = read(body, largest)
+    if not isinstance(value, dict):
+        raise BadPayload("", f"must be a JSON object, not {called(value)}")
+    return value
+
+
+def called(value: object) -> str:
+    """What JSON calls a value, for messages."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a text"
+        case list():
+            return "an array"
+    return "an object"
+
+
+def _decoded(body: bytes) -> Any:
+    try:
+        return _DECODER.decode(body)
+    except RecursionError:
+        raise _too_deep() from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        whole = _ESCAPES.sub(lambda found: rb"\ufffd" if found[1] else found[0], body)
+        if whole != body:
+            return _decoded(whole)
+        raise BadPayload("", f"is not JSON in UTF-8: {error}") from None
+
+
+def _deeper_than(value: Any, deepest: int) -> bool:
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(deepest + 1):
+        if not level:
+            return False
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, (dict, list))
+        ]
+    return True
+
+
+def _too_deep() -> BadPayload:
+    return BadPayload("", f"nests objects and arrays deeper than {DEEPEST}")
