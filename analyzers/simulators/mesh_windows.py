@@ -153,29 +153,50 @@ def window_of(
     return Window(EPOCH, EPOCH + timedelta(minutes=one.minutes), "synthetic", "probe_placed", sums)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcomes:
+    """By pair: probes `sent` and `lost`, and answers that came at once (`plain`, of which `late` are), after about 3 s
+    (`once`) and after about 9 s (`twice`).
+    """
+
+    sent: Ints
+    lost: Ints
+    plain: Ints
+    late: Ints
+    once: Ints
+    twice: Ints
+
+
+def outcomes(one: Scene, state: State, most: Ints, rng: np.random.Generator) -> Outcomes:
+    """What becomes of up to `most` probes of each pair."""
+    mesh = one.mesh
+    sends = ~(state.dead | state.mute)[mesh.src]
+    sent = rng.binomial(most, one.kept) * sends if one.kept < 1 else most * sends
+    through = np.where(state.dead[mesh.dst], 0, sent)
+    through = through - rng.binomial(through, state.blocked)
+    first = rng.binomial(through, state.drop)
+    second = rng.binomial(first, AGAIN)
+    third = rng.binomial(second, AGAIN)
+    plain = through - first
+    late = rng.binomial(plain, np.minimum(1.0, state.slow + HEAVY))
+    return Outcomes(sent, sent - through + third, plain, late, first - second, second - third)
+
+
 def _stretch(
     one: Scene, state: State, most: Ints, rng: np.random.Generator, few: Floats
 ) -> tuple[Ints, Ints, Ints]:
     """Sent and lost by pair, and answers by pair and bin."""
     mesh = one.mesh
-    sends = ~(state.dead | state.mute)[mesh.src]
-    tried = rng.binomial(most, one.kept) * sends if one.kept < 1 else most * sends
-    through = np.where(state.dead[mesh.dst], 0, tried)
-    through = through - rng.binomial(through, state.blocked)
-    once = rng.binomial(through, state.drop)
-    twice = rng.binomial(once, AGAIN)
-    thrice = rng.binomial(twice, AGAIN)
-    plain = through - once
-    binned = np.zeros((len(tried), len(few) + 1), dtype=np.int64)
-    late = rng.binomial(plain, np.minimum(1.0, state.slow + HEAVY))
-    _put(binned, late, _late_shares(few), rng)
+    what = outcomes(one, state, most, rng)
+    binned = np.zeros((len(most), len(few) + 1), dtype=np.int64)
+    _put(binned, what.late, _late_shares(few), rng)
     near = mesh.within_pod
     for kind, times in ((near, NEAR), (~near, FAR)):
-        _put(binned, np.where(kind, plain - late, 0), _shares(few, times), rng)
-    for count, at in ((once - twice, RETRIED[0]), (twice - thrice, RETRIED[1])):
+        _put(binned, np.where(kind, what.plain - what.late, 0), _shares(few, times), rng)
+    for count, at in ((what.once, RETRIED[0]), (what.twice, RETRIED[1])):
         binned[:, np.searchsorted(few, at, side="right")] += count
     _step(binned, mesh, state.stepped, few)
-    return tried, tried - through + thrice, binned
+    return what.sent, what.lost, binned
 
 
 def _put(binned: Ints, count: Ints, shares: Floats, rng: np.random.Generator) -> None:
@@ -192,9 +213,13 @@ def _put(binned: Ints, count: Ints, shares: Floats, rng: np.random.Generator) ->
 
 def _shares(edges: Floats, times: tuple[float, float]) -> Floats:
     """Shares by bin of a log-normal time with that P50 and P99."""
-    width = np.log(times[1] / times[0]) / stats.norm.ppf(0.99)
-    below = stats.norm.cdf(np.log(edges / times[0]) / width)
+    below = stats.norm.cdf(np.log(edges / times[0]) / width_of(times))
     return np.diff(np.concatenate([[0.0], below, [1.0]]))
+
+
+def width_of(times: tuple[float, float]) -> float:
+    """The standard deviation of the logarithm of a log-normal time with that P50 and P99."""
+    return float(np.log(times[1] / times[0]) / stats.norm.ppf(0.99))
 
 
 def _late_shares(edges: Floats) -> Floats:

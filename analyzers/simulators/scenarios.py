@@ -23,6 +23,7 @@ from analyzers.simulators.deepview import (
     strike,
 )
 from analyzers.simulators.fleet import Fleet, M, build
+from analyzers.simulators.mesh_rows import mesh_scenario
 from analyzers.simulators.node_benchmarks import scenario as benchmark_scenario
 from analyzers.simulators.node_wear import scenario as wear_scenario
 from analyzers.simulators.observations import observation_scenario
@@ -86,6 +87,10 @@ def _bounces(name: str, bad: int) -> Callable[[int, Path], list[Path]]:
 
 def _links(name: str, bad: int) -> Callable[[int, Path], list[Path]]:
     return lambda seed, out: write_files(out, *link_scenario(name, seed, bad))
+
+
+def _mesh(name: str, kind: str | None) -> Callable[[int, Path], list[Path]]:
+    return lambda seed, out: write_files(out, *mesh_scenario(name, seed, kind))
 
 
 def _outages(name: str, shape: Class) -> Callable[[int, Path], list[Path]]:
@@ -213,6 +218,42 @@ _ALL = (
         "No link loses more than noise",
         "512 paths over 288 links, 100 probes each; one packet in a hundred thousand is lost.",
         _bounces("netbouncer_healthy", 0),
+    ),
+    Scenario(
+        "pingmesh_podset_down",
+        "A podset goes dark",
+        "Ten minutes of 120 servers in three podsets that probe each other; after one, nothing of one podset answers.",
+        _mesh("pingmesh_podset_down", "podset_down"),
+    ),
+    Scenario(
+        "pingmesh_podset",
+        "A broadcast storm inside a podset",
+        "Ten minutes of 120 servers that probe each other; 5 to 30 % of what touches one podset is answered late.",
+        _mesh("pingmesh_podset", "podset_storm"),
+    ),
+    Scenario(
+        "pingmesh_spine",
+        "A Spine switch drops packets silently",
+        "Ten minutes of 120 servers that probe each other; one of eight Spine switches drops 1 to 2 % of its packets.",
+        _mesh("pingmesh_spine", "spine"),
+    ),
+    Scenario(
+        "pingmesh_tor",
+        "A ToR drops packets",
+        "Ten minutes of 120 servers that probe each other; one ToR drops 0.5 to 2 % of its packets.",
+        _mesh("pingmesh_tor", "tor_drops"),
+    ),
+    Scenario(
+        "pingmesh_black_hole",
+        "A ToR with a black hole",
+        "Ten minutes of 120 servers that probe each other; one ToR drops everything between some pairs of servers.",
+        _mesh("pingmesh_black_hole", "black_hole_1"),
+    ),
+    Scenario(
+        "pingmesh_healthy",
+        "Servers that probe each other",
+        "Ten minutes of 120 servers in three podsets; one to eight packets in a hundred thousand are dropped.",
+        _mesh("pingmesh_healthy", None),
     ),
     Scenario(
         "voting_link",

@@ -1,0 +1,56 @@
+"""Probes between servers that were simulated are written, read back and judged, with commands alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def manage(*arguments: str) -> str:
+    environment = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
+    command = [sys.executable, str(ROOT / "manage.py"), *arguments]
+    done = subprocess.run(command, capture_output=True, env=environment, timeout=120, check=True, text=True)
+    return done.stdout
+
+
+def judged(out: Path, *kinds: str) -> dict[str, Any]:
+    inputs = [f"--input={kind}={out / f'{kind}.ndjson'}" for kind in kinds]
+    verdict: dict[str, Any] = json.loads(manage("analyze", "pingmesh", *inputs, "--json"))
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("scenario", "pattern"),
+    [
+        ("pingmesh_podset", "podset_failure"),
+        ("pingmesh_spine", "spine"),
+        ("pingmesh_black_hole", "none"),
+        ("pingmesh_healthy", "none"),
+    ],
+)
+def test_the_simulated_fault_is_named_and_nothing_else(scenario: str, pattern: str, tmp_path: Path) -> None:
+    manage("simulate", scenario, "--seed", "5", "--out", str(tmp_path))
+    truth = json.loads((tmp_path / "truth.json").read_text())
+    verdict = judged(tmp_path, "probe", "topology")
+    assert [one["component"] for one in verdict["suspects"]] == [one["component"] for one in truth["faults"]]
+    assert verdict["measures"]["pattern"] == pattern
+
+
+def test_what_is_read_from_rows_is_what_they_say(tmp_path: Path) -> None:
+    manage("simulate", "pingmesh_tor", "--seed", "6", "--out", str(tmp_path))
+    rows = [json.loads(line) for line in (tmp_path / "probe.ndjson").read_text().splitlines()]
+    times = [time for row in rows for time in row["rtt_us"]]
+    dropped = sum(2.5e6 <= time < 4.5e6 or 8.5e6 <= time < 10.5e6 for time in times)
+    measures = judged(tmp_path, "probe")["measures"]
+    assert measures["probes"] == sum(row["sent"] for row in rows)
+    assert measures["lost"] == sum(row["lost"] for row in rows)
+    assert measures["drop_rate"] == pytest.approx(dropped / len(times))
+    assert measures["p99_us"] == pytest.approx(sorted(times)[int(0.99 * len(times))], rel=0.06)

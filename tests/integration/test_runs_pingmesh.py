@@ -1,0 +1,48 @@
+"""From probes and topology at the door to a ticket: a ToR that drops packets."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analyzers.runs.requests import Wanted, request_run
+from analyzers.simulators.deepview import EPOCH
+from analyzers.simulators.mesh import build, draw_fault
+from analyzers.simulators.mesh_rows import probe_rows, topology_rows
+from analyzers.simulators.mesh_windows import scene
+from incidents import queries, reactors
+from tests.following import follow_to_the_end
+from tests.integration.runs_cases import HOUR, NOW, TOP, Door, work
+
+pytestmark = pytest.mark.usefixtures("log_database")
+
+START = TOP + HOUR
+
+
+def moved(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same rows, from the simulator's time to the test's."""
+    for row in rows:
+        row["time"] = (START + (datetime.fromisoformat(row["time"]) - EPOCH)).isoformat()
+    return rows
+
+
+def test_a_tor_that_drops_packets_becomes_a_ticket_with_its_heat_map() -> None:
+    rng = np.random.default_rng(3)
+    mesh = build(2, 4, 4)
+    fault = draw_fault(mesh, rng, "tor_drops", 0)
+    one = scene(mesh, rng, [fault])
+    door = Door()
+    door.post(moved(topology_rows(one)), kind="topology")
+    door.post(moved(probe_rows(one, rng)), kind="probe")
+    request_run(Wanted("pingmesh", start=START, end=START + timedelta(minutes=10)), "alice", NOW)
+    (run,) = work()
+    assert (run.status, [found["component"] for found in run.blamed]) == ("named", [fault.component])
+
+    follow_to_the_end(reactors.follower())
+    (ticket,) = queries.list_incidents().items
+    assert ticket.incident.component == fault.component
+    titles = {piece.title for piece in queries.evidence(ticket.incident.id)}
+    assert {"Blamed", "Answers from pod to pod", "Service level"} <= titles
