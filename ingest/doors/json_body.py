@@ -92,3 +92,40 @@ def _deeper_than(value: Any, deepest: int) -> bool:
 
 def _too_deep() -> BadPayload:
     return BadPayload("", f"nests objects and arrays deeper than {DEEPEST}")
+
+
+def leaves(value: Any, most: int = 200) -> dict[str, str]:
+    """The texts, numbers and truths within a value by their dotted path, `disks[0].name`: the first `most` of them.
+
+    Arrays of nothing but these are one entry, joined by commas. Null and empty texts are left out.
+    """
+    found: dict[str, str] = {}
+    # A stack and not recursion, so that reading stops when enough was found.
+    todo: list[tuple[str, Any]] = [("", value)]
+    while todo and len(found) < most:
+        path, value = todo.pop()
+        if isinstance(value, dict):
+            inner = [(f"{path}.{name}" if path else name, value[name]) for name in value]
+            todo.extend(reversed(inner))
+        elif isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
+            todo.extend(reversed([(f"{path}[{place}]", item) for place, item in enumerate(value)]))
+        elif text := scalar(value):
+            found[path] = text
+    return found
+
+
+def scalar(value: Any) -> str:
+    """A value as a text: numbers and truths as JSON writes them, null as nothing, arrays of these joined by commas."""
+    match value:
+        case None:
+            return ""
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            # As JSON, not as Python: a number of thousands of digits has no str().
+            return msgspec.json.encode(value).decode()
+        case list():
+            return ", ".join(text for text in map(scalar, value) if text)
+    return msgspec.json.encode(value).decode()
