@@ -1,0 +1,250 @@
+"""Any JSON through a stored mapping: which parts of a payload are an alert's title, key, status and so on. Pure.
+
+A mapping is data, checked by `mapping` when it is stored; `apply` tells for every field where its value came from, so
+that a mapping can be tried before anything is sent. Each field is a template (see `ingest.doors.templates`), or an
+object around one:
+
+    {"from": "$.state", "words": {"PROBLEM": "firing", "RECOVERY": "resolved"}, "default": "firing"}
+
+`from` may be an array: the first that finds a text counts. `words` translates whole texts, whatever their case.
+
+    {
+      "items": "$.alerts",                     where the alerts are; without it the payload, or each of its items
+      "title": "{host}: {check}",              required
+      "key": "{host}/{check}",                 required: the same for all messages about one thing
+      "status": "$.state",                     firing (default), acknowledged, resolved; `ignored` leaves a message out
+      "severity": "$.level",                   critical, error, warning (default), info, words of WORDS_OF_SEVERITY
+      "component": "host/{host}",              kind/name; default: what the labels name
+      "group": "$.check", "description": "$.output",
+      "starts_at": "$.since",                  RFC 3339, or seconds or milliseconds since 1970
+      "labels": {"team": "$.team"},            or a path to an object: all texts within it
+      "links": [{"href": "$.url", "text": "Check"}]
+    }
+"""
+
+from __future__ import annotations
+
+import re
+from collections import abc
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from ingest.doors.alert import (
+    FIRST,
+    LAST,
+    WORDS_OF_SEVERITY,
+    Alert,
+    BadPayload,
+    Notes,
+    Parsed,
+    Refused,
+    Status,
+    component_of,
+    instant,
+    key_of,
+)
+from ingest.doors.json_body import called, leaves, read
+from ingest.doors.mapping_form import BadMapping, Mapping, Source, mapping
+from ingest.doors.templates import shown
+from ingest.telemetry.component import COMPONENT_FORM, is_component
+
+__all__ = ["BadMapping", "Item", "Mapping", "Preview", "apply", "mapping", "receive"]
+
+MOST_ITEMS = 1_000
+"""Of one payload."""
+IGNORED: Final = "ignored"
+_WORDS: abc.Mapping[Status, str] = {
+    "firing": "firing alerting problem open opened new trigger triggered active alarm down failing failed critical",
+    "acknowledged": "acknowledged acknowledge acknowledgement ack",
+    "resolved": "resolved resolve recovery recovered ok up closed close cleared clear normal inactive",
+}
+_NUMBER = re.compile(r"\d{1,20}(\.\d{1,20})?")
+WORDS_OF_STATUS: abc.Mapping[str, Status] = {
+    word: status for status, words in _WORDS.items() for word in words.split()
+}
+"""The words that mean a status without a mapping saying so, in lower case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What became of one item of a payload: an alert, or the reason why not. `why` tells it for every field."""
+
+    place: int
+    alert: Alert | None = None
+    refused: str = ""
+    refused_field: str = ""
+    ignored: str = ""
+    """Why the mapping leaves this item out on purpose."""
+    why: abc.Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a mapping makes of a payload, item by item."""
+
+    items: tuple[Item, ...]
+
+    @property
+    def parsed(self) -> Parsed:
+        """The alerts and what was refused; items that the mapping leaves out are neither."""
+        return Parsed(
+            tuple(item.alert for item in self.items if item.alert is not None),
+            tuple(
+                Refused(item.place, item.refused_field, item.refused) for item in self.items if item.refused
+            ),
+        )
+
+
+def receive(how: Mapping, body: bytes) -> Preview:
+    """What a mapping makes of a body. Raises BadPayload for one that is no JSON or holds no items."""
+    return apply(how, read(body))
+
+
+def apply(how: Mapping, payload: Any) -> Preview:
+    """What a mapping makes of a payload that `ingest.doors.json_body.read` gave. Raises BadPayload."""
+    found = payload if how.items is None else how.items.find(payload, payload)
+    items = found if isinstance(found, list) else [found]
+    where = "" if how.items is None else how.items.text
+    if len(items) > MOST_ITEMS:
+        raise BadPayload(where, f"must be at most {MOST_ITEMS} items, not {len(items)}")
+    if not isinstance(found, (dict, list)):
+        raise BadPayload(where, f"must be an object or an array of objects, not {called(found)}")
+    return Preview(tuple(_item(how, place, item, payload) for place, item in enumerate(items)))
+
+
+def _item(how: Mapping, place: int, item: Any, root: Any) -> Item:
+    if not isinstance(item, dict):
+        return Item(place, refused=f"must be an object, not {called(item)}")
+    reading = _Reading(how, item, root)
+    try:
+        status = reading.status()
+        if status is None:
+            return Item(place, ignored=reading.why["status"], why=reading.why)
+        return Item(place, alert=reading.alert(status), why=reading.why)
+    except BadPayload as bad:
+        return Item(place, refused=bad.reason, refused_field=bad.field, why=reading.why)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One item being read."""
+
+    how: Mapping
+    item: Any
+    root: Any
+    why: dict[str, str] = field(default_factory=dict)
+    notes: Notes = field(default_factory=Notes)
+
+    def alert(self, status: Status) -> Alert:
+        labels = self._labels()
+        title = self.notes.line("the title", self._needed("title"))
+        return Alert(
+            key=key_of(self._needed("key")),
+            status=status,
+            title=title,
+            severity=WORDS_OF_SEVERITY[self._severity()],
+            group=self.notes.line("the group", self._text("group")),
+            component=self._component(labels),
+            description=self.notes.text("the description", self._text("description")),
+            labels=self.notes.labels(labels),
+            links=self.notes.links(
+                (self._read(href, f"links[{n}].href"), self._read(text, f"links[{n}].text"))
+                for n, (href, text) in enumerate(self.how.links)
+            ),
+            starts_at=self._starts_at(),
+            notes=tuple(self.notes.told),
+        )
+
+    def status(self) -> Status | None:
+        """None for an item that the mapping leaves out."""
+        if "status" not in self.how.texts:
+            self.why["status"] = "firing, the mapping says nothing else"
+            return "firing"
+        word = self._text("status").strip().lower()
+        if word == IGNORED:
+            return None
+        if word not in WORDS_OF_STATUS:
+            raise BadPayload(
+                "status", f"{shown(word)} is no status; put it into `words` of the mapping's status"
+            )
+        return WORDS_OF_STATUS[word]
+
+    def _severity(self) -> str:
+        word = self._text("severity").strip().lower()
+        if word in WORDS_OF_SEVERITY:
+            return word
+        if "severity" in self.how.texts:
+            self.why["severity"] += (
+                f"; {shown(word)} is no severity, taken as warning" if word else "; taken as warning"
+            )
+        else:
+            self.why["severity"] = "warning, the mapping says nothing else"
+        return "warning"
+
+    def _component(self, labels: abc.Mapping[str, str]) -> str | None:
+        if "component" in self.how.texts:
+            # A name may have spaces where it comes from, a component has none.
+            text = "-".join(self._text("component").split())
+            if is_component(text):
+                return text
+            if text:
+                self.why["component"] += f"; {shown(text)} is none, it must be {COMPONENT_FORM}"
+        found = component_of(labels)
+        if found:
+            said = self.why.get("component")
+            self.why["component"] = f"{said}; {found} from the labels" if said else f"{found} from the labels"
+        return found
+
+    def _starts_at(self) -> datetime | None:
+        text = self._text("starts_at").strip()
+        try:
+            return _moment(text)
+        except ValueError as error:
+            self.notes.told.append(f"starts_at {error}")
+            return None
+
+    def _labels(self) -> dict[str, str]:
+        if self.how.all_labels_of is not None:
+            found = leaves(self.how.all_labels_of.find(self.item, self.root))
+            self.why["labels"] = f"{len(found)} texts within {self.how.all_labels_of.text}"
+            return {name: text for name, text in found.items() if name}
+        read = {name: self._read(source, f"labels.{name}") for name, source in self.how.labels.items()}
+        return {name: text for name, text in read.items() if text}
+
+    def _needed(self, name: str) -> str:
+        text = self._text(name).strip()
+        if not text:
+            raise BadPayload(name, f"is empty: {self.why[name]}")
+        return text
+
+    def _text(self, name: str) -> str:
+        return self._read(self.how.texts[name], name) if name in self.how.texts else ""
+
+    def _read(self, source: Source, where: str) -> str:
+        told: list[str] = []
+        for choice in source.choices:
+            text, why = choice.fill(self.item, self.root)
+            told.append(why)
+            if not text.strip():
+                continue
+            meaning = source.words.get(text.strip().lower(), text)
+            if meaning != text:
+                told.append(f"which means {shown(meaning)}")
+            self.why[where] = ", ".join(told)
+            return meaning
+        if source.default:
+            told.append(f"so the default {shown(source.default)}")
+        self.why[where] = ", ".join(told)
+        return source.default
+
+
+def _moment(text: str) -> datetime | None:
+    """RFC 3339, or seconds, milli-, micro- or nanoseconds since 1970, told apart by their size; 0 is no time."""
+    if not _NUMBER.fullmatch(text):
+        return instant(text)
+    number = float(text)
+    while number >= 1e11:
+        number /= 1000
+    at = datetime.fromtimestamp(number, UTC)
+    return at if FIRST < at < LAST else None

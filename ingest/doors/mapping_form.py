@@ -1,0 +1,127 @@
+"""The form of a stored mapping, which `ingest.doors.generic` describes and applies, and its check. Pure."""
+
+from __future__ import annotations
+
+from collections import abc
+from dataclasses import dataclass, field
+
+from ingest.doors.alert import MOST_LABELS, MOST_LINKS
+from ingest.doors.json_body import called
+from ingest.doors.templates import BadTemplate, Path, Template, path, template
+
+TEXTS = ("title", "key", "status", "severity", "component", "group", "description", "starts_at")
+REQUIRED = ("title", "key")
+MOST_CHOICES, MOST_WORDS = 10, 100
+
+
+class BadMapping(ValueError):
+    """A mapping that cannot be stored: the field that is wrong and why."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}" if field else reason)
+        self.field = field
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where one text comes from: the first of `choices` that finds one, translated by `words` (in lower case)."""
+
+    choices: tuple[Template, ...]
+    words: abc.Mapping[str, str] = field(default_factory=dict)
+    default: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """A mapping that was checked."""
+
+    texts: abc.Mapping[str, Source]
+    items: Path | None = None
+    labels: abc.Mapping[str, Source] = field(default_factory=dict)
+    all_labels_of: Path | None = None
+    links: tuple[tuple[Source, Source], ...] = ()
+
+
+def mapping(told: object) -> Mapping:
+    """The mapping that an object describes. Raises BadMapping with the first thing that is wrong."""
+    if not isinstance(told, dict):
+        raise BadMapping("", f"must be an object, not {called(told)}")
+    known = (*TEXTS, "items", "labels", "links")
+    for name in told:
+        if name not in known:
+            raise BadMapping(str(name), f"is not known; there are {', '.join(known)}")
+    for name in REQUIRED:
+        if name not in told:
+            raise BadMapping(name, "is required")
+    labels = told.get("labels", {})
+    return Mapping(
+        texts={name: _source(told[name], name) for name in TEXTS if name in told},
+        items=_path(told["items"], "items") if "items" in told else None,
+        labels={} if isinstance(labels, str) else _labels(labels),
+        all_labels_of=_path(labels, "labels") if isinstance(labels, str) else None,
+        links=_links(told.get("links", [])),
+    )
+
+
+def _labels(told: object) -> dict[str, Source]:
+    if not isinstance(told, dict):
+        raise BadMapping("labels", f"must be a path or an object of labels, not {called(told)}")
+    if len(told) > MOST_LABELS:
+        raise BadMapping("labels", f"must be at most {MOST_LABELS}, not {len(told)}")
+    return {str(name): _source(rule, f"labels.{name}") for name, rule in told.items()}
+
+
+def _links(told: object) -> tuple[tuple[Source, Source], ...]:
+    if not isinstance(told, list):
+        raise BadMapping("links", f"must be an array, not {called(told)}")
+    if len(told) > MOST_LINKS:
+        raise BadMapping("links", f"must be at most {MOST_LINKS}, not {len(told)}")
+    links = []
+    for place, link in enumerate(told):
+        where = f"links[{place}]"
+        if not isinstance(link, dict) or "href" not in link or set(link) - {"href", "text"}:
+            raise BadMapping(where, "must be an object of href and text")
+        links.append((_source(link["href"], f"{where}.href"), _source(link.get("text", ""), f"{where}.text")))
+    return tuple(links)
+
+
+def _source(told: object, where: str) -> Source:
+    if not isinstance(told, dict):
+        return Source(_choices(told, where))
+    for name in told:
+        if name not in ("from", "words", "default"):
+            raise BadMapping(f"{where}.{name}", "is not known; there are from, words, default")
+    if "from" not in told:
+        raise BadMapping(f"{where}.from", "is required")
+    default = told.get("default", "")
+    if not isinstance(default, str):
+        raise BadMapping(f"{where}.default", f"must be a text, not {called(default)}")
+    return Source(
+        _choices(told["from"], f"{where}.from"), _words(told.get("words", {}), f"{where}.words"), default
+    )
+
+
+def _choices(told: object, where: str) -> tuple[Template, ...]:
+    choices = told if isinstance(told, list) else [told]
+    if not 1 <= len(choices) <= MOST_CHOICES:
+        raise BadMapping(where, f"must be one template or an array of up to {MOST_CHOICES}")
+    try:
+        return tuple(map(template, choices))
+    except BadTemplate as error:
+        raise BadMapping(where, str(error)) from None
+
+
+def _words(told: object, where: str) -> dict[str, str]:
+    if not isinstance(told, dict) or not all(isinstance(word, str) for word in told.values()):
+        raise BadMapping(where, "must be an object of texts")
+    if len(told) > MOST_WORDS:
+        raise BadMapping(where, f"must be at most {MOST_WORDS}, not {len(told)}")
+    return {str(word).strip().lower(): meaning for word, meaning in told.items()}
+
+
+def _path(told: object, where: str) -> Path:
+    try:
+        return path(told)
+    except BadTemplate as error:
+        raise BadMapping(where, str(error)) from None

@@ -1,0 +1,153 @@
+"""Any body on any door of alerts is alerts, refusals or BadPayload; never another error, never without an end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ingest.doors import generic, grafana, pagerduty, prometheus
+from ingest.doors.alert import LONGEST_LINE, LONGEST_NAME, MOST_LABELS, SEVERITIES, Alert, BadPayload
+from ingest.telemetry.component import is_component
+
+HOW = generic.mapping(
+    {
+        "title": "{title}{labels.a}",
+        "key": {"from": ["$.key", "$.labels.alertname", "k"]},
+        "status": {"from": "$.status", "default": "firing"},
+        "severity": "$.severity",
+        "component": "$.component",
+        "description": "{annotations[0]}{$root.payload.summary}",
+        "starts_at": {"from": ["$.startsAt", "$.timestamp"]},
+        "labels": "$.labels",
+        "links": [{"href": "$.generatorURL"}],
+    }
+)
+
+
+def _event(body: bytes) -> list[Alert]:
+    return [pagerduty.event(body, "new").alert]
+
+
+def _change(body: bytes) -> list[Alert]:
+    pagerduty.change(body)
+    return []
+
+
+DOORS: dict[str, Callable[[bytes], Any]] = {
+    "prometheus": lambda body: prometheus.alerts(body, datetime(2026, 1, 31, tzinfo=UTC)).alerts,
+    "alertmanager": lambda body: prometheus.webhook(body).alerts,
+    "grafana": lambda body: grafana.webhook(body).alerts,
+    "pagerduty": _event,
+    "pagerduty change": _change,
+    "generic": lambda body: generic.receive(HOW, body).parsed.alerts,
+}
+
+_WORDS = "4 1 firing resolve trigger error tor/t1 1e999 https://a/b http://[::1 2026-01-31T12:00:00Z"
+ODD = st.sampled_from(
+    ["", " ", "\x00", "\ufffd", "é" * 400, "a\nb", "9999-12-31T23:59:59-23:59", *_WORDS.split()]
+)
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20) | ODD
+ANY = st.recursive(
+    SCALARS, lambda v: st.lists(v, max_size=4) | st.dictionaries(ODD | st.text(), v, max_size=4), max_leaves=8
+)
+
+
+def _half_right(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Objects with these fields, each as it should be or anything."""
+    return st.fixed_dictionaries({}, optional={name: right | ANY for name, right in fields.items()})
+
+
+TIMES = ODD | st.integers()
+LABELS = st.dictionaries(st.sampled_from(["alertname", "instance", "severity", "component", "a"]) | ODD, ODD)
+ALERT = _half_right(
+    labels=LABELS,
+    annotations=LABELS,
+    status=ODD,
+    startsAt=TIMES,
+    endsAt=TIMES,
+    generatorURL=ODD,
+    fingerprint=ODD,
+    values=LABELS,
+    imageURL=ODD,
+)
+MESSAGE = _half_right(
+    version=ODD, alerts=st.lists(ALERT, max_size=3), truncatedAlerts=st.integers(), externalURL=ODD
+)
+EVENT = _half_right(
+    routing_key=ODD,
+    event_action=ODD,
+    dedup_key=ODD,
+    payload=_half_right(
+        summary=ODD,
+        source=ODD,
+        severity=ODD,
+        component=ODD,
+        timestamp=TIMES,
+        custom_details=ANY,
+        **{"class": ODD},
+    ),
+    links=st.lists(_half_right(href=ODD, text=ODD), max_size=3),
+    images=st.lists(_half_right(src=ODD, href=ODD, alt=ODD), max_size=3),
+    client=ODD,
+    client_url=ODD,
+)
+BODIES = st.one_of(ANY, st.lists(ALERT, max_size=3), MESSAGE, EVENT)
+
+
+def taken(door: str, body: bytes) -> Iterable[Alert]:
+    """The alerts of a body, none of one that is refused."""
+    try:
+        alerts: Iterable[Alert] = DOORS[door](body)
+    except BadPayload:
+        return []
+    return alerts
+
+
+@pytest.mark.parametrize("door", DOORS)
+@settings(max_examples=25, deadline=None)
+@given(value=BODIES)
+def test_any_json_is_alerts_or_a_refusal(door: str, value: Any) -> None:
+    for alert in taken(door, json.dumps(value).encode()):
+        assert 1 <= len(alert.key) <= LONGEST_NAME
+        assert len(alert.title) <= LONGEST_LINE
+        assert len(alert.labels) <= MOST_LABELS
+        assert alert.severity in SEVERITIES
+        assert alert.component is None or is_component(alert.component)
+        assert "\x00" not in json.dumps(
+            [alert.key, alert.title, alert.description, dict(alert.labels)], ensure_ascii=False
+        )
+
+
+@pytest.mark.parametrize("door", DOORS)
+@settings(max_examples=15, deadline=None)
+@given(body=st.binary(max_size=200))
+def test_any_bytes_are_alerts_or_a_refusal(door: str, body: bytes) -> None:
+    taken(door, body)
+
+
+LARGE = {
+    "deep": b'{"labels":' * 60 + b"1" + b"}" * 60,
+    "one long text": json.dumps([{"labels": {"alertname": "x" * 90_000}}]).encode(),
+    "many labels": json.dumps([{"labels": {f"l{n}": "x" for n in range(4_000)}}]).encode(),
+    "many alerts": json.dumps([{"labels": {"a": str(n)}} for n in range(1_000)]).encode(),
+    "many links": json.dumps(
+        {"routing_key": "r", "event_action": "resolve", "dedup_key": "k", "links": [{"href": "x"}] * 2_500}
+    ).encode(),
+    "many details": json.dumps(
+        {"routing_key": "r", "payload": {"summary": "s", "custom_details": [[{}] * 10_000]}}
+    ).encode(),
+    "spaces": b" " * 50_000 + b"[]",
+    "a long number": b"[" + b"9" * 4_300 + b"]",
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_odd_large_bodies_end(door: str) -> None:
+    for body in LARGE.values():
+        taken(door, body)
