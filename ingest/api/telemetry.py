@@ -17,6 +17,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from ingest.api.keys import Key, authenticate
 from ingest.api.problems import problem
+from ingest.api.reading import read_body
 from ingest.doors.bodies import ENCODINGS, decompress
 from ingest.doors.telemetry import FORMATS
 from ingest.telemetry import liveness
@@ -95,7 +96,7 @@ def _post(request: HttpRequest, kind: Kind, key: Key) -> HttpResponse:
     if again is not None and not re.fullmatch(r"[\x20-\x7e]{1,255}", again):
         return problem(400, "Bad Request", "Idempotency-Key is 1 to 255 printable ASCII characters.")
     try:
-        sent = _read(request)
+        sent = read_body(request, settings.TELEMETRY_MAX_BODY)
         body = decompress(sent, encoding, settings.TELEMETRY_MAX_DECODED)
         delivery = Delivery(key.name, hashlib.sha256(body).digest(), len(sent), _trace(request), again)
         if again is not None and (receipt := find_repeated(kind, delivery)):
@@ -117,23 +118,6 @@ def _post(request: HttpRequest, kind: Kind, key: Key) -> HttpResponse:
 def _decoded(kind: Kind, media_type: str, body: bytes, key: Key) -> Rows:
     bounds = Bounds.around(datetime.now(UTC), settings.TELEMETRY_RETENTION, settings.TELEMETRY_FUTURE)
     return FORMATS[media_type](kind, body, key.region or "default", bounds)
-
-
-def _read(request: HttpRequest) -> bytes:
-    """The body as sent. Raises TooLarge without reading on, BadBody when the sender went away."""
-    limit: int = settings.TELEMETRY_MAX_BODY
-    # Without a length the body comes in chunks; Django would take that for no body at all.
-    length = request.headers.get("Content-Length", "")
-    chunked = not length and "wsgi.input" in request.META
-    if length.isdecimal() and int(length) > limit:
-        raise TooLarge(f"the body is larger than {limit} bytes")
-    try:
-        body: bytes = (request.META["wsgi.input"] if chunked else request).read(limit + 1)
-    except OSError as error:
-        raise BadBody("the body ended early") from error
-    if len(body) > limit:
-        raise TooLarge(f"the body is larger than {limit} bytes")
-    return body
 
 
 def _trace(request: HttpRequest) -> str | None:

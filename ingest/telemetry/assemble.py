@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import UNSET
 from numpy.typing import NDArray
 
-from ingest.telemetry.check import NOT_FINITE, Bounds, bad_rows
+from ingest.telemetry.check import NOT_FINITE, Bounds, bad_rows, unfit
 from ingest.telemetry.columns import (
     Codes,
     Column,
@@ -142,6 +142,11 @@ class Assembly:
             raise BadRows(sorted(set(found))[:MOST_NAMED])
         assert rows is not None
         return rows
+
+    def fit_rows(self, bounds: Bounds) -> tuple[Rows, list[tuple[NDArray[np.intp], str]]]:
+        """All parts as one, and which rows of it are bad (indices from 0) and why, see `unfit`."""
+        rows = self._joined() if self.parts else no_rows(self.kind, self.region)
+        return rows, unfit(self.kind, rows.columns, bounds)
 
     def _joined(self) -> Rows:
         columns: dict[str, Column] = {}

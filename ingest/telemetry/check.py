@@ -83,13 +83,28 @@ def bad_rows(
     return sorted(found)[:MOST_NAMED]
 
 
-def _faults(kind: Kind, columns: dict[str, Column], bounds: Bounds) -> Iterator[Fault]:
+def unfit(kind: Kind, columns: dict[str, Column], bounds: Bounds) -> list[tuple[NDArray[np.intp], str]]:
+    """Every bad row, for senders that are told how many of theirs were refused: row indices from 0 and why.
+
+    Reasons do not quote what is wrong, so that there are few of them.
+    """
+    found = (
+        (np.flatnonzero(which), f"{field} {reason}")
+        for which, field, reason in _faults(kind, columns, bounds, quoting=False)
+    )
+    return [(rows, reason) for rows, reason in found if len(rows)]
+
+
+def _faults(
+    kind: Kind, columns: dict[str, Column], bounds: Bounds, *, quoting: bool = True
+) -> Iterator[Fault]:
+    """Quoting what is wrong, a column names the first of many; not quoting, it leaves none out."""
     for field in kind.all_fields:
         column = columns[field.name]
         if isinstance(column, Names):
-            yield from _text_faults(field, column)
+            yield from _text_faults(field, column, quoting)
         elif isinstance(column, Sets):
-            yield from _set_faults(field, column)
+            yield from _set_faults(field, column, quoting)
         elif isinstance(column, Numbers):
             yield from _numbers_faults(field, column)
         elif kind.is_interval and field.name == kind.time:
@@ -173,30 +188,30 @@ def _shown(at: int) -> str:
         return "any time"
 
 
-def _text_faults(field: Field, column: Names) -> Iterator[Fault]:
-    bad = _bad_names(field, column.names)
+def _text_faults(field: Field, column: Names, quoting: bool) -> Iterator[Fault]:
+    bad = _bad_names(field, column.names, quoting)
     for reason, codes in bad.items():
         yield np.isin(column.codes, codes), field.name, reason
 
 
-def _set_faults(field: Field, column: Sets) -> Iterator[Fault]:
+def _set_faults(field: Field, column: Sets, quoting: bool) -> Iterator[Fault]:
     sizes = column.sizes
     if not field.may_be_empty and (sizes == 0).any():
         yield (sizes == 0)[column.codes], field.name, "is empty"
     if (sizes > MAX_COMPONENTS).any():
         yield (sizes > MAX_COMPONENTS)[column.codes], field.name, f"has more than {MAX_COMPONENTS} components"
-    for reason, codes in _bad_names(field, column.names).items():
+    for reason, codes in _bad_names(field, column.names, quoting).items():
         entries = np.isin(column.indices, codes)
         counts = np.concatenate(([0], np.cumsum(entries)))
         bad_sets = counts[column.indptr[1:]] > counts[column.indptr[:-1]]
         yield bad_sets[column.codes], field.name, reason
 
 
-def _bad_names(field: Field, names: tuple[str, ...]) -> dict[str, list[int]]:
+def _bad_names(field: Field, names: tuple[str, ...], quoting: bool) -> dict[str, list[int]]:
     """Reasons, and the codes of the names that are refused for it."""
     limit = MAX_LABELS if field.type in _JSON else MAX_TEXT
     if field.type == "choice":
-        return _bad_choices(field, names)
+        return _bad_choices(field, names, quoting)
     if field.type == "id":  # canonical already; only what identifies nothing is wrong
         missing = not field.optional and "" in names
         return {"is empty or all zeros": [names.index("")]} if missing else {}
@@ -212,16 +227,18 @@ def _bad_names(field: Field, names: tuple[str, ...]) -> dict[str, list[int]]:
         elif name == NOT_FINITE and field.type == "measures":
             bad["holds a number that is not finite"] = [code]
         elif not pattern.fullmatch(name):
-            bad.setdefault(f"{name[:80]!r} {complaint}", []).append(code)
+            bad.setdefault(f"{name[:80]!r} {complaint}" if quoting else complaint, []).append(code)
             if len(bad) > MOST_NAMED:
                 break
     return bad
 
 
-def _bad_choices(field: Field, names: tuple[str, ...]) -> dict[str, list[int]]:
+def _bad_choices(field: Field, names: tuple[str, ...], quoting: bool) -> dict[str, list[int]]:
     allowed = {*field.choices, field.default} if field.optional else set(field.choices)
     wanted = f"is not {field.either}"
     wrong = [code for code, name in enumerate(names) if name not in allowed]
+    if not quoting:
+        return {wanted: wrong} if wrong else {}
     return {f"{_shown_text(names[code])} {wanted}": [code] for code in wrong[:MOST_NAMED]}
 
 

@@ -31,6 +31,11 @@ class Names:
     def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Names:
         return Names(self.codes[rows], self.names)
 
+    def used(self) -> Names:
+        """The same column without the names that no row holds."""
+        used, codes = np.unique(self.codes, return_inverse=True)
+        return Names(codes.astype(np.int32), tuple(self.names[code] for code in used.tolist()))
+
     def __iter__(self) -> Iterator[str]:
         return (self.names[code] for code in self.codes)
 
