@@ -88,7 +88,7 @@ def _word(body: Mapping[str, Any], start: datetime, end: datetime, instead: Mapp
 def note_missed(event: Event) -> None:
     """On a ticket resolved with a component: who judged windows over it and named it in none of them."""
     row = IncidentRow.objects.filter(pk=event.stream.removeprefix("incident/")).first()
-    if row is None or event.body["confirmed_cause"] == NO_CAUSE:
+    if row is None or event.body["confirmed_cause"] in (None, NO_CAUSE):
         return
     state, cause = state_of(row), event.body["confirmed_cause"]
     since, until = failing_span(state, event.occurred_at)

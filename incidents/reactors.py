@@ -1,4 +1,4 @@
-"""What the log asks of incidents: findings become tickets, other verdicts become opinions and notes on them.
+"""What the log asks of incidents: findings and alerts become tickets, other verdicts become opinions and notes on them.
 
 The follower's place moves in the transaction of its effects, so each event takes effect once.
 """
@@ -6,8 +6,11 @@ The follower's place moves in the transaction of its effects, so each event take
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from functools import cache
+from itertools import groupby
 
+from incidents.alerting import hear_alerts, release
 from incidents.catalog.models import routing_table
 from incidents.domain import commands as c
 from incidents.domain.blame import JoinOpen, OpenNew, RecordOnResolved, place
@@ -24,7 +27,15 @@ from ingest.queries import Context, Event
 
 
 def handle(events: list[Event]) -> None:
-    """In the order of the log: a run's `analysis.recorded` comes before its findings."""
+    """In the order of the log: a run's `analysis.recorded` comes before its findings. Alerts in a row go together."""
+    for are_alerts, run in groupby(events, lambda event: event.type == "alert.reported"):
+        if are_alerts:
+            hear_alerts(list(run))
+        else:
+            _one_by_one(run)
+
+
+def _one_by_one(events: Iterable[Event]) -> None:
     for event in events:
         if event.type == "analysis.recorded":
             # Tickets first: the transaction should get its id while it holds their rows (see `_append`).
@@ -33,11 +44,12 @@ def handle(events: list[Event]) -> None:
             project_window(event)
         elif event.type == "incident.resolved":
             note_missed(event)
+            release(event)
         else:
             _place(finding_from(event.body), event)
 
 
-FOLLOWED = frozenset({"analysis.recorded", "finding.reported", "incident.resolved"})
+FOLLOWED = frozenset({"alert.reported", "analysis.recorded", "finding.reported", "incident.resolved"})
 
 
 @cache

@@ -1,5 +1,6 @@
 """What the floors above may have ingest do."""
 
+from ingest.alerts.expiring import settle as settle_alerts
 from ingest.log.follow import Follower, register_follower
 from ingest.log.follow import run_once as run_follower_once
 from ingest.log.registry import EventType
@@ -21,4 +22,5 @@ __all__ = [
     "retrying",
     "run_follower_once",
     "seal_log",
+    "settle_alerts",
 ]

@@ -1,5 +1,9 @@
 """What the floors above may ask of ingest."""
 
+from ingest.alerts.deliveries import Delivered as AlertDelivery
+from ingest.alerts.deliveries import delivered as alert_delivery
+from ingest.alerts.queries import alerts, firing_alerts
+from ingest.alerts.rows import Standing as Alert
 from ingest.log.follow import Place as FollowerPlace
 from ingest.log.follow import places as follower_places
 from ingest.log.registry import registered as registered_event_types
@@ -18,6 +22,8 @@ from ingest.topology.reading import Component, Topology, component, topology_at
 __all__ = [
     "LOG_CHANNEL",
     "TELEMETRY_KINDS",
+    "Alert",
+    "AlertDelivery",
     "Body",
     "Component",
     "Context",
@@ -33,9 +39,12 @@ __all__ = [
     "TelemetryReceipt",
     "Topology",
     "WrongExpectedVersion",
+    "alert_delivery",
+    "alerts",
     "component",
     "data_clock",
     "dump_sums",
+    "firing_alerts",
     "follower_places",
     "head",
     "late_rows",

@@ -20,7 +20,7 @@ def follow_to_the_end(follower: Follower) -> None:
     """
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT epoch, txid::text, seq FROM log_event ORDER BY epoch DESC, txid DESC, seq DESC LIMIT 1"
+            "SELECT epoch, txid::text AS txid_text, seq FROM log_event ORDER BY epoch DESC, txid DESC, seq DESC LIMIT 1"
         )
         end = cursor.fetchone()
     if end is None:

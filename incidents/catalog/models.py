@@ -5,9 +5,13 @@ A ticket keeps the decision and its reason in `incident.opened`, so editing a ru
 
 from __future__ import annotations
 
-from django.db import models
+import uuid
+from datetime import datetime
 
-from incidents.domain import routing
+from django.db import models
+from django.utils import timezone
+
+from incidents.domain import routing, silencing
 
 
 class Team(models.Model):
@@ -55,3 +59,39 @@ def routing_table() -> routing.RoutingTable:
 
 def _team(team: Team) -> routing.Team:
     return routing.Team(team.slug, team.name)
+
+
+class Silence(models.Model):
+    """Alerts that call nobody for a time. An expired one stays, so that a ticket's past explains itself."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    matchers = models.JSONField()
+    starts_at = models.DateTimeField()
+    ends_at = models.DateTimeField()
+    created_by = models.CharField(max_length=255)
+    comment = models.TextField()
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ("-ends_at", "id")
+        indexes = (models.Index(fields=("ends_at",), name="silence_ends_at"),)
+
+    def __str__(self) -> str:
+        return f"{self.comment} ({self.created_by})"
+
+    @property
+    def rule(self) -> silencing.Silence:
+        return silencing.Silence(
+            str(self.id),
+            silencing.matchers_from(self.matchers),
+            self.starts_at,
+            self.ends_at,
+            self.created_by,
+            self.comment,
+        )
+
+
+def silences_in_force(at: datetime | None = None) -> list[silencing.Silence]:
+    """Those that hold now, the one that ends last first."""
+    moment = at or timezone.now()
+    return [row.rule for row in Silence.objects.filter(starts_at__lte=moment, ends_at__gt=moment)]

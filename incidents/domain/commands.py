@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from incidents.domain.alerting import Member, Reported
 from incidents.domain.finding import Finding
 from incidents.domain.opinion import Word
 from incidents.domain.routing import Routing
@@ -76,6 +77,49 @@ class OpenForFinding:
     routing: Routing
     finding: Finding
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenForAlerts:
+    """Opens a ticket for alerts that belong together: `alerts[0]` gives it its title and component."""
+
+    id: str
+    number: int
+    routing: Routing
+    dedup_key: str
+    alerts: tuple[Reported, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class JoinAlerts:
+    """Alerts that fire and belong to this open ticket, and why they do."""
+
+    members: tuple[Member, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class RestAlerts:
+    """Members of this ticket that fire no more. `flapping` are those of them that will probably fire again."""
+
+    alerts: tuple[str, ...]
+    flapping: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Nothing that this ticket is about fires any more; resolves it unless an analyzer or a person had a part in it."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoteWorse:
+    """A member got worse."""
+
+    severity: Severity
+    title: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +272,11 @@ class Reopen:
 Command = (
     Open
     | OpenForFinding
+    | OpenForAlerts
+    | JoinAlerts
+    | RestAlerts
+    | Settle
+    | NoteWorse
     | Join
     | JoinFinding
     | RecordFinding

@@ -16,34 +16,26 @@ from incidents.domain.blame import (
     verdict_of,
     worth_showing,
 )
+from incidents.domain.bodies import Bodies, Refused, opening, raise_severity, refuse_resolved
+from incidents.domain.decide_alerts import join_alerts, note_worse, open_for_alerts, rest_alerts, settle
 from incidents.domain.finding import Finding
 from incidents.domain.incident import Incident
 from incidents.domain.opinion import Opinions, after_word, agreeing, blaming, fused, without
-from incidents.domain.routing import Routing
 from incidents.domain.times import parse_rfc3339
 from incidents.domain.values import LINKS_LIMIT, Severity
 from ingest.log.types import NewEvent
 
+__all__ = ["DEFAULT_SEVERITY", "Refused", "decide"]
+
 DEFAULT_SEVERITY: Severity = "warning"
-
-
-class Refused(Exception):
-    """The command does not fit the state the incident is in; the reason is a sentence for whoever asked."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
-Bodies = list[tuple[str, Mapping[str, Any]]]
 
 
 def decide(state: Incident | None, command: c.Command, now: datetime) -> list[NewEvent]:
     """The events that carry out `command` at `now`; none where it is already so. Raises Refused."""
-    if isinstance(command, c.Open | c.OpenForFinding):
+    if isinstance(command, c.Open | c.OpenForFinding | c.OpenForAlerts):
         if state is not None:
             raise Refused(f"#{state.number} is already open")
-        bodies = _open(command) if isinstance(command, c.Open) else _open_for_finding(command)
+        bodies = _OPEN[type(command)](command)
     elif state is None:
         raise Refused("there is no such incident")
     else:
@@ -54,7 +46,7 @@ def decide(state: Incident | None, command: c.Command, now: datetime) -> list[Ne
 def _open(command: c.Open) -> Bodies:
     report = command.report
     opened = {
-        **_opening(command.id, command.number, command.routing),
+        **opening(command.id, command.number, command.routing),
         "title": report.title,
         "description": report.description,
         "severity": report.severity or DEFAULT_SEVERITY,
@@ -76,7 +68,7 @@ def _open(command: c.Open) -> Bodies:
 def _open_for_finding(command: c.OpenForFinding) -> Bodies:
     finding = command.finding
     opened = {
-        **_opening(command.id, command.number, command.routing),
+        **opening(command.id, command.number, command.routing),
         "title": title_of(finding),
         "description": finding.summary,
         "severity": severity_of(finding),
@@ -94,11 +86,6 @@ def _open_for_finding(command: c.OpenForFinding) -> Bodies:
     return [("incident.opened", opened), *_attached(finding.evidence, finding)]
 
 
-def _opening(id_: str, number: int, routing: Routing) -> dict[str, Any]:
-    decision = {"team": routing.team, "rule": routing.rule, "explanation": routing.explanation}
-    return {"id": id_, "number": number, "routing": decision}
-
-
 def _attached(evidence: tuple[Mapping[str, Any], ...], finding: Finding | None = None) -> Bodies:
     if not evidence:
         return []
@@ -111,7 +98,7 @@ def _attached(evidence: tuple[Mapping[str, Any], ...], finding: Finding | None =
 
 
 def _join(state: Incident, command: c.Join) -> Bodies:
-    _refuse_resolved(state)
+    refuse_resolved(state)
     report = command.report
     body = {
         "title": report.title,
@@ -125,17 +112,12 @@ def _join(state: Incident, command: c.Join) -> Bodies:
     raised: Bodies = []
     severity = report.severity or state.severity
     if is_worse(severity, state.severity) and not state.severity_by_person:
-        raised = [_raise_severity(severity, state, "a report that joined is worse")]
+        raised = [raise_severity(severity, state, "a report that joined is worse")]
     return [("incident.joined", body), *raised, *_attached(report.evidence)]
 
 
-def _raise_severity(severity: Severity, state: Incident, reason: str) -> tuple[str, dict[str, Any]]:
-    body = {"severity": severity, "previous": state.severity, "by_person": False, "reason": reason}
-    return "incident.severity_set", body
-
-
 def _join_finding(state: Incident, command: c.JoinFinding) -> Bodies:
-    _refuse_resolved(state)
+    refuse_resolved(state)
     finding = command.finding
     leads = names_cause(state, finding)
     component, ambiguous_with = cause_after(state, finding)
@@ -154,7 +136,7 @@ def _join_finding(state: Incident, command: c.JoinFinding) -> Bodies:
     events: Bodies = [("incident.finding_joined", body)]
     severity = severity_of(finding)
     if leads and not state.severity_by_person and is_worse(severity, state.severity):
-        events.append(_raise_severity(severity, state, "the latest finding is worse"))
+        events.append(raise_severity(severity, state, "the latest finding is worse"))
     return events + (_attached(finding.evidence, finding) if shows else [])
 
 
@@ -237,7 +219,7 @@ def _attach_evidence(_: Incident, command: c.AttachEvidence) -> Bodies:
 
 
 def _acknowledge(state: Incident, _: c.Acknowledge) -> Bodies:
-    _refuse_resolved(state)
+    refuse_resolved(state)
     if state.state == "acknowledged" and state.acknowledged_at is not None:
         at = state.acknowledged_at.isoformat(timespec="seconds").replace("+00:00", "Z")
         raise Refused(f"#{state.number} is already acknowledged, by {state.acknowledged_by} at {at}")
@@ -251,14 +233,14 @@ def _unacknowledge(state: Incident, _: c.Unacknowledge) -> Bodies:
 
 
 def _assign(state: Incident, command: c.Assign) -> Bodies:
-    _refuse_resolved(state)
+    refuse_resolved(state)
     if command.owner == state.owner:
         return []
     return [("incident.assigned", {"owner": command.owner, "previous": state.owner})]
 
 
 def _hand_over(state: Incident, command: c.HandOver) -> Bodies:
-    _refuse_resolved(state)
+    refuse_resolved(state)
     if command.team == state.team:
         raise Refused(f"#{state.number} is already with {state.team}")
     body = {"from": state.team, "to": command.team, "reason": command.reason}
@@ -305,12 +287,16 @@ def _reopen(state: Incident, command: c.Reopen) -> Bodies:
     return [("incident.reopened", {"reason": command.reason})]
 
 
-def _refuse_resolved(state: Incident) -> None:
-    if state.state == "resolved":
-        raise Refused(f"#{state.number} is resolved; reopen it first")
-
-
+_OPEN: dict[type, Callable[[Any], Bodies]] = {
+    c.Open: _open,
+    c.OpenForFinding: _open_for_finding,
+    c.OpenForAlerts: open_for_alerts,
+}
 _DECIDE: dict[type, Callable[[Incident, Any], Bodies]] = {
+    c.JoinAlerts: join_alerts,
+    c.RestAlerts: rest_alerts,
+    c.Settle: settle,
+    c.NoteWorse: note_worse,
     c.Join: _join,
     c.JoinFinding: _join_finding,
     c.RecordFinding: _record_finding,

@@ -62,6 +62,13 @@ class Incident:
     analyzer: str | None = None
     owner: str | None = None
     alerts: int = 0
+    """Reports that joined, and alerts that ever were members."""
+    firing: int = 0
+    """Members that fire now."""
+    flapping: bool = False
+    """Its last members that rested had fired so often that they will probably fire again."""
+    alert_at: datetime | None = None
+    """When an alert last joined or rested."""
     findings: int = 0
     hops: int = 0
     acknowledged_at: datetime | None = None
@@ -172,6 +179,27 @@ def _joined(state: Incident, event: Fact) -> Incident:
     return replace(state, alerts=state.alerts + 1, reported_at=state.reported_at or event.occurred_at)
 
 
+def _alerts_joined(state: Incident, event: Fact) -> Incident:
+    members = event.body["alerts"]
+    return replace(
+        state,
+        alerts=state.alerts + event.body["new"],
+        firing=state.firing + len(members),
+        flapping=False,
+        alert_at=event.occurred_at,
+        reported_at=state.reported_at or event.occurred_at,
+    )
+
+
+def _alerts_rested(state: Incident, event: Fact) -> Incident:
+    return replace(
+        state,
+        firing=max(0, state.firing - len(event.body["alerts"])),
+        flapping=state.flapping or bool(event.body["flapping"]),
+        alert_at=event.occurred_at,
+    )
+
+
 def _finding_joined(state: Incident, event: Fact) -> Incident:
     finding, body = event.body["finding"], event.body
     blamed = _blamed(state, finding, body["leads"], event.occurred_at)
@@ -278,6 +306,8 @@ def _resolved(state: Incident, event: Fact) -> Incident:
         resolved_at=event.occurred_at,
         resolved_by=person(event.actor),
         confirmed_cause=event.body["confirmed_cause"],
+        firing=0,
+        flapping=False,
         blamed_by=(),
         opinions={name: replace(one, schedules=()) for name, one in state.opinions.items()},
     )
@@ -298,6 +328,8 @@ def _reopened(state: Incident, _: Fact) -> Incident:
 
 _EVOLVE: dict[str, Callable[[Incident, Fact], Incident]] = {
     "incident.joined": _joined,
+    "incident.alerts_joined": _alerts_joined,
+    "incident.alerts_rested": _alerts_rested,
     "incident.finding_joined": _finding_joined,
     "incident.finding_recorded": _finding_recorded,
     "incident.no_longer_blamed": _no_longer_blamed,

@@ -26,6 +26,8 @@ def repeated(event: Fact, count: int) -> str:
         return f"{who(event.actor)} reported it {count} times again, last: {event.body['title']}"
     if event.type == "incident.opinion_changed":
         return f"{sentence(event)} (its opinion changed {count} times)"
+    if event.type in ("incident.alerts_joined", "incident.alerts_rested"):
+        return f"{sentence(event)} (the last of {count} times)"
     finding = event.body["finding"]
     over = "" if event.type == "incident.finding_joined" else " over failures before the resolution"
     runs = f"{count} runs of {finding['analyzer']}"
@@ -47,6 +49,24 @@ def _opened(name: str, body: Mapping[str, Any]) -> str:
         return f"{name} opened it; {body['routing']['explanation']}"
     blamed = f"{finding['analyzer']} blamed {finding['component']}"
     return f"{blamed}; {body['why']}; {body['routing']['explanation']}"
+
+
+def _alerts_joined(_: str, body: Mapping[str, Any]) -> str:
+    count, again = len(body["alerts"]), len(body["alerts"]) - body["new"]
+    fired = (
+        f"an alert fired: {body['title']}" if count == 1 else f"{count} alerts fired, last: {body['title']}"
+    )
+    back = "" if not again else " again" if again == count else f" ({again} of them again)"
+    return f"{fired}{back}; {body['why']}"
+
+
+def _alerts_rested(_: str, body: Mapping[str, Any]) -> str:
+    count, flapping = len(body["alerts"]), len(body["flapping"])
+    over = "an alert is over" if count == 1 else f"{count} alerts are over"
+    if not flapping:
+        return over
+    which = "it is" if count == 1 else f"{flapping} of them are"
+    return f"{over}; {which} flapping, so the ticket stays open until all is quiet"
 
 
 def _joined(name: str, body: Mapping[str, Any]) -> str:
@@ -115,6 +135,8 @@ def _severity_set(name: str, body: Mapping[str, Any]) -> str:
 
 def _resolved(name: str, body: Mapping[str, Any]) -> str:
     cause = body["confirmed_cause"]
+    if cause is None:
+        return f"{name} resolved it: {body['note']}"
     confirmed = "nothing was at fault" if cause == "none" else f"the cause was {cause}"
     return f"{name} resolved it: {confirmed}{_after(body['note'])}"
 
@@ -126,6 +148,8 @@ def _after(text: str) -> str:
 _SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "incident.opened": _opened,
     "incident.joined": _joined,
+    "incident.alerts_joined": _alerts_joined,
+    "incident.alerts_rested": _alerts_rested,
     "incident.finding_joined": _finding_joined,
     "incident.finding_recorded": _finding_recorded,
     "incident.no_longer_blamed": _no_longer_blamed,

@@ -36,6 +36,9 @@ class IncidentRow(models.Model):
     analyzer = models.TextField(null=True)
     owner = models.TextField(null=True)
     alerts = models.IntegerField()
+    firing = models.IntegerField(default=0)
+    flapping = models.BooleanField(default=False)
+    alert_at = models.DateTimeField(null=True)
     findings = models.IntegerField()
     hops = models.IntegerField()
     acknowledged_at = models.DateTimeField(null=True)
@@ -63,6 +66,7 @@ class IncidentRow(models.Model):
         )
         indexes = (
             models.Index(fields=("state", "severity_rank", "-number"), name="incident_inbox"),
+            models.Index(fields=("opened_at",), name="incident_opened_at"),
             GinIndex(fields=("cause",), name="incident_cause"),
         )
 
@@ -128,6 +132,33 @@ class FindingPlaced(models.Model):
             # A finding takes effect once, however often it is delivered.
             models.UniqueConstraint(fields=("run", "component"), name="a_finding_is_placed_once"),
         )
+
+
+class MemberAlert(models.Model):
+    """An alert that joined a ticket, by event `version`; it rests once it fires no more."""
+
+    incident = models.ForeignKey(IncidentRow, on_delete=models.CASCADE, related_name="members")
+    version = models.IntegerField()
+    alert = models.UUIDField()
+    resting = models.BooleanField()
+    at = models.DateTimeField()
+
+    class Meta:
+        db_table = "incident_alert"
+        constraints = (models.UniqueConstraint(fields=("incident", "alert"), name="an_alert_joins_once"),)
+        indexes = (models.Index(fields=("alert",), name="incident_alert_alert"),)
+
+
+class SuppressedAlert(models.Model):
+    """A firing alert that calls nobody, and why. Not rebuilt: it says what the silences of that moment said."""
+
+    alert = models.UUIDField(primary_key=True)
+    silence = models.UUIDField()
+    why = models.TextField()
+    at = models.DateTimeField()
+
+    class Meta:
+        db_table = "incident_suppressed_alert"
 
 
 class StandingRow(models.Model):

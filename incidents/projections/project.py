@@ -11,6 +11,7 @@ from incidents.projections.models import (
     EvidenceItem,
     FindingPlaced,
     IncidentRow,
+    MemberAlert,
     StandingRow,
     TimelineEntry,
 )
@@ -43,6 +44,7 @@ def project(before: Incident | None, events: Sequence[Event]) -> Incident:
     _evidence(state.id, events)
     for event in events:
         _finding(state.id, event)
+        _members(state.id, event)
     _standings(state, events)
     return state
 
@@ -83,6 +85,28 @@ def _finding(incident: str, event: Event) -> None:
             incident_id=incident,
             version=event.version,
         )
+
+
+def _members(incident: str, event: Event) -> None:
+    if event.type == "incident.alerts_joined":
+        MemberAlert.objects.bulk_create(
+            [
+                MemberAlert(
+                    incident_id=incident,
+                    version=event.version,
+                    alert=alert,
+                    resting=False,
+                    at=event.occurred_at,
+                )
+                for alert in event.body["alerts"]
+            ],
+            update_conflicts=True,
+            unique_fields=("incident", "alert"),
+            update_fields=("resting", "at"),
+        )
+    elif event.type == "incident.alerts_rested":
+        members = MemberAlert.objects.filter(incident__pk=incident, alert__in=event.body["alerts"])
+        members.update(resting=True, at=event.occurred_at)
 
 
 def _standings(state: Incident, events: Sequence[Event]) -> None:

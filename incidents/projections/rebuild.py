@@ -20,6 +20,7 @@ from incidents.projections.models import (
     EvidenceItem,
     FindingPlaced,
     IncidentRow,
+    MemberAlert,
     ScheduleWindowRow,
     StandingRow,
     TimelineEntry,
@@ -30,7 +31,13 @@ from incidents.projections.windows import project_window
 from ingest.queries import Position, follower_places, read_all, read_stream, watermark
 
 FOLLOWER = "incidents"
-_PARTS: tuple[type[models.Model], ...] = (TimelineEntry, EvidenceItem, FindingPlaced, StandingRow)
+_PARTS: tuple[type[models.Model], ...] = (
+    TimelineEntry,
+    EvidenceItem,
+    FindingPlaced,
+    MemberAlert,
+    StandingRow,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from django.db import connection
 
-from incidents.domain.commands import Command, Open, OpenForFinding
+from incidents.domain.commands import Command, Open, OpenForAlerts, OpenForFinding
 from incidents.domain.decide import decide
 from incidents.domain.incident import Incident, fold
 from incidents.projections.models import IncidentRow
@@ -54,7 +54,7 @@ def record(incident_id: str, command: Command, context: Context, when: datetime 
 
 
 def record_opening(
-    command: Open | OpenForFinding, context: Context, when: datetime | None = None
+    command: Open | OpenForFinding | OpenForAlerts, context: Context, when: datetime | None = None
 ) -> Recorded:
     """Opens a ticket. The caller holds the dedup key (`lock_key`) and has seen no open ticket of it."""
     stream = stream_of(command.id)

@@ -13,7 +13,23 @@ from ingest.queries import Event
 # A finding joins every few minutes for as long as a failure lasts, an alert may be repeated ten thousand times: the
 # timeline counts those in a row.
 _COUNTED = frozenset(
-    {"incident.finding_joined", "incident.finding_recorded", "incident.joined", "incident.opinion_changed"}
+    {
+        "incident.alerts_joined",
+        "incident.alerts_rested",
+        "incident.finding_joined",
+        "incident.finding_recorded",
+        "incident.joined",
+        "incident.opinion_changed",
+    }
+)
+
+
+_ELSEWHERE = frozenset(
+    {
+        ("incident.evidence_attached", "items"),
+        ("incident.alerts_joined", "alerts"),
+        ("incident.alerts_rested", "alerts"),
+    }
 )
 
 
@@ -65,8 +81,8 @@ def next_entry(last: Entry | None, event: Event) -> Entry:
         actor=event.actor,
         trace=event.trace,
         text=sentence(event),
-        # The pieces of evidence have a read model of their own.
-        body={name: value for name, value in event.body.items() if name != "items"},
+        # Pieces of evidence and member alerts have read models of their own.
+        body={name: value for name, value in event.body.items() if (event.type, name) not in _ELSEWHERE},
         position=str(event.position),
     )
     if last is None or last.type != event.type or event.type not in _COUNTED:
@@ -80,6 +96,10 @@ def next_entry(last: Entry | None, event: Event) -> Entry:
 def _source(type_: str, actor: str, body: Mapping[str, Any]) -> str:
     if type_ == "incident.opinion_changed":
         return str(body["opinion"]["analyzer"])
+    if type_ == "incident.alerts_joined":
+        return str(body["why"])
+    if type_ == "incident.alerts_rested":
+        return "flapping" if body["flapping"] else ""
     return actor if type_ == "incident.joined" else str(body["finding"]["analyzer"])
 
 

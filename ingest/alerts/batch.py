@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ingest.alerts import rows
-from ingest.alerts.deciding import Known, Outcome, fired_lately
+from ingest.alerts.deciding import SETTLED, Known, Outcome, fired_lately
 from ingest.alerts.events import REPORTED
 from ingest.alerts.rows import Count, Kept, Written, stream_of
 from ingest.doors.alert import Alert
 from ingest.log.store import Extension, extend
 from ingest.log.types import Context, Head, NewEvent, WrongExpectedVersion
 
-_REST = frozenset({"resolved", "expired"})
+_REST = frozenset({"resolved", "expired", "settled"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,23 +64,16 @@ class Batch:
         changed = self._changed.get(id_)
         after = Head.NEW if kept is None else kept.head if changed is None else changed.after
         event = NewEvent(REPORTED.name, _body(id_, alert, status, outcome, len(fired), by), self.now)
+        settled = self.now + SETTLED if outcome == "settled" else None
+        expired = outcome in ("expired", "settled")
         row = Written(
-            id_,
-            by.integration,
-            by.door,
-            alert,
-            status,
-            outcome == "expired",
-            fired,
-            self.now,
-            by.receipt,
-            Head.NEW,
-        )
+            id_, by.integration, by.door, alert, status, expired, settled, fired, self.now, by.receipt, Head.NEW
+        )  # fmt: skip
         events = [event] if changed is None else [*changed.events, event]
         self._changed[id_] = _Changed(after, events, context, row)
         starts_at = alert.starts_at or (kept.known.starts_at if kept is not None else None)
         self.kept[id_] = Kept(
-            Known(status, alert.severity, alert.component, starts_at, outcome == "expired"),
+            Known(status, alert.severity, alert.component, starts_at, expired, settled),
             tuple(fired),
             after,
         )

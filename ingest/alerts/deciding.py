@@ -12,14 +12,16 @@ from typing import Literal
 
 from ingest.doors.alert import Alert
 
-Change = Literal["fired", "acknowledged", "resolved", "expired", "severity", "component"]
 Outcome = Literal[
-    "fired", "acknowledged", "resolved", "expired", "severity", "component", "repeated", "ignored"
+    "fired", "acknowledged", "resolved", "expired", "settled", "severity", "component", "repeated", "ignored"
 ]
 
 REMEMBERED = timedelta(hours=1)
 """For how long it is known that an alert fired before: what flapping is told by."""
 MOST_REMEMBERED = 20
+SETTLED = timedelta(minutes=5)
+"""For how long an alert that is sent again is not taken for a new one after a person resolved its ticket: Prometheus
+looks at its rules once a minute, and sends what still fires as often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,9 @@ class Known:
     component: str | None
     starts_at: datetime | None
     expired: bool = False
-    """It resolved because its sender fell silent, not because its sender said so."""
+    """It resolved because its sender fell silent, or a person said so, not because its sender did."""
+    settled_until: datetime | None = None
+    """A person said that it is over; until then its sender may not know it yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +53,10 @@ class Decision:
 REPEATED = Decision("repeated")
 
 
-def decide(known: Known | None, alert: Alert) -> Decision:
-    """What `alert` changes about what is known of its key; None where the key never fired."""
+def decide(known: Known | None, alert: Alert, now: datetime) -> Decision:
+    """What `alert`, which comes in at `now`, changes about what is known of its key; None: the key never fired."""
     if known is None or known.status == "resolved":
-        return _decide_at_rest(known, alert)
+        return _decide_at_rest(known, alert, now)
     if alert.status == "resolved":
         if _before(alert.starts_at, known.starts_at):
             return Decision("ignored", "it resolves an earlier firing; a later one goes on")
@@ -66,11 +70,13 @@ def decide(known: Known | None, alert: Alert) -> Decision:
     return REPEATED
 
 
-def _decide_at_rest(known: Known | None, alert: Alert) -> Decision:
+def _decide_at_rest(known: Known | None, alert: Alert, now: datetime) -> Decision:
     if alert.status == "resolved":
         return REPEATED if known is not None else Decision("ignored", "it was not firing")
     if alert.status == "acknowledged":
         return Decision("ignored", "it is not firing")
+    if known is not None and known.settled_until is not None and now < known.settled_until:
+        return Decision("repeated", "a person resolved its ticket a moment ago")
     # Of two senders that stand in for each other one may be late: this firing has been resolved since.
     if (
         known is not None

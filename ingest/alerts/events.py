@@ -2,9 +2,9 @@
 
 `alert.reported`, in stream `alert/<id>`, one stream for each key of each integration: {alert, integration, door, key,
 change, status, title, severity, group, component, description, labels, links, images, starts_at, expires_at, notes,
-fired, receipt, sha256}. `change` says what is new about the alert (`fired`, `acknowledged`, `resolved`, `expired`,
-`severity`, `component`); `fired` how often it began to fire in the last hour, this time included; `receipt` names the
-delivery and `sha256` its payload, both null where time alone did it.
+fired, receipt, sha256}. `change` says what is new about the alert: `fired`, `acknowledged`, `resolved`, `expired` (its
+sender fell silent), `settled` (a person said so), `severity` or `component`. `fired` is how often it began to fire in
+the last hour, this time included; `receipt` names the delivery and `sha256` its payload, both null where none did it.
 """
 
 from ingest.log.registry import EventType, register

@@ -1,11 +1,13 @@
-"""Alerts whose sender fell silent: they count as resolved once the time is over that the sender gave them.
+"""Alerts that are over though their sender does not say so: it fell silent, or a person resolved their ticket.
 
-So says Alertmanager's API: a sender repeats what still fires, and what it no longer repeats is over.
+A sender that gave its alert a time repeats what still fires, and what it no longer repeats is over: so does
+Alertmanager's API.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from functools import partial
 
 from django.db import transaction
@@ -40,3 +42,15 @@ def _expire(now: datetime) -> int:
         batch.change(one.id, one.alert, "expired", By(one.integration, one.door), Context("system:alerts"))
     batch.write()
     return len(still)
+
+
+def settle(ids: Sequence[str], context: Context) -> None:
+    """A person says that these alerts are over. What is sent again later than `SETTLED` from now fires anew.
+
+    In the caller's transaction. Raises WrongExpectedVersion.
+    """
+    now = datetime.now(UTC)
+    batch = Batch(now, rows.locked(sorted(ids)))
+    for one in rows.standing("id = ANY(%s::uuid[]) AND status <> 'resolved'", (list(ids),)):
+        batch.change(one.id, one.alert, "settled", By(one.integration, one.door), context)
+    batch.write()

@@ -124,7 +124,7 @@ def _store(deliveries: Sequence[Prepared]) -> list[Taken]:
 
 def _take(batch: Batch, prepared: Prepared, id_: str, alert: Alert) -> Told:
     kept = batch.kept.get(id_)
-    decision = decide(None if kept is None else kept.known, alert)
+    decision = decide(None if kept is None else kept.known, alert, batch.now)
     if decision.changes:
         by = By(
             prepared.delivery.integration, prepared.delivery.door, prepared.receipt, prepared.sha256.hex()

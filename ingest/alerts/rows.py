@@ -46,6 +46,7 @@ class Written:
     alert: Alert
     status: str
     expired: bool
+    settled_until: datetime | None
     fired: Sequence[datetime]
     changed_at: datetime
     receipt: str | None
@@ -64,17 +65,20 @@ def locked(ids: Iterable[str]) -> dict[str, Kept]:
     """The rows of these alerts that exist, held until the transaction ends, always taken in the same order."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT id::text, status, severity, component, starts_at, expired, fired, version, hash FROM alert"
+            "SELECT id::text, status, severity, component, starts_at, expired, settled_until, fired,"
+            " version, hash FROM alert"
             " WHERE id = ANY(%s::uuid[]) ORDER BY id FOR UPDATE",
             (plain_array(ids),),
         )
         return {
             id_: Kept(
-                Known(status, severity, component, starts_at, expired),
+                Known(status, severity, component, starts_at, expired, settled),
                 _times(fired),
                 Head(version, bytes(digest)),
             )
-            for id_, status, severity, component, starts_at, expired, fired, version, digest in cursor.fetchall()
+            for id_, status, severity, component, starts_at, expired, settled, fired, version, digest in (
+                cursor.fetchall()
+            )
         }
 
 
@@ -85,6 +89,7 @@ _COLUMNS: Mapping[str, str] = {
     "key": "text",
     "status": "text",
     "expired": "boolean",
+    "settled_until": "timestamptz",
     "severity": "text",
     "title": "text",
     "group_name": "text",
@@ -144,6 +149,7 @@ def _row(row: Written) -> tuple[str | None, ...]:
         alert.key,
         row.status,
         "t" if row.expired else "f",
+        _text(row.settled_until),
         alert.severity,
         alert.title,
         alert.group,

@@ -45,14 +45,16 @@ def said(status: Any = "firing", **more: Any) -> Alert:
         (known("resolved"), said(starts_at=None), "fired"),
         (known("resolved", starts_at=None), said(), "fired"),
         (known("resolved", expired=True), said(), "fired"),
+        (known("resolved", expired=True, settled_until=LATER + timedelta(minutes=1)), said(), "repeated"),
+        (known("resolved", expired=True, settled_until=NOON), said(), "fired"),
     ],
 )
 def test_what_follows_from_what_is_known(before: Known | None, alert: Alert, outcome: str) -> None:
-    assert decide(before, alert).outcome == outcome
+    assert decide(before, alert, LATER).outcome == outcome
 
 
 def test_what_is_ignored_says_why() -> None:
-    assert decide(None, said("resolved")).why == "it was not firing"
+    assert decide(None, said("resolved"), LATER).why == "it was not firing"
 
 
 def test_only_the_last_hour_is_remembered_and_no_more_than_so_often() -> None:

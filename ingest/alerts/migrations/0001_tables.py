@@ -12,6 +12,7 @@ CREATE TABLE alert (
     key text NOT NULL,
     status text NOT NULL,
     expired boolean NOT NULL,
+    settled_until timestamptz,
     severity text NOT NULL,
     title text NOT NULL,
     group_name text NOT NULL,

@@ -1,0 +1,237 @@
+"""Alerts become tickets: those that belong together share one, in batches, so that a storm stays a few events.
+
+Called by the follower of the log, in its transaction. Which ticket it is decides `domain.alerting`; here is what that
+needs to be known, and what is done.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q
+
+from incidents.catalog.models import routing_table, silences_in_force
+from incidents.domain import commands as c
+from incidents.domain.alerting import (
+    FLAPS,
+    SETTLED,
+    STORM_SPAN,
+    STORM_TICKETS,
+    Member,
+    Place,
+    Reported,
+    place_of,
+    reported_from,
+    storm_place,
+    symptom,
+)
+from incidents.domain.routing import Routing, RoutingTable, route
+from incidents.domain.silencing import Silence, first_that_holds
+from incidents.projections.models import IncidentRow, MemberAlert, SuppressedAlert
+from incidents.projections.store import lock_key, next_number, record, record_opening
+from ingest.commands import settle_alerts
+from ingest.queries import Context, Event, firing_alerts
+
+ACTOR = "system:incidents"
+LAST_TIME = "all of its alerts are over"
+
+
+def hear_alerts(events: Sequence[Event]) -> None:
+    """What a run of events `alert.reported`, in the order of the log, makes of tickets."""
+    for part in _without_repeats(events):
+        _Placing(part, silences_in_force(), routing_table()).carry_out()
+
+
+def _without_repeats(events: Sequence[Event]) -> Iterable[list[Event]]:
+    """The events in parts in which each alert occurs once: what it says later builds on what it said before."""
+    part: dict[str, Event] = {}
+    for event in events:
+        if event.body["alert"] in part:
+            yield list(part.values())
+            part = {}
+        part[event.body["alert"]] = event
+    if part:
+        yield list(part.values())
+
+
+@dataclass(slots=True)
+class _Group:
+    """Alerts that go to one ticket, which may have to be opened."""
+
+    place: Place
+    routing: Routing
+    alerts: list[Reported]
+
+
+class _Placing:
+    """One part of a batch: every alert in it occurs once."""
+
+    def __init__(self, events: Sequence[Event], silences: Sequence[Silence], table: RoutingTable) -> None:
+        self._events = events
+        self._silences = silences
+        self._table = table
+        self._alerts = [reported_from(event.body) for event in events]
+        self._context = Context(ACTOR, cause=events[-1].id, trace=events[-1].trace)
+        self._at = events[-1].recorded_at
+        ids = [alert.alert for alert in self._alerts]
+        members = MemberAlert.objects.filter(alert__in=ids).exclude(incident__state="resolved")
+        self._members = {str(one.alert): one for one in members}
+
+    def carry_out(self) -> None:
+        self._rest([alert for alert in self._alerts if not alert.fires])
+        fires = [alert for alert in self._alerts if alert.fires]
+        for alert in fires:
+            member = self._members.get(alert.alert)
+            if member is not None and not member.resting:
+                self._changed(str(member.incident_id), alert)
+        self._join([alert for alert in fires if self._is_out(alert)])
+
+    def _is_out(self, alert: Reported) -> bool:
+        member = self._members.get(alert.alert)
+        return member is None or member.resting
+
+    def _changed(self, incident: str, alert: Reported) -> None:
+        """A member that fires on says something new: it is acknowledged, or worse."""
+        if alert.change == "acknowledged":
+            row = IncidentRow.objects.get(pk=incident)
+            if row.alerts == 1 and row.state == "open":
+                record(incident, c.Acknowledge(), Context(f"key:{alert.integration}", self._context.cause))
+        elif alert.change == "severity":
+            record(incident, c.NoteWorse(alert.severity, alert.title), self._context)
+
+    # Firing
+    # ------------------------------------------------------------------------------------------------------
+    def _join(self, alerts: Sequence[Reported]) -> None:
+        """Alerts that belong to no open ticket, or to one where they rested."""
+        heard = self._not_silenced(alerts)
+        back = [alert for alert in heard if alert.alert in self._members]
+        for incident, again in _by(back, lambda alert: str(self._members[alert.alert].incident_id)):
+            members = tuple(Member(one.alert, one.title, one.severity, again=True) for one in again)
+            record(incident, c.JoinAlerts(members, "they were part of this ticket before"), self._context)
+        new = [alert for alert in heard if alert.alert not in self._members]
+        rest = self._join_causes(new)
+        for group in self._grouped(rest):
+            self._join_or_open(group)
+
+    def _not_silenced(self, alerts: Sequence[Reported]) -> list[Reported]:
+        """Keeps why the others call nobody; they are looked at again when their silence ends."""
+        SuppressedAlert.objects.filter(alert__in=[alert.alert for alert in alerts]).delete()
+        held = {alert.alert: first_that_holds(self._silences, alert.labels, self._at) for alert in alerts}
+        SuppressedAlert.objects.bulk_create(
+            SuppressedAlert(alert=alert, silence=silence.id, why=silence.why, at=self._at)
+            for alert, silence in held.items()
+            if silence is not None
+        )
+        return [alert for alert in alerts if held[alert.alert] is None]
+
+    def _join_causes(self, alerts: Sequence[Reported]) -> list[Reported]:
+        """Joins symptoms to the tickets of findings; returns the alerts that are none."""
+        named = sorted({alert.component for alert in alerts if alert.component is not None})
+        blamed = IncidentRow.objects.filter(findings__gt=0, cause__overlap=named).exclude(state="resolved")
+        ticket_of = {name: row for row in blamed.order_by("-number") for name in row.cause} if named else {}
+        symptoms = [alert for alert in alerts if alert.component in ticket_of]
+        for component, group in _by(symptoms, lambda alert: str(alert.component)):
+            members = tuple(Member(one.alert, one.title, one.severity) for one in group)
+            record(str(ticket_of[component].pk), c.JoinAlerts(members, symptom(component)), self._context)
+        return [alert for alert in alerts if alert.component not in ticket_of]
+
+    def _grouped(self, alerts: Sequence[Reported]) -> list[_Group]:
+        groups: dict[str, _Group] = {}
+        for alert in alerts:
+            routing = route(alert.component, self._table)
+            place = place_of(alert, routing.team)
+            groups.setdefault(place.dedup_key, _Group(place, routing, [])).alerts.append(alert)
+        return list(groups.values())
+
+    def _join_or_open(self, group: _Group) -> None:
+        if self._joined(group.place, group.alerts):
+            return
+        integration = group.alerts[0].integration
+        if _in_a_storm(integration, self._at):
+            group = _Group(storm_place(integration, group.routing.team), group.routing, group.alerts)
+            if self._joined(group.place, group.alerts):
+                return
+        # The id follows from the event: what is handled twice opens no two tickets.
+        name = f"alerts:{group.place.dedup_key}:{self._events[0].id}"
+        opening = c.OpenForAlerts(
+            str(uuid.uuid5(uuid.NAMESPACE_URL, name)),
+            next_number(),
+            group.routing,
+            group.place.dedup_key,
+            tuple(group.alerts),
+            group.place.why,
+        )
+        record_opening(opening, self._context)
+
+    def _joined(self, place: Place, alerts: Sequence[Reported]) -> bool:
+        """Whether there is an open ticket of that key; the alerts are then its members."""
+        lock_key(place.dedup_key)
+        rows = IncidentRow.objects.filter(dedup_key=place.dedup_key).exclude(state="resolved")
+        found = rows.values_list("pk", flat=True).first()
+        if found is None:
+            return False
+        members = tuple(Member(one.alert, one.title, one.severity) for one in alerts)
+        record(str(found), c.JoinAlerts(members, place.why), self._context)
+        return True
+
+    # No longer firing
+    # ------------------------------------------------------------------------------------------------------
+    def _rest(self, alerts: Sequence[Reported]) -> None:
+        SuppressedAlert.objects.filter(alert__in=[alert.alert for alert in alerts]).delete()
+        members = [alert for alert in alerts if not self._is_out(alert)]
+        for incident, over in _by(members, lambda alert: str(self._members[alert.alert].incident_id)):
+            flapping = tuple(alert.alert for alert in over if alert.fired >= FLAPS)
+            resting = c.RestAlerts(tuple(alert.alert for alert in over), flapping)
+            after = record(incident, resting, self._context).incident
+            if not after.firing and not after.flapping:
+                record(incident, c.Settle(LAST_TIME), self._context)
+
+
+def _by(alerts: Iterable[Reported], key: Any) -> list[tuple[str, list[Reported]]]:
+    groups: dict[str, list[Reported]] = {}
+    for alert in alerts:
+        groups.setdefault(key(alert), []).append(alert)
+    return list(groups.items())
+
+
+def _in_a_storm(integration: str, at: datetime) -> bool:
+    of_it = Q(dedup_key__startswith=f"alerts:{integration}:") | Q(
+        dedup_key__startswith=f"alert:{integration}:"
+    )
+    return IncidentRow.objects.filter(of_it, opened_at__gt=at - STORM_SPAN).count() >= STORM_TICKETS
+
+
+# What people and time do
+# ----------------------------------------------------------------------------------------------------------
+def release(event: Event) -> None:
+    """Alerts that still fire while a person resolves their ticket: should they be sent again later, they fire anew."""
+    if event.body["confirmed_cause"] is None:
+        return
+    incident = event.stream.removeprefix("incident/")
+    members = MemberAlert.objects.filter(incident__pk=incident, resting=False)
+    settle_alerts([str(alert) for alert in members.values_list("alert", flat=True)], Context(ACTOR, event.id))
+
+
+def settle(now: datetime) -> int:
+    """Resolve tickets that were held open for flapping alerts and have been quiet since; how many."""
+    held = IncidentRow.objects.filter(flapping=True, firing=0, alert_at__lt=now - SETTLED)
+    why = f"nothing has fired for {int(SETTLED.total_seconds() // 60)} minutes"
+    tickets = held.exclude(state="resolved").order_by("number").values_list("pk", flat=True)
+    return sum(bool(record(str(pk), c.Settle(why), Context(ACTOR)).events) for pk in tickets)
+
+
+def unsilence(now: datetime) -> int:
+    """Give a ticket to alerts that still fire and whose silence has ended; how many."""
+    silences = silences_in_force(now)
+    kept = [str(alert) for alert in SuppressedAlert.objects.values_list("alert", flat=True)]
+    over = [
+        event
+        for event in firing_alerts(kept)
+        if first_that_holds(silences, event.body["labels"], now) is None
+    ]
+    hear_alerts(over)
+    return len(over)

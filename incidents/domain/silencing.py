@@ -1,0 +1,100 @@
+"""Silences: what nobody is to be called for, for a time. Matchers as Alertmanager has them. Pure.
+
+Regular expressions are RE2's, as Prometheus': linear in the text, so that none can keep a worker busy for ever. They
+match the whole value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+import re2
+
+from incidents.domain.values import Invalid, check_line
+
+MOST_MATCHERS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Matcher:
+    """A label equals `value`, or differs, or matches a regular expression, or does not. A missing label is empty."""
+
+    name: str
+    value: str
+    is_regex: bool = False
+    is_equal: bool = True
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        told = labels.get(self.name, "")
+        same = bool(_compiled(self.value).fullmatch(told)) if self.is_regex else told == self.value
+        return same == self.is_equal
+
+    def __str__(self) -> str:
+        sign = {(False, True): "=", (False, False): "!=", (True, True): "=~", (True, False): "!~"}
+        return f"{self.name}{sign[self.is_regex, self.is_equal]}{self.value!r}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {"name": self.name, "value": self.value, "isRegex": self.is_regex, "isEqual": self.is_equal}
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    id: str
+    matchers: tuple[Matcher, ...]
+    starts_at: datetime
+    ends_at: datetime
+    created_by: str
+    comment: str
+
+    def holds(self, labels: Mapping[str, str], at: datetime) -> bool:
+        return self.starts_at <= at < self.ends_at and all(one.matches(labels) for one in self.matchers)
+
+    @property
+    def why(self) -> str:
+        """Why an alert that it holds for called nobody."""
+        matchers = ", ".join(map(str, self.matchers))
+        until = f"{self.ends_at:%Y-%m-%d %H:%M} UTC"
+        return f"silenced by {self.created_by} until {until} ({matchers}): {self.comment}"
+
+
+def first_that_holds(silences: Iterable[Silence], labels: Mapping[str, str], at: datetime) -> Silence | None:
+    return next((one for one in silences if one.holds(labels, at)), None)
+
+
+def matchers_from(value: object) -> tuple[Matcher, ...]:
+    """Matchers as Alertmanager's API writes them. Raises Invalid; at least one must not match the empty text."""
+    if not isinstance(value, list) or not 1 <= len(value) <= MOST_MATCHERS:
+        raise Invalid("matchers", f"must be a list of 1 to {MOST_MATCHERS} matchers")
+    matchers = tuple(_matcher(f"matchers[{place}]", one) for place, one in enumerate(value))
+    if all(one.matches({}) for one in matchers):
+        raise Invalid(
+            "matchers", "at least one must not match an alert without labels, or all would be silenced"
+        )
+    return matchers
+
+
+def _matcher(field: str, value: object) -> Matcher:
+    if not isinstance(value, Mapping):
+        raise Invalid(field, 'must be an object {"name", "value", "isRegex", "isEqual"}')
+    flags = {name: value.get(name, default) for name, default in (("isRegex", False), ("isEqual", True))}
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise Invalid(f"{field}.{name}", "must be true or false")
+    text = check_line(f"{field}.value", value.get("value", ""), 1_000, blank=True)
+    if flags["isRegex"]:
+        try:
+            _compiled(text)
+        except re2.error as error:
+            raise Invalid(f"{field}.value", f"must be a regular expression of RE2: {error}") from None
+    return Matcher(check_line(f"{field}.name", value.get("name")), text, flags["isRegex"], flags["isEqual"])
+
+
+@lru_cache(maxsize=1_000)
+def _compiled(pattern: str) -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    return re2.compile(pattern, options)

@@ -1,0 +1,26 @@
+"""What time does to tickets. Beat only ticks: what is due is found in the database."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from celery import shared_task
+from django.db import connection, transaction
+
+from incidents import alerting
+from ingest.commands import retrying
+
+
+@shared_task(name="incidents.settle", ignore_result=True)
+def settle() -> tuple[int, int]:
+    """Tickets that were held open and have been quiet, and alerts whose silence has ended: how many of each."""
+    return retrying(_settle)
+
+
+@transaction.atomic
+def _settle() -> tuple[int, int]:
+    with connection.cursor() as cursor:
+        # The follower's own lock: what it does about an alert is not done here at the same time.
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('follower incidents', 0))")
+    now = datetime.now(UTC)
+    return alerting.settle(now), alerting.unsilence(now)
