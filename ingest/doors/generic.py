@@ -6,7 +6,8 @@ object around one:
 
     {"from": "$.state", "words": {"PROBLEM": "firing", "RECOVERY": "resolved"}, "default": "firing"}
 
-`from` may be an array: the first that finds a text counts. `words` translates whole texts, whatever their case.
+`from` may be an array: the first counts whose every path finds a text, the last with whatever it finds. `words`
+translates whole texts, whatever their case.
 
     {
       "items": "$.alerts",                     where the alerts are; without it the payload, or each of its items
@@ -29,6 +30,7 @@ from collections import abc
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
+from urllib.parse import parse_qsl
 
 from ingest.doors.alert import (
     FIRST,
@@ -44,15 +46,18 @@ from ingest.doors.alert import (
     instant,
     key_of,
 )
-from ingest.doors.json_body import called, leaves, read
+from ingest.doors.json_body import LARGEST, called, leaves, read
 from ingest.doors.mapping_form import BadMapping, Mapping, Source, mapping
 from ingest.doors.templates import shown
 from ingest.telemetry.component import COMPONENT_FORM, is_component
 
-__all__ = ["BadMapping", "Item", "Mapping", "Preview", "apply", "mapping", "receive"]
+__all__ = ["BadMapping", "Item", "Mapping", "Preview", "apply", "mapping", "read_form", "receive"]
 
 MOST_ITEMS = 1_000
 """Of one payload."""
+FORM: Final = "application/x-www-form-urlencoded"
+MOST_FIELDS = 200
+"""Of a form."""
 IGNORED: Final = "ignored"
 _WORDS: abc.Mapping[Status, str] = {
     "firing": "firing alerting problem open opened new trigger triggered active alarm down failing failed critical",
@@ -96,13 +101,28 @@ class Preview:
         )
 
 
-def receive(how: Mapping, body: bytes) -> Preview:
-    """What a mapping makes of a body. Raises BadPayload for one that is no JSON or holds no items."""
-    return apply(how, read(body))
+def receive(how: Mapping, body: bytes, media_type: str = "application/json") -> Preview:
+    """What a mapping makes of a body. Raises BadPayload for one that cannot be read or holds no items."""
+    return apply(how, read_form(body) if media_type == FORM else read(body))
+
+
+def read_form(body: bytes) -> dict[str, str]:
+    """The fields of a form as an object of texts; of a field that is given twice the last counts.
+
+    Forms are for senders that can call curl and cannot write JSON: `--data-urlencode` takes any text as it is.
+    """
+    if len(body) > LARGEST:
+        raise BadPayload("", f"must be at most {LARGEST} bytes, not {len(body)}")
+    try:
+        return dict(
+            parse_qsl(body.decode(errors="replace"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+        )
+    except ValueError:
+        raise BadPayload("", f"must be a form of at most {MOST_FIELDS} fields") from None
 
 
 def apply(how: Mapping, payload: Any) -> Preview:
-    """What a mapping makes of a payload that `ingest.doors.json_body.read` gave. Raises BadPayload."""
+    """What a mapping makes of a payload as `json_body.read` or `read_form` gave it. Raises BadPayload."""
     found = payload if how.items is None else how.items.find(payload, payload)
     items = found if isinstance(found, list) else [found]
     where = "" if how.items is None else how.items.text
@@ -224,12 +244,12 @@ class _Reading:
     def _read(self, source: Source, where: str) -> str:
         told: list[str] = []
         for choice in source.choices:
-            text, why = choice.fill(self.item, self.root)
-            told.append(why)
-            if not text.strip():
+            filled = choice.fill(self.item, self.root)
+            told.append(filled.why)
+            if not filled.text or not (filled.whole or choice is source.choices[-1]):
                 continue
-            meaning = source.words.get(text.strip().lower(), text)
-            if meaning != text:
+            meaning = source.words.get(filled.text.strip().lower(), filled.text)
+            if meaning != filled.text:
                 told.append(f"which means {shown(meaning)}")
             self.why[where] = ", ".join(told)
             return meaning

@@ -57,6 +57,15 @@ class Path:
 
 
 @dataclass(frozen=True, slots=True)
+class Filled:
+    """What a template made: its text, how it came about, and whether every path found something."""
+
+    text: str
+    why: str
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Template:
     """Constants and paths that make one text."""
 
@@ -67,22 +76,22 @@ class Template:
     def is_constant(self) -> bool:
         return not any(isinstance(part, Path) for part in self.parts)
 
-    def fill(self, item: Any, root: Any) -> tuple[str, str]:
-        """The text, empty when none of its paths finds one, and how it came about."""
+    def fill(self, item: Any, root: Any) -> Filled:
+        """The text, empty when none of its paths finds one."""
         if self.is_constant:
-            return "".join(map(str, self.parts)), "as the mapping says"
+            return Filled("".join(map(str, self.parts)), "as the mapping says", True)
         told: list[str] = []
         texts: list[str] = []
-        found = False
+        found: list[bool] = []
         for part in self.parts:
             if isinstance(part, str):
                 texts.append(part)
                 continue
             text, why = _text(part.find(item, root))
-            found = found or bool(text)
+            found.append(bool(text.strip()))
             texts.append(text)
             told.append(f"{part.text} {why}")
-        return ("".join(texts).strip() if found else ""), ", ".join(told)
+        return Filled("".join(texts).strip() if any(found) else "", ", ".join(told), all(found))
 
 
 def template(text: object) -> Template:

@@ -9,7 +9,17 @@ from typing import Any
 import pytest
 
 from ingest.doors.alert import Alert, BadPayload
-from ingest.doors.generic import MOST_ITEMS, BadMapping, Item, Preview, apply, mapping, receive
+from ingest.doors.generic import (
+    FORM,
+    MOST_ITEMS,
+    BadMapping,
+    Item,
+    Preview,
+    apply,
+    mapping,
+    read_form,
+    receive,
+)
 from ingest.doors.templates import BadTemplate, path, template
 
 HOW = {"title": "{host}: {check}", "key": "{host}/{check}"}
@@ -79,7 +89,7 @@ def test_a_template_finds_texts(written: str, value: str) -> None:
     item = {
         "a": {"b": "x"}, "two words": "y", "list": [1, {"c": True}], "a-b": "dash", "flat": [1, 2.5, True],
     }  # fmt: skip
-    assert template(written).fill(item, {"rest": "of all"})[0] == value
+    assert template(written).fill(item, {"rest": "of all"}).text == value
 
 
 @pytest.mark.parametrize(
@@ -99,6 +109,24 @@ def test_the_first_choice_that_finds_a_text_counts() -> None:
     how = {"from": ["$.output", "$.message"], "default": "nothing was said"}
     assert alert({"message": "m"}, description=how).description == "m"
     assert alert({"output": " ", "message": ""}, description=how).description == "nothing was said"
+
+
+def test_a_choice_that_finds_only_half_of_its_texts_waits_for_the_others() -> None:
+    how = {"from": ["{check} at {place}", "{place}{check}!"]}
+    assert alert({}, description=how).description == "disk!"
+    assert alert({"place": "p"}, description=how).description == "disk at p"
+
+
+def test_a_form_is_an_object_of_texts() -> None:
+    body = b"host=web-1&check=a+%22b%22+%5C+%C3%A9%FF&check=last+%26"
+    [found] = receive(mapping(HOW), body, FORM).parsed.alerts
+    assert found.title == "web-1: last &"
+
+
+@pytest.mark.parametrize("body", [b"a=1&" * 300, b"a=" + b"x" * 2**20])
+def test_a_form_has_an_end(body: bytes) -> None:
+    with pytest.raises(BadPayload, match="at most"):
+        read_form(body)
 
 
 @pytest.mark.parametrize(
