@@ -24,6 +24,7 @@ LONGEST_LINE = 300
 LONGEST_TEXT = 10_000
 LONGEST_NAME = 255
 LONGEST_VALUE = 1_000
+LONGEST_ADDRESS = 2_000
 MOST_LABELS = 50
 MOST_LINKS = 20
 
@@ -210,7 +211,9 @@ class Notes:
             address = str(href or "").strip()
             if not address:
                 continue
-            if not is_address(address):
+            if len(address) > LONGEST_ADDRESS:
+                self.told.append(f"a link was left out, it has {len(address)} characters")
+            elif not is_address(address):
                 self.told.append(f"a link was left out, it is no http address: {self.line('', address, 80)}")
             elif len(kept) < MOST_LINKS:
                 kept.setdefault(
@@ -233,7 +236,7 @@ def is_address(text: str) -> bool:
     """Whether a text is something a person may click on: http or https, without spaces, up to 2,000 characters."""
     return (
         text.lower().startswith(("http://", "https://"))
-        and len(text) <= 2_000
+        and len(text) <= LONGEST_ADDRESS
         and not _CONTROL.search(text)
         and not _SPACE.search(text)
     )

@@ -243,7 +243,7 @@ def _objects(told: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 def _moment(text: object, notes: Notes) -> datetime | None:
-    """PagerDuty's own client for Python ends times with `+00:00Z`."""
+    """Clients write `+00:00Z`, too."""
     try:
         return instant(re.sub(r"([+-]\d\d:\d\d)Z$", r"\1", text) if isinstance(text, str) else text)
     except ValueError as error:

@@ -81,7 +81,8 @@ def truncated(message: Mapping[str, Any], setting: str) -> list[str]:
     left_out = message.get("truncatedAlerts")
     if not isinstance(left_out, int) or left_out <= 0:
         return []
-    return [f"{left_out} more alerts of this group were left out by the sender ({setting})"]
+    alerts = "alert of this group was" if left_out == 1 else "alerts of this group were"
+    return [f"{left_out} more {alerts} left out by the sender ({setting})"]
 
 
 def _posted(item: Mapping[str, Any], now: datetime) -> Alert:

@@ -172,7 +172,7 @@ def test_a_change_has_its_time_and_details() -> None:
     assert (found.summary, found.source, found.details) == ("Deploy 7", "ci", {"build": "7"})
 
 
-def test_the_time_that_the_client_for_python_writes_is_read() -> None:
+def test_a_time_with_an_offset_and_a_z_is_read() -> None:
     assert change(summary="s", timestamp="2026-01-31T12:00:00+00:00Z").at == datetime(
         2026, 1, 31, 12, tzinfo=UTC
     )

@@ -1,0 +1,174 @@
+"""Writes `tests/golden/payloads` anew: what real senders send. Nothing is changed in it."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pagerduty
+
+from tests.senders.daemons import AMTOOL, alertmanager, prometheus
+from tests.senders.recording import Recorded, Recorder, throw_away_certificate
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "payloads"
+KEY = "r0123456789abcdef0123456789abcde"
+
+
+def firing_until(end: float) -> list[dict[str, Any]]:
+    """Two rules whose alerts resolve at a time, seconds since 1970."""
+    place = 'label_replace(vector(time()) < {end:.0f}, "instance", "{instance}", "", "")'
+    annotations = {
+        "summary": "Disk of {{ $labels.instance }} is almost full",
+        "description": "98 % of /var is used on {{ $labels.instance }}.\nIt fills in 2 h: “soon”.",
+        "runbook_url": "https://runbooks.example.com/disk?host={{ $labels.instance }}",
+    }
+    return [
+        {
+            "alert": "DiskAlmostFull",
+            "expr": " or ".join(place.format(end=end, instance=name) for name in ("db-1:9100", "db-2:9100")),
+            "labels": {"severity": "critical", "team": "storage", "job": "node"},
+            "annotations": annotations,
+        },
+        {"alert": "Watchdog", "expr": "vector(1)", "labels": {"severity": "none"}},
+    ]
+
+
+def record_prometheus(directory: Path) -> None:
+    with Recorder() as door:
+        # Prometheus looks for its Alertmanagers 5 s after it started.
+        rules = firing_until(time.time() + 12)
+        with prometheus(directory, rules, [{"static_configs": [{"targets": [f"127.0.0.1:{door.port}"]}]}]):
+            # A firing alert is said to end 20 s later, four times the delay of repeats.
+            keep("prometheus/firing.json", door.wait_for(lambda request: disks_fired(request) > 15))
+            keep("prometheus/resolved.json", door.wait_for(lambda request: 0 < disks_fired(request) < 15))
+
+
+def disks_fired(request: Recorded) -> float:
+    """Seconds from start to end of the alerts of disks in a body; 0 without any."""
+    for alert in json.loads(request.body):
+        if alert["labels"]["alertname"] == "DiskAlmostFull":
+            starts, ends = (datetime.fromisoformat(alert[field]) for field in ("startsAt", "endsAt"))
+            return (ends - starts).total_seconds()
+    return 0
+
+
+def record_alertmanager(directory: Path) -> None:
+    with Recorder(answer=lambda request: (202 if "enqueue" in request.path else 200, b"{}")) as door:
+        receivers = [
+            {"name": "all", "webhook_configs": [{"url": f"{door.url}/all", "send_resolved": True}]},
+            {"name": "short", "webhook_configs": [{"url": f"{door.url}/short", "max_alerts": 1}]},
+            {
+                "name": "pagerduty",
+                "pagerduty_configs": [
+                    {"routing_key": KEY, "url": f"{door.url}/v2/enqueue", "severity": "critical"}
+                ],
+            },
+        ]
+        with alertmanager(directory, receivers) as address:
+            end = time.time() + 8
+            target = {"static_configs": [{"targets": [address.removeprefix("http://")]}]}
+            with prometheus(directory, firing_until(end), [target]):
+                for name, path, status in (
+                    ("webhook-firing", "/all", "firing"),
+                    ("webhook-truncated", "/short", "firing"),
+                    ("webhook-resolved", "/all", "resolved"),
+                    ("pagerduty-trigger", "/v2/enqueue", "trigger"),
+                    ("pagerduty-resolve", "/v2/enqueue", "resolve"),
+                ):
+                    keep(f"alertmanager/{name}.json", door.wait_for(_about_disks(path, status)))
+
+
+def _about_disks(path: str, status: str) -> Callable[[Recorded], bool]:
+    field = "event_action" if "enqueue" in path else "status"
+
+    def wanted(request: Recorded) -> bool:
+        return (
+            request.path == path
+            and b"DiskAlmostFull" in request.body
+            and json.loads(request.body)[field] == status
+        )
+
+    return wanted
+
+
+def record_amtool(_: Path) -> None:
+    with Recorder() as door:
+        told = [
+            "alertname=Drill",
+            "severity=warning",
+            "service=check out",
+            "--annotation=summary=Only a drill",
+        ]
+        link = "--generator-url=https://wiki.example.com/drill"
+        command = [AMTOOL, f"--alertmanager.url={door.url}", "alert", "add", *told, link]
+        subprocess.run(command, check=True, capture_output=True)
+        keep("alertmanager/amtool.json", door.wait_for(lambda request: request.path == "/api/v2/alerts"))
+
+
+def record_pagerduty(directory: Path) -> None:
+    certificate = throw_away_certificate(directory)
+
+    def answer(request: Recorded) -> tuple[int, bytes]:
+        told = json.loads(request.body)
+        return 202, json.dumps(
+            {"status": "success", "dedup_key": told.get("dedup_key", "made-here")}
+        ).encode()
+
+    with Recorder(answer, certificate) as door:
+        trusting = ssl.create_default_context(cafile=str(certificate[0]))
+        client = pagerduty.EventsApiV2Client(KEY, base_url=door.url, verify=trusting)
+        client.trigger(
+            "Ping of db-1 fails",
+            "db-1.example.com",
+            dedup_key="db-1/ping",
+            severity="error",
+            payload={"class": "ping failure", "group": "databases", "component": "nic/db-1-0"},
+            custom_details={"lost": 0.8, "probes": [{"from": "mon-1", "lost": 8}], "rack": "r7"},
+            links=[{"href": "https://graphs.example.com/db-1", "text": "Graph"}],
+            images=[
+                {
+                    "src": "https://graphs.example.com/db-1.png",
+                    "href": "https://graphs.example.com",
+                    "alt": "Loss",
+                }
+            ],
+        )
+        client.trigger("Without a key", "db-2.example.com")
+        client.acknowledge("db-1/ping")
+        client.resolve("db-1/ping")
+        # Version 7.2.0 fails when it is to make the time itself.
+        client.submit(
+            "Deploy 7 of shop",
+            "ci.example.com",
+            {"build": 7},
+            [{"href": "https://ci.example.com/7", "text": "7"}],
+            datetime.now(UTC).isoformat(),
+        )
+        names = ("trigger", "trigger-without-key", "acknowledge", "resolve", "change")
+        for name, request in zip(names, door.requests, strict=True):
+            keep(f"pagerduty/{name}.json", request)
+
+
+def keep(name: str, request: Recorded) -> None:
+    path = GOLDEN / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(request.body)
+    kind = {header.lower(): value for header, value in request.headers.items()}
+    print(f"{name}: {request.method} {request.path}, {kind.get('content-type')}, {kind.get('user-agent')}")
+
+
+def main() -> None:
+    for record in (record_prometheus, record_alertmanager, record_amtool, record_pagerduty):
+        with tempfile.TemporaryDirectory() as directory:
+            record(Path(directory))
+
+
+if __name__ == "__main__":
+    main()
