@@ -20,6 +20,8 @@ from ingest.log.types import Body, Json, UnrecordableEvent
 _encode = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"), check_circular=True
 ).encode
+_encode_time = msgspec.json.Encoder().encode
+_WITH_MICROSECONDS = len('"2026-01-02T03:04:05.000006Z"')
 
 
 def body_text(body: Mapping[str, Json]) -> str:
@@ -58,7 +60,9 @@ def time_text(moment: datetime) -> str:
     """RFC 3339 in UTC with microseconds, as precise as Postgres keeps it. Refuses a time without a zone."""
     if moment.tzinfo is None:
         raise UnrecordableEvent(f"a time without a zone: {moment.isoformat()}")
-    return (moment if moment.tzinfo is UTC else moment.astimezone(UTC)).isoformat(timespec="microseconds")
+    text = _encode_time(moment if moment.tzinfo is UTC else moment.astimezone(UTC)).decode()
+    # Quicker than isoformat, but it writes "2026-01-02T03:04:05Z" where the microseconds are zero.
+    return f"{text[1:27]}+00:00" if len(text) == _WITH_MICROSECONDS else f"{text[1:20]}.000000+00:00"
 
 
 def chain(

@@ -85,26 +85,38 @@ def append(stream: str, events: Sequence[NewEvent], expected: Head, context: Con
     return entries.events(positions)
 
 
-def begin(
-    beginnings: Sequence[Beginning], through: str = "log_begin", more: Sequence[object] = ()
-) -> list[Event]:
+def begin(beginnings: Sequence[Beginning]) -> list[Event]:
     """Record the first events of several new streams with one statement; otherwise as `append`.
 
     The events stand in the log, and in the answer, in the order in which they are given. Raises
-    WrongExpectedVersion, and records none, when one of the streams is not new. `through` names a function of the
-    caller that takes the arguments of `log_begin` and then `more`, calls it, and answers with what it answered:
+    WrongExpectedVersion, and records none, when one of the streams is not new.
+    """
+    entries, positions = _begin("log_begin", beginnings)
+    return entries.events(positions)
+
+
+def begin_through(function: str, beginnings: Sequence[Beginning], more: Sequence[object]) -> None:
+    """As `begin`, by way of a function of the caller in the database; the events are not made again to be answered.
+
+    The function takes the arguments of `log_begin` and then `more`, calls it, and answers with what it answered:
     what it does besides costs no journey of its own.
     """
+    _begin(function, beginnings, more)
+
+
+def _begin(
+    function: str, beginnings: Sequence[Beginning], more: Sequence[object] = ()
+) -> tuple[Entries, list[Position]]:
     entries = Entries(datetime.now(UTC))
     for beginning in beginnings:
         entries.chain(beginning.stream, beginning.events, Head.NEW, beginning.context)
     if not entries.streams:
-        return []
+        return entries, []
     values = (*_columns(entries), *more)
-    sql = f"SELECT {through}({', '.join(['%s'] * len(values))})"
+    sql = f"SELECT {function}({', '.join(['%s'] * len(values))})"
     positions = _insert(sql, values, entries.streams, 0)
     transaction.on_commit(lambda: _committed(entries.types), robust=True)
-    return entries.events(positions)
+    return entries, positions
 
 
 def extend(extensions: Sequence[Extension]) -> list[Head]:
@@ -134,7 +146,7 @@ def extend(extensions: Sequence[Extension]) -> list[Head]:
     return heads
 
 
-def _columns(entries: Entries) -> tuple[str, ...]:
+def _columns(entries: Entries) -> tuple[str | bytes, ...]:
     """The arguments of `log_begin`."""
     return (
         canonical.time_text(entries.recorded_at),
@@ -225,9 +237,12 @@ def _event(row: Sequence[Any]) -> Event:
         stream, version, name, schema, text, actor, cause, trace, occurred_at, recorded_at,
         digest, epoch, txid, seq,
     ) = row  # fmt: skip
-    body = registry.upcast(name, schema, canonical.read_body(text))
+    newest = registry.find(name).schema
+    body = canonical.read_body(text)
+    if schema != newest:
+        body = registry.upcast(name, schema, body)
     return Event(
-        stream, version, name, registry.find(name).schema, body, actor, cause, trace, occurred_at, recorded_at,
+        stream, version, name, newest, body, actor, cause, trace, occurred_at, recorded_at,
         Position(epoch, int(txid), seq), bytes(digest),
     )  # fmt: skip
 

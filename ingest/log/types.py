@@ -1,12 +1,17 @@
-"""The words of the event log: events, where they stand, who caused them. Standard library only."""
+"""The words of the event log: events, where they stand, who caused them.
+
+Structs of msgspec instead of dataclasses: an event has thirteen fields, and making a frozen dataclass of them costs
+several times what it costs to fetch its row.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
+
+import msgspec
 
 Json = Any  # a value that json.dumps accepts; NaN, Infinity, NUL and lone surrogates are refused on append
 Body = dict[str, Json]
@@ -14,8 +19,7 @@ Body = dict[str, Json]
 _POSITION = re.compile(r"[0-9a-f]{36}")
 
 
-@dataclass(frozen=True, slots=True)
-class NewEvent:
+class NewEvent(msgspec.Struct, frozen=True):
     """A fact to be recorded. The registry knows which schema its type is written in today."""
 
     type: str
@@ -23,8 +27,7 @@ class NewEvent:
     occurred_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(msgspec.Struct, frozen=True):
     """Who did it and why.
 
     `actor` is `user:NAME`, `key:NAME` or `system:NAME`; `cause` is the id (`stream@version`) of the event
@@ -36,8 +39,7 @@ class Context:
     trace: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(msgspec.Struct, frozen=True):
     """The newest event of a stream: its version and its hash (32 bytes)."""
 
     version: int
@@ -50,8 +52,7 @@ class Head:
 Head.NEW = Head(0, b"")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Position:
+class Position(msgspec.Struct, frozen=True, order=True):
     """A place in the total order of the log.
 
     Its text is opaque to the outside: 36 characters that sort as the positions do.
@@ -78,8 +79,7 @@ class Position:
 Position.START = Position(0, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """A recorded fact, its body in the newest schema of its type."""
 
     stream: str

@@ -14,7 +14,7 @@ from typing import Any
 from django.db import connection, transaction
 
 from ingest.log.entries import plain_array
-from ingest.log.store import Beginning, begin
+from ingest.log.store import Beginning, begin_through
 from ingest.log.types import Context, NewEvent
 from ingest.telemetry import liveness
 from ingest.telemetry.check import moment
@@ -148,7 +148,7 @@ def _record(bodies: Sequence[Prepared]) -> None:
         plain_array(_text(piece.first) for _, piece in pieces),
         plain_array(_text(piece.last) for _, piece in pieces),
     )
-    begin([_beginning(body, now) for body in bodies], through="telemetry_record", more=receipts)
+    begin_through("telemetry_record", [_beginning(body, now) for body in bodies], receipts)
     finished = [piece.number for body, piece in pieces if body.encoded is None]
     if finished:
         with connection.cursor() as cursor:
