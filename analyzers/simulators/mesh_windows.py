@@ -99,7 +99,7 @@ def with_event(one: Scene, rng: np.random.Generator, event: str) -> Scene:
     first = int(rng.integers(0, max(1, one.minutes - 2)))
     if event == "congestion":
         pods = rng.choice(len(mesh.pods), min(len(mesh.pods), int(rng.integers(1, 4))), replace=False)
-        busy, share = np.isin(mesh.pod[mesh.dst], pods), float(rng.uniform(0.05, 0.5))
+        busy, share = mesh.touching(np.isin(mesh.pod, pods)), float(rng.uniform(0.05, 0.5))
         end = min(one.minutes, first + int(rng.integers(1, 3)))
         return _changed(one, first, end, lambda state: replace(state, slow=np.where(busy, share, state.slow)))
     chosen: Mask = rng.random(servers) < 0.02

@@ -38,6 +38,7 @@ NAMES = (
     "validator",
     "availability",
     "panorama",
+    "pingmesh",
 )
 PARTS = (
     "django",

@@ -58,7 +58,7 @@ def analyze(window: Window, params: Params) -> Verdict:
     holes = black_holes.find(seen, symptoms, float(params["black_hole_score"]), alpha)
     table = scopes(seen, measures(drop_limit), alpha)
     persist = min(int(params["persist_minutes"]), seen.minutes)
-    all_of_them = named(seen, found, holes, alpha)
+    all_of_them = named(seen, found, holes)
     culprits = [one for one in all_of_them if one.minutes.lasted(persist)]
     passing = [one for one in all_of_them if not one.minutes.lasted(persist)]
     figures |= {

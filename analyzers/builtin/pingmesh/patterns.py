@@ -20,7 +20,9 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 DOWN = 0.9
-"""Share of a pod's servers, or of a podset's pods, that have to be silent."""
+"""Share of a pod's or a podset's servers that have to be silent,"""
+MOST = 0.5
+"""and share of a podset's pods of which so many are."""
 CROWD = 0.5
 """More than so many pods, or servers, above a limit, and it is what they share: none of them is named."""
 LEAST_PEERS = 3
@@ -103,7 +105,7 @@ def find(seen: Observed, drop_limit: float, alpha: float) -> Found:
 
 
 def _down(seen: Observed, ground: _Ground, found: Found, alpha: float) -> None:
-    """Podsets, then pods, all of whose servers that are probed are silent."""
+    """Podsets, then pods, nearly all of whose servers that are probed are silent."""
     silent = seen.silent()
     heard = np.bincount(seen.dst, seen.sent, minlength=len(seen.servers)) > 0
     there = heard & (ground.pod >= 0)
@@ -118,8 +120,12 @@ def _down(seen: Observed, ground: _Ground, found: Found, alpha: float) -> None:
     taken, tests = np.zeros(pods, dtype=bool), float(pods)
     for one in range(len(seen.places.podsets)):
         mine = np.flatnonzero((podset == one) & (among > 0))
-        if len(mine) < 2 or down[mine].sum() < DOWN * len(mine):
-            continue
+        if (
+            len(mine) < 2
+            or gone[mine].sum() < DOWN * among[mine].sum()
+            or down[mine].sum() < MOST * len(mine)
+        ):
+            continue  # a server that topology puts into the wrong pod keeps that pod from being down, not the podset
         taken[mine] = True
         members = np.flatnonzero(ground.podset == one)
         _tell_down(

@@ -31,10 +31,17 @@ class Minutes:
         return self.spread >= least - 0.5
 
 
-def minutes_of(seen: Observed, measure: str, members: Ints) -> Minutes:
-    """By what the members sent and had answered late, or for what is silent or lost: what was lost to or from them."""
+def minutes_of(seen: Observed, measure: str, members: Ints, peers: Ints | None = None) -> Minutes:
+    """By what the members sent and had answered late, or for what is silent or lost: what was lost to or from them.
+
+    `peers` are servers like them that nothing is said against: what these see on average is taken off, because it is
+    the doing of others (a podset with a storm makes every other one late at times).
+    """
     if measure in ("slow", "dropped"):
-        events = seen.quick[members, :, 1 if measure == "slow" else 2].sum(axis=0)
+        by_server = seen.quick[:, :, 1 if measure == "slow" else 2]
+        events = by_server[members].sum(axis=0)
+        if peers is not None and len(peers):
+            events = np.maximum(0.0, events - len(members) * by_server[peers].mean(axis=0))
     else:
         pair, minute, lost = seen.lost_at
         inside = np.zeros(len(seen.servers), dtype=bool)

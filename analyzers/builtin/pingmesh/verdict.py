@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from analyzers.builtin.pingmesh.black_holes import BlackHole
-from analyzers.builtin.pingmesh.calibration import probability, surplus
+from analyzers.builtin.pingmesh.calibration import probability
 from analyzers.builtin.pingmesh.observed import Observed
 from analyzers.builtin.pingmesh.patterns import Blamed, Found
 from analyzers.builtin.pingmesh.reductions import SLICE
 from analyzers.builtin.pingmesh.timing import Minutes, minutes_of
 from analyzers.builtin.words import count, listed, percent
 from analyzers.contract import Estimate, Suspect, Window
+
+Ints = NDArray[np.int64]
 
 SURE, SURE_MINUTES = 0.97, 5
 """One window is enough with such a score, and if the fault was seen over so many minutes."""
@@ -30,6 +34,9 @@ LARGEST_FIRST = (
     "black_hole",
     "server_failure",
 )
+SMALL = ("pod_failure", "server_failure")
+"""Kinds that larger faults beside them may hide in."""
+
 WHAT = {
     "podset_down": "podset down",
     "pod_down": "pod down",
@@ -58,18 +65,18 @@ class Named:
     blamed: Blamed
     minutes: Minutes
     score: float
-    surplus: float
     hole: BlackHole | None = None
 
 
-def named(seen: Observed, found: Found, holes: list[BlackHole], alpha: float) -> list[Named]:
+def named(seen: Observed, found: Found, holes: list[BlackHole]) -> list[Named]:
     """Each component once, the most probable first."""
     out: dict[str, Named] = {}
+    peers = _unblamed(seen, found)
     for blamed, hole in (*((one, None) for one in found.blamed), *((one.blamed, one) for one in holes)):
         component, alike = _names(seen, blamed)
-        minutes = minutes_of(seen, blamed.measure, blamed.members)
-        score = probability(blamed.adjusted, alpha)
-        one = Named(component, alike, blamed, minutes, score, surplus(blamed.adjusted, alpha), hole)
+        minutes = minutes_of(seen, blamed.measure, blamed.members, peers if blamed.kind in SMALL else None)
+        score = probability(blamed.adjusted)
+        one = Named(component, alike, blamed, minutes, score, hole)
         out.setdefault(component, one)
     return sorted(
         out.values(),
@@ -80,6 +87,14 @@ def named(seen: Observed, found: Found, holes: list[BlackHole], alpha: float) ->
             -one.blamed.hits,
         ),
     )
+
+
+def _unblamed(seen: Observed, found: Found) -> Ints:
+    kept = np.ones(len(seen.servers), dtype=bool)
+    for one in found.blamed:
+        if one.kind != "spine":
+            kept[one.members] = False
+    return np.flatnonzero(kept)
 
 
 def _names(seen: Observed, blamed: Blamed) -> tuple[str, tuple[str, ...]]:
