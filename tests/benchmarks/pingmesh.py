@@ -384,12 +384,12 @@ def figures(trials: int, first: int, params: tuple[tuple[str, Any], ...] = ()) -
 
 
 def main() -> list[Row]:
-    return figures(18, FIRST_REPORTING_SEED)
+    return figures(20, FIRST_REPORTING_SEED)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--trials", type=int, default=18)
+    parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--first", type=int, default=FIRST_REPORTING_SEED)
     parser.add_argument("--calibrate", action="store_true")
     parser.add_argument("--param", action="append", default=[])

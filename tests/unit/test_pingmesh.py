@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from analyzers.builtin.pingmesh import ANALYZER
-from analyzers.builtin.pingmesh.reductions import FEW, FINE
+from analyzers.builtin.pingmesh.reductions import FEW, FINE, limit_bin
 from analyzers.contract import Sums, Window
 from analyzers.shell import judge
 from analyzers.simulators.deepview import EPOCH
@@ -136,6 +136,20 @@ def test_every_podset_red_is_no_pattern() -> None:
 
 def _slow_everywhere(state: State) -> State:
     return replace(state, slow=np.full_like(state.slow, 0.1))
+
+
+def test_losses_of_probes_that_are_never_repeated_are_no_black_hole_unless_whole() -> None:
+    case = drawn(2, "black_hole_2")
+    answers = case.window.sums["answers"]
+    once = np.asarray(answers.keys["bin"]) < limit_bin(1e5)
+    keys = {name: _kept(key, once) for name, key in answers.keys.items()}
+    thinned = Sums(keys, {"answers": answers.values["answers"][once]}, int(once.sum()))
+    window = replace(case.window, sums={**case.window.sums, "answers": thinned})
+    assert (named(verdict_of(case.window)), named(verdict_of(window))) == (list(case.culprits), [])
+
+
+def _kept(key: Any, rows: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Any:
+    return key[rows] if isinstance(key, np.ndarray) else tuple(np.array(key)[rows].tolist())
 
 
 def test_every_server_slow_accuses_none_of_them_where_nothing_says_what_they_share() -> None:

@@ -30,6 +30,8 @@ MANY = 0.8
 """Share of a podset's ToRs that makes it the layer above them."""
 WHOLE = 0.75
 """A pair of type 1 loses so much of what it should send in the last minutes."""
+WHOLLY = 0.95
+"""Without retransmissions in the window only pairs count that lose so much."""
 LEAST_SERVERS = 3
 AT_RANDOM = 0.5
 """Packets dropped at random come through the second or third time, about three for each probe that is lost: more than
@@ -86,6 +88,10 @@ def symptoms(seen: Observed, open_pairs: Mask, min_tries: int) -> Symptoms:
     bad = np.zeros(len(judged), dtype=bool)
     some = lost > 1
     bad[some] = tail(lost[some], sent[some], usual[some]) <= LEVEL
+    if (
+        not seen.dropped.any()
+    ):  # nobody repeats a packet, or nobody timed it: a loss at random looks like type 2
+        bad &= lost >= WHOLLY * sent
     pods = len(seen.places.pods)
     servers, struck = _servers_of(src, dst, pod, pods), _servers_of(src[bad], dst[bad], pod, pods)
     return Symptoms(judged, bad, servers, struck, struck / np.maximum(servers, 1))
