@@ -14,6 +14,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
 for prefix, module in (
     ("api/v1/", "ingest.api.urls"),
     ("", "ingest.api.root_urls"),
+    ("", "incidents.api.root_urls"),
     ("api/v1/", "analyzers.api.urls"),
     ("api/v1/", "incidents.api.urls"),
     ("", "deploy.health"),

@@ -21,12 +21,19 @@ from incidents.domain.opinion import Opinion
 from incidents.domain.times import optional_rfc3339, parse_rfc3339, rfc3339
 from incidents.domain.values import SEVERITIES, STATES, Invalid, State
 from incidents.filters import ORDERS, PARAMETERS, Filter, parse_filters
-from incidents.projections.models import EvidenceItem, FindingPlaced, IncidentRow, TimelineEntry
+from incidents.projections.models import (
+    EvidenceItem,
+    FindingPlaced,
+    IncidentRow,
+    MemberAlert,
+    SuppressedAlert,
+    TimelineEntry,
+)
 from incidents.projections.project import entry_of
 from incidents.projections.rows import state_of
 from incidents.projections.store import NoSuchIncident, stream_of
 from incidents.projections.timeline import Entry, Evidence, evidence_in, timeline_of, worth_a_screen
-from ingest.queries import Event, Position, position_at, read_all, read_stream
+from ingest.queries import Alert, Event, Position, alerts, position_at, read_all, read_stream
 
 __all__ = [
     "ORDERS",
@@ -44,11 +51,14 @@ __all__ = [
     "get",
     "incident_events",
     "list_incidents",
+    "members",
     "parse_filters",
     "parse_moment",
     "placed_findings",
     "routes",
+    "suppressed",
     "teams",
+    "tickets_of",
     "timeline",
 ]
 
@@ -97,6 +107,7 @@ class View:
             "opinions": [one.as_json() for one in self.opinions],
             "still_blamed": bool(i.blamed_by),
             "alerts": i.alerts,
+            "firing": i.firing,
             "findings": i.findings,
             "hops": i.hops,
             "opened_at": rfc3339(i.opened_at),
@@ -211,6 +222,29 @@ def evidence(reference: str, as_of: Position | None = None, *, everything: bool 
 
 def _piece(item: EvidenceItem) -> Evidence:
     return Evidence(**{name: getattr(item, name) for name in Evidence.__dataclass_fields__})
+
+
+def tickets_of(ids: Sequence[str]) -> dict[str, Incident]:
+    """The open ticket of each of these alerts that has one, else the one that it joined last."""
+    members = MemberAlert.objects.filter(alert__in=ids).select_related("incident").order_by("at", "pk")
+    found = {str(one.alert): state_of(one.incident) for one in members if one.incident.state == "resolved"}
+    found |= {str(one.alert): state_of(one.incident) for one in members if one.incident.state != "resolved"}
+    return found
+
+
+def suppressed(ids: Sequence[str]) -> dict[str, str]:
+    """Why these alerts, those of them that fire and call nobody, do not."""
+    rows = SuppressedAlert.objects.filter(alert__in=ids)
+    return {str(alert): why for alert, why in rows.values_list("alert", "why")}
+
+
+def members(reference: str, limit: int = 100, offset: int = 0) -> tuple[list[Alert], int]:
+    """The alerts of a ticket, those that fire first and then the latest, and how many there are in all."""
+    row = _row(reference)
+    joined = MemberAlert.objects.filter(incident=row).order_by("resting", "-at", "-pk")
+    ids = [str(id_) for id_ in joined.values_list("alert", flat=True)[offset : offset + limit]]
+    known = {one.id: one for one in alerts(ids)}
+    return [known[id_] for id_ in ids if id_ in known], joined.count()
 
 
 def counts(filters: Sequence[Filter] = ()) -> dict[State, int]:

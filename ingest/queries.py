@@ -2,7 +2,7 @@
 
 from ingest.alerts.deliveries import Delivered as AlertDelivery
 from ingest.alerts.deliveries import delivered as alert_delivery
-from ingest.alerts.queries import alerts, firing_alerts
+from ingest.alerts.queries import alerts, firing_alerts, open_alerts
 from ingest.alerts.rows import Standing as Alert
 from ingest.log.follow import Place as FollowerPlace
 from ingest.log.follow import places as follower_places
@@ -49,6 +49,7 @@ __all__ = [
     "head",
     "late_rows",
     "load_sums",
+    "open_alerts",
     "position_at",
     "read_all",
     "read_stream",

@@ -6,9 +6,11 @@ The receipt of a ticket command is made of the events that it recorded, so it co
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from django.conf import settings
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.exceptions import NotFound
 from rest_framework.permissions import IsAuthenticated
@@ -18,10 +20,18 @@ from rest_framework.views import APIView
 
 from incidents import queries
 from incidents.api import serializers as shapes
+from incidents.domain.incident import Incident
 from incidents.domain.times import rfc3339
 from incidents.projections.store import stream_of
 from ingest.api.keys import Key
-from ingest.queries import Event, TelemetryReceipt, read_stream, telemetry_receipt
+from ingest.queries import (
+    AlertDelivery,
+    Event,
+    TelemetryReceipt,
+    alert_delivery,
+    read_stream,
+    telemetry_receipt,
+)
 
 _INCIDENT = re.compile(r"i-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})-([0-9]{1,9})-([0-9]{1,9})")
 _OTHER = re.compile(r"[A-Za-z0-9_-]{1,80}")
@@ -44,7 +54,7 @@ class ReceiptView(APIView):
     )
     def get(self, request: Request, id: str) -> Response:
         """What became of it. A key sees its own receipts; all of them with the scope `incidents:read`."""
-        found = _incident(id) or _telemetry(id)
+        found = _incident(id) or _telemetry(id) or _alerts(id)
         if found is None or not _may_see(request, found[0]):
             raise NotFound(f"There is no receipt {id[:100]}.")
         return Response({"receipt": id, **found[1]})
@@ -71,6 +81,58 @@ def _incident(id: str) -> tuple[str, dict[str, Any]] | None:
         "outcome": _OUTCOMES.get(events[0].type, "changed"),
         "incident": {"id": incident_id, "number": view.incident.number, "url": view.url},
         "events": [{"id": e.id, "type": e.type, "position": str(e.position)} for e in events],
+    }
+
+
+def _alerts(id: str) -> tuple[str, dict[str, Any]] | None:
+    delivery = alert_delivery(id)
+    return None if delivery is None else (f"key:{delivery.integration}", _delivered(delivery))
+
+
+def _delivered(delivery: AlertDelivery) -> dict[str, Any]:
+    """What became of each alert: the ticket that it joined, or why it called nobody."""
+    ids = [fate.alert for fate in delivery.fates]
+    tickets, silenced = queries.tickets_of(ids), queries.suppressed(ids)
+    changed = [fate for fate in delivery.fates if fate.outcome not in ("repeated", "ignored")]
+    events = [read_stream(f"alert/{fate.alert}", after_version=fate.version - 1)[0] for fate in changed]
+    first = next((tickets[id_] for id_ in ids if id_ in tickets), None)
+    return {
+        "kind": "alerts",
+        "recorded_at": rfc3339(delivery.received_at),
+        "outcome": _in_words([fate.outcome for fate in delivery.fates], len(delivery.refused)),
+        "incident": None if first is None else _reference(first),
+        "events": [{"id": e.id, "type": e.type, "position": str(e.position)} for e in events],
+        "alerts": [
+            {
+                "alert": fate.alert,
+                "outcome": fate.outcome,
+                "why": fate.why or silenced.get(fate.alert),
+                "incident": _reference(tickets[fate.alert]) if fate.alert in tickets else None,
+            }
+            for fate in delivery.fates
+        ],
+        "refused": [
+            {"alert": place, "field": field, "reason": reason} for place, field, reason in delivery.refused
+        ],
+        "payload": {
+            "door": delivery.door,
+            "content_type": delivery.content_type,
+            "bytes": len(delivery.payload),
+            "sha256": delivery.sha256,
+        },
+    }
+
+
+def _in_words(outcomes: Sequence[str], refused: int) -> str:
+    counted = Counter([*outcomes, *["refused"] * refused])
+    return ", ".join(f"{count} {outcome}" for outcome, count in counted.items()) or "empty: nothing to do"
+
+
+def _reference(incident: Incident) -> dict[str, Any]:
+    return {
+        "id": incident.id,
+        "number": incident.number,
+        "url": f"{settings.BASE_URL}/incidents/{incident.number}",
     }
 
 

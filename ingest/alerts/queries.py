@@ -14,6 +14,11 @@ def alerts(ids: Sequence[str]) -> list[Standing]:
     return standing("id = ANY(%s::uuid[])", (list(ids),), "changed_at DESC, id")
 
 
+def open_alerts() -> list[Standing]:
+    """All alerts that fire or are acknowledged."""
+    return standing("status <> 'resolved'", (), "changed_at, id")
+
+
 def firing_alerts(ids: Sequence[str]) -> list[Event]:
     """The newest event of each of these alerts that still fires, in the order of the log."""
     firing = standing("id = ANY(%s::uuid[]) AND status <> 'resolved'", (list(ids),))

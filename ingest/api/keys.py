@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
 
 from django.db import IntegrityError, connection, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from ingest.api.models import IntegrationKey
@@ -19,6 +22,7 @@ TRUSTED_FOR = 5.0
 """Seconds for which a process takes a key without looking again; a revoked key works elsewhere for at most so
 long."""
 MOST_REMEMBERED = 10_000
+USE_NOTED_EVERY = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +32,20 @@ class Key:
     name: str
     scopes: frozenset[str]
     region: str = ""
+    kinds: frozenset[str] = frozenset()
+    doors: frozenset[str] = frozenset()
+    mapping: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def allows(self, scope: str) -> bool:
         return scope in self.scopes or "admin" in self.scopes
+
+    def allows_kind(self, kind: str) -> bool:
+        """Whether rows of this kind may be sent, by a key that may send telemetry."""
+        return not self.kinds or kind in self.kinds
+
+    def allows_door(self, door: str) -> bool:
+        """Whether alerts may come through this door, by a key that may send alerts."""
+        return not self.doors or door in self.doors
 
 
 class KeyNameTaken(ValueError):
@@ -52,6 +67,23 @@ def create(name: str, scopes: Iterable[str], region: str = "") -> str:
             IntegrationKey.objects.create(name=name, digest=_digest(secret), scopes=wanted, region=region)
     except IntegrityError as error:
         raise KeyNameTaken(f"there is a key named {name} already") from error
+    return secret
+
+
+def rotate(name: str, overlap: timedelta) -> str | None:
+    """A new key for an integration; the one before stays good for `overlap`. None where there is no such integration.
+
+    The key before that one ends at once.
+    """
+    secret = PREFIX + secrets.token_urlsafe(32)
+    with transaction.atomic():
+        row = IntegrationKey.objects.select_for_update().filter(name=name, revoked_at=None).first()
+        if row is None:
+            return None
+        row.previous_digest, row.previous_until = row.digest, timezone.now() + overlap
+        row.digest = _digest(secret)
+        row.save(update_fields=["digest", "previous_digest", "previous_until"])
+    _seen.clear()
     return secret
 
 
@@ -77,11 +109,17 @@ def find(secret: str) -> Key | None:
     until, key = _seen.get(place, (0.0, None))
     if key is not None and time.monotonic() < until:
         return key
-    row = IntegrationKey.objects.filter(digest=digest, revoked_at=None).first()
+    now = timezone.now()
+    replaced = Q(previous_digest=digest, previous_until__gt=now)
+    row = IntegrationKey.objects.filter(Q(digest=digest) | replaced, revoked_at=None).first()
     if row is None:
         _seen.pop(place, None)
         return None
-    key = Key(row.name, frozenset(row.scopes), row.region)
+    if row.last_used_at is None or now - row.last_used_at > USE_NOTED_EVERY:
+        IntegrationKey.objects.filter(pk=row.pk).update(last_used_at=now)
+    key = Key(
+        row.name, frozenset(row.scopes), row.region, frozenset(row.kinds), frozenset(row.doors), row.mapping
+    )  # fmt: skip
     if len(_seen) >= MOST_REMEMBERED:
         _seen.clear()
     _seen[place] = (time.monotonic() + TRUSTED_FOR, key)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import resolve
 
-DOORS = ("/api/v1/telemetry/", "/v1/", "/api/v1/write")
+DOORS = ("/api/v1/telemetry/", "/v1/", "/api/v1/write", "/v2/", "/integrations/")
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 _resolved = functools.lru_cache(maxsize=64)(resolve)  # addresses of kinds are few, and always asked for

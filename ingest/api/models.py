@@ -2,12 +2,22 @@ from django.db import models
 
 
 class IntegrationKey(models.Model):
-    """A machine's way in. Only the hash of the key is kept."""
+    """A machine's way in. Only the hash of the key is kept, and of the one before until it is replaced everywhere."""
 
     name = models.CharField(max_length=100, unique=True)
     digest = models.BinaryField(max_length=32, unique=True)
     scopes = models.JSONField(default=list)
     region = models.CharField(max_length=100, blank=True)
+    kinds = models.JSONField(default=list)
+    """Telemetry kinds that it may send; empty for all."""
+    doors = models.JSONField(default=list)
+    """Alert doors that it may use; empty for all."""
+    mapping = models.JSONField(null=True, default=None)
+    """How the generic door reads its payloads; None for the built-in mapping."""
+    previous_digest = models.BinaryField(max_length=32, null=True, unique=True)
+    previous_until = models.DateTimeField(null=True)
+    """After a rotation the key before is good until then."""
+    last_used_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
 

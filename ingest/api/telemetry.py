@@ -70,6 +70,8 @@ def telemetry(request: HttpRequest, kind: str) -> HttpResponse:
     if request.method == "GET":
         return JsonResponse(_described(declared))
     assert isinstance(key, Key)
+    if not key.allows_kind(kind):
+        return problem(403, "Forbidden", f"The key {key.name} may send {', '.join(sorted(key.kinds))} only.")
     return _post(request, declared, key)
 
 

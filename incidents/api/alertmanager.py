@@ -1,0 +1,344 @@
+"""Alertmanager's API v2 beside `POST /api/v2/alerts`: what amtool, Karma and Grafana read, and silences.
+
+Shapes and status codes follow `api/v2/openapi.yaml` of github.com/prometheus/alertmanager. The receiver of an alert is
+the team that would get it; its groups are tickets. Errors are JSON texts, as there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils import timezone
+from django.views.decorators.csrf import csrf_exempt
+
+from incidents import queries
+from incidents.catalog.models import Silence, routing_table, silences_in_force
+from incidents.domain.routing import route
+from incidents.domain.silencing import Matcher, matchers_from
+from incidents.domain.times import rfc3339
+from incidents.domain.values import Invalid, check_text
+from ingest.api.alerts import alertmanager_api, key_of
+from ingest.api.keys import Key
+from ingest.doors.alert import BadPayload, instant
+from ingest.doors.json_body import read_object
+from ingest.doors.labelled import fingerprint
+from ingest.queries import Alert, open_alerts
+
+FOREVER = timedelta(days=3650)
+"""How far off the end is said to be of an alert that has none."""
+VERSION = "0.28.0"
+"""The version whose API this is: amtool refuses to talk to another major one."""
+
+
+class _Refused(Exception):
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+View = Callable[..., HttpResponse]
+
+
+def _answers(scope: str, *methods: str) -> Callable[[View], View]:
+    """A view that needs a key with the scope, and answers errors as JSON texts."""
+
+    def wrap(view: View) -> View:
+        def answered(request: HttpRequest, *args: str, **kwargs: str) -> HttpResponse:
+            try:
+                if request.method not in methods:
+                    raise _Refused(405, f"only {' and '.join(methods)} here")
+                return view(request, _allowed(request, scope), *args, **kwargs)
+            except _Refused as refused:
+                answer = _text(refused.status, str(refused))
+            except (Invalid, BadPayload) as error:
+                answer = _text(400, str(error))
+            if answer.status_code == 401:
+                answer["WWW-Authenticate"] = 'Bearer realm="dossier", Basic realm="dossier"'
+            return answer
+
+        return csrf_exempt(answered)
+
+    return wrap
+
+
+def _allowed(request: HttpRequest, scope: str) -> str:
+    """Who calls: the name of a key or of a person who is signed in."""
+    key = key_of(request)
+    if isinstance(key, Key):
+        if not key.allows(scope):
+            raise _Refused(403, f"the key {key.name} lacks the scope {scope}")
+        return key.name
+    if request.user.is_authenticated and request.method == "GET":
+        return request.user.get_username()
+    raise _Refused(401, "this needs a good integration key, as a bearer token or the password of basic auth")
+
+
+def _text(status: int, message: str) -> HttpResponse:
+    return HttpResponse(json.dumps(message), status=status, content_type="application/json")
+
+
+# Reads
+# ----------------------------------------------------------------------------------------------------------
+@csrf_exempt
+def alerts(request: HttpRequest) -> HttpResponse:
+    """GET /api/v2/alerts lists; POST is the door."""
+    return _list_alerts(request) if request.method == "GET" else alertmanager_api(request)
+
+
+@_answers("incidents:read", "GET")
+def status(request: HttpRequest, _: str) -> HttpResponse:  # noqa: ARG001
+    return JsonResponse(
+        {
+            "cluster": {"name": "dossier", "status": "disabled", "peers": []},
+            "versionInfo": {
+                "version": VERSION,
+                "revision": "dossier",
+                "branch": "dossier",
+                "buildUser": "dossier",
+                "buildDate": "",
+                "goVersion": "",
+            },
+            "config": {"original": "# Dossier: routes and teams are at /api/v1/routes and /api/v1/teams\n"},
+            "uptime": rfc3339(_STARTED),
+        }
+    )
+
+
+_STARTED = timezone.now()
+
+
+@_answers("incidents:read", "GET")
+def receivers(request: HttpRequest, _: str) -> HttpResponse:  # noqa: ARG001
+    return _list([{"name": team.slug} for team in queries.teams()])
+
+
+@_answers("incidents:read", "GET")
+def _list_alerts(request: HttpRequest, _: str) -> HttpResponse:
+    return _list([one.as_json() for one in _chosen(request)])
+
+
+@_answers("incidents:read", "GET")
+def groups(request: HttpRequest, _: str) -> HttpResponse:
+    """Tickets with the alerts that are members of them; alerts without a ticket stand in one group at the end."""
+    chosen = {one.alert.id: one for one in _chosen(request)}
+    shared = queries.tickets_of(list(chosen))
+    grouped: dict[tuple[str, str], list[_Shown]] = {}
+    for one in chosen.values():
+        ticket = shared.get(one.alert.id)
+        grouped.setdefault((one.receiver, "" if ticket is None else str(ticket.number)), []).append(one)
+    return _list(
+        [
+            {
+                "labels": {"ticket": number} if number else {},
+                "receiver": {"name": receiver},
+                "alerts": [one.as_json() for one in members],
+            }
+            for (receiver, number), members in grouped.items()
+        ]
+    )
+
+
+def _list(items: list[dict[str, Any]]) -> HttpResponse:
+    return JsonResponse(items, safe=False)
+
+
+class _Shown:
+    """An alert that fires, and what Alertmanager would say of it."""
+
+    def __init__(self, alert: Alert, receiver: str, silenced_by: list[str]) -> None:
+        self.alert = alert
+        self.receiver = receiver
+        self.silenced_by = silenced_by
+
+    def as_json(self) -> dict[str, Any]:
+        one = self.alert.alert
+        starts = one.starts_at or (self.alert.fired[-1] if self.alert.fired else self.alert.changed_at)
+        return {
+            "annotations": {
+                "summary": one.title,
+                **({"description": one.description} if one.description else {}),
+            },
+            "endsAt": rfc3339(one.expires_at or self.alert.last_seen + FOREVER),
+            "fingerprint": fingerprint(one.labels),
+            "receivers": [{"name": self.receiver}],
+            "startsAt": rfc3339(starts),
+            "status": {
+                "inhibitedBy": [],
+                "mutedBy": [],
+                "silencedBy": self.silenced_by,
+                "state": "suppressed" if self.silenced_by else "active",
+            },
+            "updatedAt": rfc3339(self.alert.last_seen),
+            **({"generatorURL": one.links[0]["href"]} if one.links else {}),
+            "labels": dict(one.labels),
+        }
+
+
+def _chosen(request: HttpRequest) -> list[_Shown]:
+    matchers = [_filter(text) for text in request.GET.getlist("filter")]
+    wanted_receiver = _pattern("receiver", request.GET.get("receiver", ""))
+    active, silenced = (_flag(request, name) for name in ("active", "silenced"))
+    silences, table, now = silences_in_force(), routing_table(), timezone.now()
+    shown = []
+    for alert in open_alerts():
+        labels = alert.alert.labels
+        if not all(matcher.matches(labels) for matcher in matchers):
+            continue
+        holding = [silence.id for silence in silences if silence.holds(labels, now)]
+        receiver = route(alert.alert.component, table).team
+        if (silenced if holding else active) and wanted_receiver(receiver):
+            shown.append(_Shown(alert, receiver, holding))
+    return shown
+
+
+def _flag(request: HttpRequest, name: str) -> bool:
+    text = request.GET.get(name, "true")
+    if text not in ("true", "false"):
+        raise Invalid(name, "must be true or false")
+    return text == "true"
+
+
+def _pattern(name: str, text: str) -> Callable[[str], bool]:
+    """Whether a name matches a regular expression; every name does where there is none."""
+    if not text:
+        return lambda _: True
+    matcher = _matcher({"name": name, "value": text, "isRegex": True})
+    return lambda value: matcher.matches({name: value})
+
+
+def _matcher(told: dict[str, Any]) -> Matcher:
+    """Unlike those of a silence one that every alert fits is fine: a filter hides nothing by itself."""
+    never = {"name": "__never__", "value": "1"}
+    return matchers_from([told, never])[0]
+
+
+_FILTER = re.compile(r'\s*([^=!~\s]+)\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\]|\\.)*)"|([^"]*?))\s*', re.DOTALL)
+
+
+def _filter(text: str) -> Matcher:
+    """A matcher as `amtool` and Grafana write it: `alertname="Down"`, `team=~"a|b"`."""
+    found = _FILTER.fullmatch(text[:2_000].strip().removeprefix("{").removesuffix("}"))
+    if found is None:
+        raise Invalid("filter", f'must be a matcher such as alertname="Down", not {text[:80]!r}')
+    name, sign, quoted, bare = found.groups()
+    value = bare if quoted is None else re.sub(r'\\(["\\])', r"\1", quoted).replace("\\n", "\n")
+    return _matcher(
+        {
+            "name": name.strip('"'),
+            "value": value,
+            "isRegex": sign in ("=~", "!~"),
+            "isEqual": sign in ("=", "=~"),
+        }
+    )
+
+
+# Silences
+# ----------------------------------------------------------------------------------------------------------
+@csrf_exempt
+def silences(request: HttpRequest) -> HttpResponse:
+    return _list_silences(request) if request.method == "GET" else _post_silence(request)
+
+
+@_answers("incidents:read", "GET")
+def _list_silences(request: HttpRequest, _: str) -> HttpResponse:
+    matchers = [_filter(text) for text in request.GET.getlist("filter")]
+    rows = Silence.objects.filter(ends_at__gt=timezone.now() - timedelta(days=5))
+    return _list([_silence(row) for row in rows if _fits(row, matchers)])
+
+
+def _fits(row: Silence, matchers: Iterable[Matcher]) -> bool:
+    """As Alertmanager: a filter is held against the silence's own matchers, read as labels."""
+    labels = {matcher["name"]: matcher["value"] for matcher in row.matchers}
+    return all(matcher.matches(labels) for matcher in matchers)
+
+
+@_answers("incidents:write", "POST")
+def _post_silence(request: HttpRequest, who: str) -> HttpResponse:
+    body = read_object(request.body)
+    matchers = matchers_from(body.get("matchers"))
+    starts, ends = _time(body, "startsAt"), _time(body, "endsAt")
+    now = timezone.now()
+    if ends <= starts or ends <= now:
+        raise Invalid("endsAt", "must be later than startsAt and than now")
+    values: dict[str, Any] = {
+        "matchers": [matcher.as_json() for matcher in matchers],
+        "starts_at": max(starts, now),
+        "ends_at": ends,
+        "created_by": check_text("createdBy", body.get("createdBy") or who, 255, blank=False),
+        "comment": check_text("comment", body.get("comment", ""), 2_000),
+    }
+    told = body.get("id") or ""
+    if not told:
+        row = Silence.objects.create(**values)
+        return JsonResponse({"silenceID": str(row.pk)})
+    old = _find(str(told))
+    if old.ends_at <= now or values["matchers"] != old.matchers:
+        # As Alertmanager: what a silence once held for stays explained, so another one takes its place.
+        Silence.objects.filter(pk=old.pk, ends_at__gt=now).update(ends_at=now)
+        return JsonResponse({"silenceID": str(Silence.objects.create(**values).pk)})
+    values["starts_at"] = min(old.starts_at, values["starts_at"])
+    for name, value in values.items():
+        setattr(old, name, value)
+    old.save()
+    return JsonResponse({"silenceID": str(old.pk)})
+
+
+@csrf_exempt
+def silence(request: HttpRequest, id: str) -> HttpResponse:
+    return _get_silence(request, id) if request.method == "GET" else _end_silence(request, id)
+
+
+@_answers("incidents:read", "GET")
+def _get_silence(request: HttpRequest, _: str, id: str) -> HttpResponse:  # noqa: ARG001
+    return JsonResponse(_silence(_find(id)))
+
+
+@_answers("incidents:write", "DELETE")
+def _end_silence(request: HttpRequest, _: str, id: str) -> HttpResponse:  # noqa: ARG001
+    row, now = _find(id), timezone.now()
+    if row.ends_at > now:
+        row.ends_at = now
+        row.starts_at = min(row.starts_at, now)
+        row.save()
+    return HttpResponse(status=200)
+
+
+def _find(id: str) -> Silence:
+    try:
+        return Silence.objects.get(pk=uuid.UUID(id))
+    except (Silence.DoesNotExist, ValueError, ValidationError):
+        raise _Refused(404, f"silence {id[:60]} not found") from None
+
+
+def _time(body: Mapping[str, Any], name: str) -> datetime:
+    try:
+        at = instant(body.get(name))
+    except ValueError as error:
+        raise Invalid(name, str(error)) from None
+    if at is None:
+        raise Invalid(name, "must be an RFC 3339 time, such as 2026-01-31T12:00:00Z")
+    return at
+
+
+def _silence(row: Silence) -> dict[str, Any]:
+    now = timezone.now()
+    state = "expired" if row.ends_at <= now else "pending" if row.starts_at > now else "active"
+    return {
+        "id": str(row.pk),
+        "status": {"state": state},
+        "updatedAt": rfc3339(row.updated_at),
+        "comment": row.comment,
+        "createdBy": row.created_by,
+        "endsAt": rfc3339(row.ends_at),
+        "matchers": row.matchers,
+        "startsAt": rfc3339(row.starts_at),
+        "url": f"{settings.BASE_URL}/silences",
+    }

@@ -1,0 +1,244 @@
+"""The doors of alerts: each answers as its senders expect, and 2xx only for what is committed.
+
+A door is a parser, how it finds the key, and how it says yes and no. Where a body holds good alerts and bad ones, the
+good ones are stored; the receipt names the others.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.csrf import csrf_exempt
+
+from ingest.alerts.receiving import Delivery, Taken, receive
+from ingest.api.keys import Key, authenticate, find
+from ingest.api.problems import problem
+from ingest.api.reading import read_body
+from ingest.doors import generic, grafana, pagerduty, prometheus
+from ingest.doors.alert import BadPayload, Parsed
+from ingest.doors.bodies import decompress
+from ingest.doors.default_mapping import DEFAULT
+from ingest.telemetry import liveness
+from ingest.telemetry.faults import BadBody, TooLarge
+
+RETRY_AFTER = "5"
+ENCODINGS = ("", "identity", "gzip", "x-gzip", "zstd")
+DOWN = "The database does not answer; nothing was stored."
+
+Refuse = Callable[[int, str], HttpResponse]
+
+
+class Refusal(Exception):
+    """The request is refused as a whole: nothing of it was stored."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """`parse` gets the body and the key; `refuse` writes an answer with a status that is no 2xx."""
+
+    name: str
+    methods: tuple[str, ...]
+    parse: Callable[[bytes, Key], Parsed]
+    accept: Callable[[Taken, Parsed], HttpResponse]
+    refuse: Refuse
+    overloaded: int = 503
+
+
+def serve(door: Door, request: HttpRequest, key: Key | None) -> HttpResponse:
+    """Take one delivery. The sender is refused by `door.refuse`, whatever is wrong."""
+    try:
+        if request.method not in door.methods:
+            raise Refusal(405, f"Only {' and '.join(door.methods)} here.")
+        allowed(key, door.name)
+        assert key is not None
+        body = body_of(request)
+        parsed = door.parse(body, key)
+        taken = stored(request, door.name, key, parsed, body)
+        answer = door.accept(taken, parsed)
+        answer["Dossier-Receipt"] = taken.receipt
+    except (Refusal, TooLarge, BadBody, BadPayload, OperationalError, InterfaceError) as error:
+        answer = refused(door.refuse, error, door.overloaded)
+        if answer.status_code == 405:
+            answer["Allow"] = ", ".join(door.methods)
+    return answer
+
+
+def refused(refuse: Refuse, error: Exception, overloaded: int = 503) -> HttpResponse:
+    """The answer for what went wrong."""
+    match error:
+        case Refusal():
+            answer = refuse(error.status, str(error))
+        case TooLarge():
+            answer = refuse(413, f"Nothing was stored: {error}.")
+        case BadBody() | BadPayload():
+            answer = refuse(400, f"Nothing was stored: {error}.")
+        case _:
+            answer = refuse(overloaded, DOWN)
+            answer["Retry-After"] = RETRY_AFTER
+    if answer.status_code == 401:
+        answer["WWW-Authenticate"] = 'Bearer realm="dossier"'
+    return answer
+
+
+def allowed(key: Key | None, door: str) -> None:
+    """Raises Refusal for no good key, or one that may not send alerts."""
+    if key is None:
+        raise Refusal(401, "This door needs a good integration key.")
+    if not key.allows("alerts"):
+        raise Refusal(403, f"The key {key.name} lacks the scope alerts.")
+    if not key.allows_door(door):
+        raise Refusal(403, f"The key {key.name} may not use the door {door}.")
+
+
+def body_of(request: HttpRequest) -> bytes:
+    """The body without its encoding."""
+    encoding = request.headers.get("Content-Encoding", "").strip().lower()
+    if encoding not in ENCODINGS:
+        raise Refusal(415, "Content-Encoding may be gzip or zstd.")
+    liveness.spare_the_question()
+    return decompress(read_body(request, settings.ALERT_MAX_BODY), encoding, settings.ALERT_MAX_BODY)
+
+
+def stored(request: HttpRequest, door: str, key: Key, parsed: Parsed, payload: bytes) -> Taken:
+    """Commits a delivery. Raises Refusal when there was something in it and nothing of that was good."""
+    if parsed.refused and not parsed.alerts:
+        raise Refusal(400, f"Nothing was stored: {parsed.refused[0]}.")
+    trace = getattr(request, "trace", None)
+    taken = receive(parsed, Delivery(key.name, door, request.content_type or "", payload, trace))
+    liveness.used()
+    return taken
+
+
+def key_of(request: HttpRequest) -> Key | None:
+    """The key of a request whose sender can set a header: a bearer token, or the password of basic auth."""
+    header = request.headers.get("Authorization", "")
+    scheme, _, rest = header.partition(" ")
+    if scheme.lower() != "basic":
+        return authenticate(header)
+    try:
+        _, _, password = base64.b64decode(rest.strip(), validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+    return find(password)
+
+
+# Answers
+# ----------------------------------------------------------------------------------------------------------
+def _problem(status: int, message: str) -> HttpResponse:
+    return problem(status, _TITLES.get(status, "Error"), message)
+
+
+_TITLES = {
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    405: "Method Not Allowed",
+    413: "Content Too Large",
+    415: "Unsupported Media Type",
+    429: "Too Many Requests",
+    503: "Service Unavailable",
+}
+
+
+def _counted(taken: Taken, parsed: Parsed) -> HttpResponse:
+    told: dict[str, Any] = {"accepted": len(parsed.alerts), "receipt": taken.receipt}
+    if parsed.refused:
+        told["refused"] = [{"alert": r.place, "field": r.field, "reason": r.reason} for r in parsed.refused]
+    return JsonResponse(told)
+
+
+def _as_alertmanager(taken: Taken, parsed: Parsed) -> HttpResponse:  # noqa: ARG001
+    """200 with nothing, or 400 with a text that joins the errors, though the good alerts are stored."""
+    if not parsed.refused:
+        return HttpResponse(status=200)
+    return _text(400, "; ".join(map(str, parsed.refused)))
+
+
+def _text(status: int, message: str) -> HttpResponse:
+    return HttpResponse(json.dumps(message), status=status, content_type="application/json")
+
+
+def _pagerduty_error(status: int, message: str) -> HttpResponse:
+    body = {"status": "error", "message": message, "errors": [message]}
+    return JsonResponse(body, status=status)
+
+
+# Doors
+# ----------------------------------------------------------------------------------------------------------
+ALERTMANAGER_API = Door(
+    "alertmanager-api",
+    ("POST",),
+    lambda body, _: prometheus.alerts(body, datetime.now(UTC)),
+    _as_alertmanager,
+    _text,
+)
+ALERTMANAGER = Door("alertmanager", ("POST",), lambda body, _: prometheus.webhook(body), _counted, _problem)
+GRAFANA = Door("grafana", ("POST", "PUT"), lambda body, _: grafana.webhook(body), _counted, _problem)
+
+
+def _through_mapping(body: bytes, key: Key) -> Parsed:
+    return generic.receive(DEFAULT if key.mapping is None else generic.mapping(key.mapping), body).parsed
+
+
+GENERIC = Door("generic", ("POST", "PUT"), _through_mapping, _counted, _problem)
+
+
+@csrf_exempt
+def alertmanager_api(request: HttpRequest) -> HttpResponse:
+    """POST /api/v2/alerts: a Prometheus sends here as it does to its Alertmanager."""
+    return serve(ALERTMANAGER_API, request, key_of(request))
+
+
+@csrf_exempt
+def alertmanager(request: HttpRequest, key: str) -> HttpResponse:
+    """POST /integrations/alertmanager/{key}: a webhook of an Alertmanager."""
+    return serve(ALERTMANAGER, request, find(key))
+
+
+@csrf_exempt
+def grafana_webhook(request: HttpRequest, key: str) -> HttpResponse:
+    """POST or PUT /integrations/grafana/{key}: a contact point of the kind webhook."""
+    return serve(GRAFANA, request, find(key))
+
+
+@csrf_exempt
+def generic_webhook(request: HttpRequest, key: str) -> HttpResponse:
+    """POST /integrations/generic/{key}: any JSON, through the mapping of the integration."""
+    return serve(GENERIC, request, find(key))
+
+
+@csrf_exempt
+def enqueue(request: HttpRequest) -> HttpResponse:
+    """POST /v2/enqueue: PagerDuty's Events API; the routing key is an integration key."""
+    try:
+        if request.method != "POST":
+            raise Refusal(405, "Only POST here.")
+        body = body_of(request)
+        event = pagerduty.event(body, str(uuid.uuid4()))
+        key = find(event.routing_key)
+        if key is None or not key.allows("alerts") or not key.allows_door("pagerduty"):
+            raise pagerduty.InvalidEvent(
+                ["'routing_key' is invalid (no integration key with the scope alerts)"]
+            )
+        taken = stored(request, "pagerduty", key, Parsed((event.alert,)), body)
+    except BadPayload as error:
+        return JsonResponse(pagerduty.refusal(error), status=400)
+    except (Refusal, TooLarge, BadBody, OperationalError, InterfaceError) as error:
+        return refused(_pagerduty_error, error, overloaded=429)
+    answer = JsonResponse(pagerduty.accepted(event.dedup_key), status=202)
+    answer["Dossier-Receipt"] = taken.receipt
+    return answer

@@ -1,0 +1,32 @@
+"""The mapping of the generic door where an integration has none of its own: the names that senders commonly use."""
+
+from __future__ import annotations
+
+from ingest.doors.mapping_form import mapping
+
+DEFAULT = mapping(
+    {
+        "title": {"from": ["$.title", "$.summary", "$.message", "$.subject", "$.name", "$.text"]},
+        "key": {
+            "from": [
+                "$.dedup_key",
+                "$.key",
+                "$.fingerprint",
+                "$.alias",
+                "$.id",
+                "$.title",
+                "$.summary",
+                "$.name",
+            ]
+        },
+        "status": {"from": ["$.status", "$.state", "$.action", "$.event_action"], "default": "firing"},
+        "severity": {"from": ["$.severity", "$.level", "$.priority"], "default": "warning"},
+        "group": {"from": ["$.group", "$.class", "$.rule", "$.check", "$.alertname"], "default": ""},
+        "description": {
+            "from": ["$.description", "$.details", "$.output", "$.message", "$.body"],
+            "default": "",
+        },
+        "component": {"from": ["$.component"], "default": ""},
+        "labels": "$.labels",
+    }
+)

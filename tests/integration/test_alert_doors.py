@@ -1,0 +1,262 @@
+"""The doors of alerts over HTTP: what they accept, how they refuse, and what a receipt tells afterwards."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+from django.test import Client
+
+from incidents import queries
+from incidents.reactors import follower
+from ingest.api import keys
+from ingest.api.models import IntegrationKey
+from tests.following import follow_to_the_end
+
+pytestmark = pytest.mark.usefixtures("log_database")
+FIRING = {"labels": {"alertname": "Slow", "disk": "d7"}, "annotations": {"summary": "Disk d7 is slow"}}
+TRIGGER = {
+    "event_action": "trigger",
+    "dedup_key": "srv1/cpu",
+    "payload": {"summary": "CPU is hot", "source": "srv-1", "severity": "critical"},
+}
+
+
+@pytest.fixture
+def key() -> str:
+    return keys.create("monitoring", ["alerts", "incidents:read", "incidents:write"])
+
+
+def post(path: str, body: Any, **headers: str) -> Any:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    more = {f"HTTP_{name.upper()}": value for name, value in headers.items()}
+    answer = Client().post(path, data, content_type="application/json", **more)  # type: ignore[arg-type]
+    follow_to_the_end(follower())
+    return answer
+
+
+def get(path: str, key: str) -> Any:
+    return Client().get(path, HTTP_AUTHORIZATION=f"Bearer {key}").json()
+
+
+def tickets() -> list[tuple[str, str, int]]:
+    views = queries.list_incidents().items
+    return [(view.incident.title, view.incident.state, view.incident.firing) for view in views]
+
+
+def pagerduty(key: str, **more: Any) -> Any:
+    return post("/v2/enqueue", {"routing_key": key, **TRIGGER, **more})
+
+
+def test_prometheus_posts_as_to_its_alertmanager(key: str) -> None:
+    answer = post("/api/v2/alerts", [FIRING], authorization=f"Bearer {key}")
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert tickets() == [("Disk d7 is slow", "open", 1)]
+    over = {**FIRING, "endsAt": "2026-01-01T00:00:00Z", "startsAt": "2025-12-31T00:00:00Z"}
+    post("/api/v2/alerts", [over], authorization=f"Bearer {key}")
+    assert tickets() == [("Disk d7 is slow", "resolved", 0)]
+
+
+def test_good_alerts_are_stored_beside_bad_ones_and_the_answer_names_those(key: str) -> None:
+    answer = post("/api/v2/alerts", [FIRING, {"labels": {}}], authorization=f"Bearer {key}")
+    assert (answer.status_code, len(tickets())) == (400, 1)
+    assert "alert 1" in answer.json()
+    receipt = get(f"/api/v1/receipts/{answer['Dossier-Receipt']}", key)
+    assert receipt["outcome"] == "1 fired, 1 refused"
+
+
+def test_a_receipt_names_the_ticket_of_each_alert(key: str) -> None:
+    answer = post(f"/integrations/generic/{key}", {"title": "Disk is slow", "status": "problem"})
+    receipt = get(f"/api/v1/receipts/{answer.json()['receipt']}", key)
+    assert receipt["incident"]["number"] == 1
+    (told,) = receipt["alerts"]
+    assert (told["outcome"], told["incident"]["number"], told["why"]) == ("fired", 1, None)
+    (event,) = receipt["events"]
+    assert (event["type"], receipt["payload"]["door"]) == ("alert.reported", "generic")
+
+
+def test_an_alertmanager_webhook_counts_each_alert(key: str) -> None:
+    message = {
+        "version": "4",
+        "status": "firing",
+        "groupKey": "{}:{}",
+        "alerts": [
+            {
+                "status": "firing",
+                "labels": {"alertname": "Slow", "disk": "a"},
+                "startsAt": "2026-01-01T00:00:00Z",
+            },
+            {
+                "status": "resolved",
+                "labels": {"alertname": "Slow", "disk": "b"},
+                "startsAt": "2026-01-01T00:00:00Z",
+            },
+        ],
+    }
+    answer = post(f"/integrations/alertmanager/{key}", message)
+    assert (answer.status_code, answer.json()["accepted"]) == (200, 2)
+    assert [state for _, state, _ in tickets()] == ["open"]
+
+
+def test_pagerduty_triggers_acknowledges_and_resolves(key: str) -> None:
+    answer = pagerduty(key)
+    assert (answer.status_code, answer.json()["dedup_key"], answer.json()["status"]) == (
+        202,
+        "srv1/cpu",
+        "success",
+    )
+    pagerduty(key, event_action="acknowledge")
+    assert tickets() == [("CPU is hot", "acknowledged", 1)]
+    pagerduty(key, event_action="resolve")
+    assert tickets() == [("CPU is hot", "resolved", 0)]
+    pagerduty(key)
+    assert [state for _, state, _ in tickets()] == ["open", "resolved"]
+
+
+def test_a_trigger_without_a_key_is_always_another_alert(key: str) -> None:
+    keys_given = {pagerduty(key, dedup_key=None).json()["dedup_key"] for _ in range(3)}
+    assert (len(keys_given), len(tickets())) == (3, 3)
+
+
+def test_pagerduty_is_refused_as_pagerduty_does(key: str) -> None:
+    answer = pagerduty(key, payload={"summary": "x"})
+    assert (answer.status_code, answer.json()["status"]) == (400, "invalid event")
+    assert any("source" in error for error in answer.json()["errors"])
+    assert pagerduty("no key").status_code == 400
+
+
+def test_basic_auth_carries_the_key_as_its_password(key: str) -> None:
+    told = base64.b64encode(f"anyone:{key}".encode()).decode()
+    assert post("/api/v2/alerts", [FIRING], authorization=f"Basic {told}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("/api/v2/alerts", b"{", 400),
+        ("/api/v2/alerts", {"labels": {}}, 400),
+        ("/api/v2/alerts", b"[" * 100_000, 400),
+        ("/api/v2/alerts", [{"labels": {"a": "x" * 2**20}}], 413),
+        ("/integrations/alertmanager/{key}", {"version": "3", "alerts": []}, 400),
+        ("/integrations/grafana/{key}", [], 400),
+        ("/integrations/generic/{key}", {"no": "title"}, 400),
+        ("/integrations/generic/dsr_unknown", {"title": "x"}, 401),
+        ("/v2/enqueue", b"\xff\xfe", 400),
+    ],
+)
+def test_what_is_refused_leaves_nothing(key: str, path: str, body: Any, status: int) -> None:
+    answer = post(path.format(key=key), body, authorization=f"Bearer {key}")
+    assert (answer.status_code, tickets()) == (status, [])
+
+
+def test_a_gzip_that_unfolds_too_far_is_refused(key: str) -> None:
+    bomb = gzip.compress(b" " * 2**24)
+    assert (
+        post("/api/v2/alerts", bomb, authorization=f"Bearer {key}", content_encoding="gzip").status_code
+        == 413
+    )
+
+
+def test_without_its_scope_a_key_opens_no_door() -> None:
+    telemetry = keys.create("telemetry only", ["telemetry"])
+    assert post("/api/v2/alerts", [FIRING], authorization=f"Bearer {telemetry}").status_code == 403
+
+
+def test_a_key_can_be_for_some_doors_only(key: str) -> None:
+    IntegrationKey.objects.update(doors=["pagerduty"])
+    assert post("/api/v2/alerts", [FIRING], authorization=f"Bearer {key}").status_code == 403
+    assert pagerduty(key).status_code == 202
+
+
+def test_a_key_that_was_rotated_is_good_until_its_time_is_over(key: str) -> None:
+    new = keys.rotate("monitoring", timedelta(hours=1))
+    assert [keys.find(one) is not None for one in (key, str(new))] == [True, True]
+    newest = keys.rotate("monitoring", timedelta(0))
+    assert [keys.find(one) is not None for one in (key, str(new), str(newest))] == [False, False, True]
+
+
+def test_the_last_use_of_a_key_is_kept(key: str) -> None:
+    assert IntegrationKey.objects.get().last_used_at is None
+    pagerduty(key)
+    assert IntegrationKey.objects.get().last_used_at is not None
+
+
+@pytest.mark.parametrize(("path", "status"), [("/api/v2/alerts", 503), ("/v2/enqueue", 429)])
+def test_without_its_database_a_door_says_come_again(
+    key: str, path: str, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def down(*_: object) -> None:
+        raise OperationalError("gone")
+
+    monkeypatch.setattr("ingest.api.alerts.receive", down)
+    body: Any = [FIRING] if "alerts" in path else {"routing_key": key, **TRIGGER}
+    answer = Client().post(
+        path, json.dumps(body), content_type="application/json", HTTP_AUTHORIZATION=f"Bearer {key}"
+    )
+    assert (answer.status_code, answer["Retry-After"]) == (status, "5")
+
+
+# What amtool, Karma and Grafana read
+# ----------------------------------------------------------------------------------------------------------
+SILENCE = {
+    "matchers": [{"name": "disk", "value": "d.", "isRegex": True, "isEqual": True}],
+    "startsAt": "2026-01-01T00:00:00Z",
+    "endsAt": "2999-01-01T00:00:00Z",
+    "createdBy": "alice",
+    "comment": "disks are being replaced",
+}
+
+
+def test_open_alerts_are_listed_as_alertmanager_does(key: str) -> None:
+    post("/api/v2/alerts", [FIRING, {"labels": {"alertname": "Hot"}}], authorization=f"Bearer {key}")
+    (found,) = get('/api/v2/alerts?filter=alertname="Slow"', key)
+    assert (found["labels"], found["status"]["state"]) == (FIRING["labels"], "active")
+    assert len(get('/api/v2/alerts?filter=alertname=~"S.*|H.*"', key)) == 2
+    assert get("/api/v2/alerts?filter=alertname!=Slow&active=false", key) == []
+
+
+def test_groups_are_tickets(key: str) -> None:
+    many = [{"labels": {"alertname": "Slow", "disk": f"d{n}"}} for n in range(3)]
+    post("/api/v2/alerts", many, authorization=f"Bearer {key}")
+    (group,) = get("/api/v2/alerts/groups", key)
+    assert (group["labels"], len(group["alerts"])) == ({"ticket": "1"}, 3)
+
+
+def test_a_silence_is_made_read_and_ended(key: str) -> None:
+    made = post("/api/v2/silences", SILENCE, authorization=f"Bearer {key}").json()["silenceID"]
+    assert get(f"/api/v2/silence/{made}", key)["status"] == {"state": "active"}
+    post("/api/v2/alerts", [FIRING], authorization=f"Bearer {key}")
+    assert tickets() == []
+    (alert,) = get("/api/v2/alerts", key)
+    assert alert["status"] == {"inhibitedBy": [], "mutedBy": [], "silencedBy": [made], "state": "suppressed"}
+    assert Client().delete(f"/api/v2/silence/{made}", HTTP_AUTHORIZATION=f"Bearer {key}").status_code == 200
+    assert get("/api/v2/silences", key)[0]["status"] == {"state": "expired"}
+
+
+def test_the_receipt_of_a_silenced_alert_says_who_silenced_it(key: str) -> None:
+    post("/api/v2/silences", SILENCE, authorization=f"Bearer {key}")
+    answer = post("/api/v2/alerts", [FIRING], authorization=f"Bearer {key}")
+    (told,) = get(f"/api/v1/receipts/{answer['Dossier-Receipt']}", key)["alerts"]
+    assert told["why"].startswith("silenced by alice until 2999-01-01 00:00 UTC")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"matchers": []},
+        {"matchers": [{"name": "disk", "value": "(", "isRegex": True}]},
+        {"matchers": [{"name": "disk", "value": ".*", "isRegex": True}]},
+        {"endsAt": "2025-01-01T00:00:00Z"},
+        {"startsAt": "tomorrow"},
+        {"id": "7d1c5b0e-0000-4000-8000-000000000000"},
+    ],
+)
+def test_a_silence_that_cannot_be_is_refused(key: str, wrong: dict[str, Any]) -> None:
+    answer = post("/api/v2/silences", {**SILENCE, **wrong}, authorization=f"Bearer {key}")
+    assert answer.status_code in (400, 404)
+    assert get("/api/v2/silences", key) == []
