@@ -8,12 +8,15 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pagerduty
 
+from tests.senders.checkers import Watched, icinga, nagios
 from tests.senders.daemons import AMTOOL, alertmanager, prometheus
 from tests.senders.recording import Recorded, Recorder, throw_away_certificate
 
@@ -156,6 +159,37 @@ def record_pagerduty(directory: Path) -> None:
             keep(f"pagerduty/{name}.json", request)
 
 
+def record_checker(
+    start: Callable[[Path, str], AbstractContextManager[Watched]], name: str, directory: Path
+) -> None:
+    with Recorder() as door, start(directory, f"{door.url}/integrations/generic/KEY") as watched:
+        watched.say(
+            "db-1-disk",
+            2,
+            'DISK CRITICAL - 98% of "/var" \\ used, äöü; soon $5 & <full>|/var=98%\nSecond line',
+        )
+        firing = door.wait_for(lambda request: b"type=PROBLEM" in request.body)
+        keep(f"{name}/service-problem.form", firing)
+        watched.acknowledge("db-1", "disk /var", "alice", 'Alice: "looking" at it')
+        keep(
+            f"{name}/service-acknowledgement.form",
+            door.wait_for(lambda request: b"type=ACKN" in request.body),
+        )
+        watched.say("db-1-disk", 0, "DISK OK")
+        keep(f"{name}/service-recovery.form", door.wait_for(lambda request: b"type=RECOVERY" in request.body))
+        mark = len(door.requests)
+        watched.say("db-1", 2, "PING CRITICAL - 100% lost")
+        keep(
+            f"{name}/host-problem.form",
+            door.wait_for(lambda r: b"type=PROBLEM" in r.body and r in door.requests[mark:]),
+        )
+        watched.say("db-1", 0, "PING OK")
+        keep(
+            f"{name}/host-recovery.form",
+            door.wait_for(lambda r: b"type=RECOVERY" in r.body and r in door.requests[mark:]),
+        )
+
+
 def keep(name: str, request: Recorded) -> None:
     path = GOLDEN / name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -165,7 +199,8 @@ def keep(name: str, request: Recorded) -> None:
 
 
 def main() -> None:
-    for record in (record_prometheus, record_alertmanager, record_amtool, record_pagerduty):
+    checkers = (partial(record_checker, nagios, "nagios"), partial(record_checker, icinga, "icinga"))
+    for record in (record_prometheus, record_alertmanager, record_amtool, record_pagerduty, *checkers):
         with tempfile.TemporaryDirectory() as directory:
             record(Path(directory))
 

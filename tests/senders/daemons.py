@@ -6,9 +6,8 @@ import json
 import socket
 import subprocess
 import time
-import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import which
@@ -58,7 +57,8 @@ def prometheus(
         "--web.route-prefix=/",
         "--rules.alert.resend-delay=5s",
     ]
-    with _running(command, directory / "prometheus.log", f"http://127.0.0.1:{port}/-/ready") as address:
+    address = f"http://127.0.0.1:{port}"
+    with running(command, directory / "prometheus.log", lambda: answers(f"{address}/-/ready")):
         yield address
 
 
@@ -90,30 +90,33 @@ def alertmanager(directory: Path, receivers: Sequence[Mapping[str, Any]]) -> Ite
         "--web.route-prefix=/",
         "--cluster.listen-address=",
     ]
-    with _running(command, directory / "alertmanager.log", f"http://127.0.0.1:{port}/-/ready") as address:
+    address = f"http://127.0.0.1:{port}"
+    with running(command, directory / "alertmanager.log", lambda: answers(f"{address}/-/ready")):
         yield address
 
 
 @contextmanager
-def _running(command: Sequence[str], log: Path, ready: str) -> Iterator[str]:
+def running(command: Sequence[str], log: Path, ready: Callable[[], bool]) -> Iterator[None]:
+    """A program while it is entered, from when it is ready until it has ended."""
     with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT) as process:
         try:
-            _wait_until_ready(process, ready, log)
-            yield ready.removesuffix("/-/ready")
+            end = time.monotonic() + 30
+            while not ready():
+                if process.poll() is not None:
+                    raise RuntimeError(f"{command[0]} stopped at once: {log.read_text()[-2000:]}")
+                if time.monotonic() > end:
+                    raise TimeoutError(f"{command[0]} is not ready within 30 s: {log.read_text()[-2000:]}")
+                time.sleep(0.1)
+            yield
         finally:
             process.terminate()
             process.wait(20)
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], ready: str, log: Path) -> None:
-    end = time.monotonic() + 30
-    while time.monotonic() < end:
-        if process.poll() is not None:
-            raise RuntimeError(f"stopped at once: {log.read_text()[-2000:]}")
-        try:
-            with urllib.request.urlopen(ready, timeout=1) as answer:
-                if answer.status == 200:
-                    return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.1)
-    raise TimeoutError(f"not ready within 30 s: {log.read_text()[-2000:]}")
+def answers(address: str) -> bool:
+    """Whether something answers 200 there."""
+    try:
+        with urllib.request.urlopen(address, timeout=1) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False

@@ -1,0 +1,16 @@
+"""Mappings that are ready to be stored, for monitoring systems that can send whatever they are told to. Pure.
+
+Each comes with what has to be pasted into the sender. Addresses in it stand for yours: ADDRESS ends with the
+integration's key.
+"""
+
+from __future__ import annotations
+
+from ingest.doors.mappings.icinga import ICINGA
+from ingest.doors.mappings.nagios import NAGIOS
+from ingest.doors.mappings.ready import ADDRESS, Ready
+from ingest.doors.mappings.zabbix import ZABBIX
+
+__all__ = ["ADDRESS", "READY", "Ready"]
+
+READY: dict[str, Ready] = {ready.name: ready for ready in (NAGIOS, ICINGA, ZABBIX)}
