@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import secrets
 import time
@@ -94,9 +95,18 @@ def revoke(name: str) -> bool:
 
 
 def authenticate(header: str | None) -> Key | None:
-    """The key of an Authorization header `Bearer KEY`, or None."""
-    scheme, _, secret = (header or "").partition(" ")
-    return find(secret.strip()) if scheme.lower() == "bearer" else None
+    """The key of an Authorization header `Bearer KEY`, or `Basic` with the key as the password; None for others."""
+    scheme, _, told = (header or "").partition(" ")
+    match scheme.lower():
+        case "bearer":
+            return find(told.strip())
+        case "basic":
+            try:
+                plain = base64.b64decode(told.strip(), validate=True).decode()
+            except ValueError:
+                return None
+            return find(plain.partition(":")[2])
+    return None
 
 
 def find(secret: str) -> Key | None:

@@ -67,7 +67,7 @@ def metrics(request: Any, region: str, bounds: Bounds) -> Taken:
         for scope_metrics in resource_metrics.scope_metrics:
             for metric in scope_metrics.metrics:
                 points.take(metric, resource)
-    rows = points.samples.rows(region, bounds, NANOSECONDS, points.refusals)
+    rows, _ = points.samples.rows(region, bounds, NANOSECONDS, points.refusals)
     return Taken(rows, points.refusals, tuple(points.warnings()))
 
 
@@ -108,7 +108,7 @@ class _Points:
             series = known.get(told)
             if series is None:
                 try:
-                    series = known[told] = samples.series(name, _labels_text(base, told))
+                    series = known[told] = samples.series((name, _labels_text(base, told)))
                 except DecodeError:
                     self.refusals.add(BROKEN, name)
                     continue
@@ -136,7 +136,7 @@ class _Points:
                 continue
             try:
                 series = {
-                    self.samples.series(name + suffix, _labels_text(base, told, more)): value
+                    self.samples.series((name + suffix, _labels_text(base, told, more))): value
                     for suffix, more, value in found
                 }
             except DecodeError:

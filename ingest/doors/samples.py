@@ -59,10 +59,11 @@ class Samples:
         self._times: list[int] = []
         self._values: list[float] = []
         self._owners: list[int] = []
+        self._bulk: list[tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.float64]]] = []
 
-    def series(self, name: str, labels: str) -> int:
-        """The number of a series; `labels` is canonical JSON."""
-        return self._series.setdefault((name, labels), len(self._series))
+    def series(self, named: tuple[str, str]) -> int:
+        """The number of a series by its name and its labels, which are canonical JSON."""
+        return self._series.setdefault(named, len(self._series))
 
     def add(self, series: int, time: int, value: float) -> None:
         """A point that is one sample."""
@@ -80,13 +81,26 @@ class Samples:
             self._owners[-1] = self.points
         self.points += 1
 
-    def rows(self, region: str, bounds: Bounds, in_second: int, refusals: Refusals) -> Rows:
-        """The rows of all points that are good. Times were given as integers, `in_second` of them a second."""
+    def add_bulk(
+        self, series: NDArray[np.int32], times: NDArray[np.int64], values: NDArray[np.float64]
+    ) -> None:
+        """Points that are one sample each, shapes (points,). Nothing may be added after them but more of them."""
+        self._bulk.append((series, times, values))
+        self._owners += range(self.points, self.points + len(series))
+        self.points += len(series)
+
+    def rows(
+        self, region: str, bounds: Bounds, in_second: int, refusals: Refusals
+    ) -> tuple[Rows, NDArray[np.bool_]]:
+        """The rows of all points that are good, and which points those are, shape (points,).
+
+        Times were given as integers, `in_second` of them a second.
+        """
         assembly = Assembly(METRIC, region)
         self._assemble(assembly, in_second)
         rows, unfit = assembly.fit_rows(bounds)
         if not unfit:
-            return rows
+            return rows, np.ones(self.points, np.bool_)
         owners = np.array(self._owners)
         bad = np.zeros(self.points, np.bool_)
         names = rows.names("name")
@@ -95,18 +109,20 @@ class Samples:
             bad[new] = True
             if len(new):
                 refusals.add(reason, names.names[names.codes[which[0]]], len(new))
-        return keep(rows, ~bad[owners])
+        return keep(rows, ~bad[owners]), ~bad
 
     def _assemble(self, assembly: Assembly, in_second: int) -> None:
-        count = len(self._codes)
-        codes = np.array(self._codes, np.int32)
+        count = len(self._owners)
+        codes = np.concatenate((np.array(self._codes, np.int32), *(bulk[0] for bulk in self._bulk)))
+        times = np.concatenate((whole(self._times), *(bulk[1] for bulk in self._bulk)))
+        values = np.concatenate((np.array(self._values, np.float64), *(bulk[2] for bulk in self._bulk)))
         keys = list(self._series)
         assembly.add_columns(
             {
-                "time": microseconds(self._times, in_second),
+                "time": microseconds(times, in_second),
                 "name": assembly.indexes["name"].codes([name for name, _ in keys])[codes],
                 "labels": assembly.indexes["labels"].codes([labels for _, labels in keys])[codes],
-                "value": np.array(self._values, np.float64) + 0.0,  # no negative zero
+                "value": values + 0.0,  # no negative zero
                 "region": assembly.constant(METRIC.field("region"), count),
             },
             np.arange(1, count + 1),
@@ -122,14 +138,18 @@ def keep(rows: Rows, good: NDArray[np.bool_]) -> Rows:
     return Rows(rows.kind, taken.count, columns)
 
 
-def microseconds(times: list[int], in_second: int) -> NDArray[np.int64]:
-    """Times as integers to microseconds since 1970, half up; what no column holds becomes FARTHEST."""
+def whole(times: list[int]) -> NDArray[np.int64]:
+    """Integers as a column; what is beyond 64 bits with a sign becomes the last of them."""
     try:
-        given = np.array(times, np.int64)
+        return np.array(times, np.int64)
     except OverflowError:  # OTLP's are unsigned
-        given = np.array([min(time, 2**63 - 1) for time in times], np.int64)
+        return np.array([min(time, 2**63 - 1) for time in times], np.int64)
+
+
+def microseconds(times: NDArray[np.int64], in_second: int) -> NDArray[np.int64]:
+    """Times to microseconds since 1970, half up; what no column holds becomes FARTHEST."""
     if in_second <= 10**6:
         each = 10**6 // in_second
-        return np.clip(given, -FARTHEST // each, FARTHEST // each) * each
+        return np.clip(times, -FARTHEST // each, FARTHEST // each) * each
     each = in_second // 10**6
-    return given // each + (given % each >= each / 2)
+    return times // each + (times % each >= each / 2)

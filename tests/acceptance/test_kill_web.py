@@ -1,9 +1,6 @@
 """Bob kills the web process while fleets report: nothing acknowledged is lost, nothing counts twice."""
 
-import os
 import random
-import signal
-import subprocess
 import tempfile
 import threading
 import time
@@ -15,42 +12,12 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 from django.db import connection
-from django.test import override_settings
 
-from deploy.children import end_group, spawn
 from deploy.demo.sender import Sender
-from deploy.supervisor import answers, programs
-from tests.acceptance.stack import free_port, wait_for
+from tests.acceptance.stack import wait_for
+from tests.acceptance.web import Web
 
 SENDERS, BATCHES, ROWS, KILLS = 4, 12, 150, 3
-
-
-class Web:
-    """The pages-and-doors process as the supervisor would start it."""
-
-    def __init__(self, database_url: str, log: Path) -> None:
-        self.log, self.port = log, free_port()
-        self.environment = {
-            **os.environ,
-            "DJANGO_SETTINGS_MODULE": "deploy.settings",
-            "DATABASE_URL": database_url,
-            "PORT": str(self.port),
-            "DOSSIER_LOG_LEVEL": "WARNING",
-        }
-        self.address = f"http://127.0.0.1:{self.port}"
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        with override_settings(PORT=self.port):
-            command = next(command for name, command, _ in programs() if name == "web")
-        self.process = spawn(command, self.log, self.environment, signal.SIGTERM)
-        wait_for(lambda: answers(f"{self.address}/healthz"), 40, f"the web process, see {self.log}")
-
-    def kill(self) -> None:
-        """SIGKILL to the process and everything that it forked, at once."""
-        assert self.process is not None
-        end_group(self.process.pid)
-        self.process.wait()
 
 
 @pytest.fixture

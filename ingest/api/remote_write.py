@@ -1,0 +1,103 @@
+"""POST /api/v1/write: Prometheus remote write 1.0 and 2.0. Thin: the door reads, the command stores.
+
+204 says that everything is stored that is a number. 400 says what was refused; the good samples of the request are
+stored all the same, because senders do not repeat after a 400. A request that was stored before (the same key, the same
+bytes) is not stored again: senders must repeat after a 5xx, and may not know that it was stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from email.message import Message
+
+from django.conf import settings
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
+
+from ingest.api.keys import Key, authenticate
+from ingest.api.reading import read_body
+from ingest.doors.remote_write import MESSAGES, MOST_BYTES, Version, Written, rows, unpack
+from ingest.telemetry import liveness
+from ingest.telemetry.check import Bounds
+from ingest.telemetry.faults import BadBody, TooLarge
+from ingest.telemetry.receiving import Delivery, find_repeated, receive
+
+RETRY_AFTER = "5"
+WRITTEN = "X-Prometheus-Remote-Write-{}-Written"
+
+
+@csrf_exempt
+def write(request: HttpRequest) -> HttpResponse:
+    """Samples, as rows of the kind `metric`."""
+    if request.method != "POST":
+        return _said(405, "Only POST here.", Allow="POST")
+    liveness.spare_the_question()
+    try:
+        key = authenticate(request.headers.get("Authorization"))
+        if key is None:
+            return _said(
+                401,
+                "This door needs a good integration key: Authorization: Bearer KEY, or Basic with it as password.",
+                WWW_Authenticate='Bearer realm="dossier"',
+            )
+        if not key.allows("telemetry"):
+            return _said(403, f"The key {key.name} lacks the scope telemetry.")
+        version = _version(request)
+        if version is None:
+            return _said(415, "Send application/x-protobuf of remote write 1.0 or 2.0, as a snappy block.")
+        return _taken(request, key, version)
+    except TooLarge as error:
+        return _said(413, f"Nothing was stored: {error}.")
+    except BadBody as error:
+        return _said(400, f"Nothing was stored: {error}.")
+    except (OperationalError, InterfaceError):
+        return _said(503, "The database does not answer; nothing was stored.", Retry_After=RETRY_AFTER)
+
+
+def _version(request: HttpRequest) -> Version | None:
+    """What the request says that it is in; None for what this door does not read."""
+    told = Message()
+    told["Content-Type"] = request.headers.get("Content-Type", "")
+    encoding = request.headers.get("Content-Encoding", "snappy").strip().lower()
+    if told.get_content_type() != "application/x-protobuf" or encoding != "snappy":
+        return None
+    return MESSAGES.get(str(told.get_param("proto", "")))
+
+
+def _taken(request: HttpRequest, key: Key, version: Version) -> HttpResponse:
+    sent = read_body(request, settings.TELEMETRY_MAX_BODY)
+    body = unpack(sent, min(settings.TELEMETRY_MAX_DECODED, MOST_BYTES))
+    bounds = Bounds.around(datetime.now(UTC), settings.TELEMETRY_RETENTION, settings.TELEMETRY_FUTURE)
+    written = rows(body, version, key.region or "default", bounds)
+    receipt = ""
+    if written.rows.count:
+        digest = hashlib.sha256(body).digest()
+        again = f"remote write {digest.hex()}"
+        delivery = Delivery(key.name, digest, len(sent), getattr(request, "trace", None), again)
+        receipt = (find_repeated(written.rows.kind, delivery) or receive(written.rows, delivery)).id
+    return _answer(written, receipt)
+
+
+def _answer(written: Written, receipt: str) -> HttpResponse:
+    if written.refusals.total:
+        told = _said(400, f"The other samples were stored. Refused: {written.refusals.sentence()}.")
+    else:
+        told = HttpResponse(status=204)
+    if receipt:
+        told["Dossier-Receipt"] = receipt
+    if written.left_out:
+        told["Dossier-Left-Out"] = ", ".join(f"{count} {what}" for what, count in written.left_out.items())
+    counts = {"Samples": written.samples, "Histograms": written.histograms, "Exemplars": 0}
+    for what, count in counts.items():
+        told[WRITTEN.format(what)] = str(count)
+    return told
+
+
+def _said(status: int, text: str, **headers: str) -> HttpResponse:
+    """Plain text, which Prometheus writes into its own log."""
+    answer = HttpResponse(text + "\n", content_type="text/plain; charset=utf-8", status=status)
+    for name, value in headers.items():
+        answer[name.replace("_", "-")] = value
+    return answer

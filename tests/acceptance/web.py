@@ -1,0 +1,42 @@
+"""The web process alone, over a test's database."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+from django.test import override_settings
+
+from deploy.children import end_group, spawn
+from deploy.supervisor import answers, programs
+from tests.acceptance.stack import free_port, wait_for
+
+
+class Web:
+    """The pages-and-doors process as the supervisor would start it."""
+
+    def __init__(self, database_url: str, log: Path) -> None:
+        self.log, self.port = log, free_port()
+        self.environment = {
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "deploy.settings",
+            "DATABASE_URL": database_url,
+            "PORT": str(self.port),
+            "DOSSIER_LOG_LEVEL": "WARNING",
+        }
+        self.address = f"http://127.0.0.1:{self.port}"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with override_settings(PORT=self.port):
+            command = next(command for name, command, _ in programs() if name == "web")
+        self.process = spawn(command, self.log, self.environment, signal.SIGTERM)
+        wait_for(lambda: answers(f"{self.address}/healthz"), 40, f"the web process, see {self.log}")
+
+    def kill(self) -> None:
+        """SIGKILL to the process and everything that it forked, at once."""
+        assert self.process is not None
+        end_group(self.process.pid)
+        self.process.wait()
