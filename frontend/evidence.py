@@ -3,33 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from incidents.queries import Evidence
 
 TABLE_ROWS = 200
 """Rows of a chart's data that a page carries as a table."""
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """What one run, or one person, attached together. `finding` is None for what people attached."""
-
-    version: int
-    pieces: Sequence[Evidence]
-
-    @property
-    def finding(self) -> Mapping[str, Any] | None:
-        return self.pieces[0].finding
-
-    @property
-    def params(self) -> Mapping[str, Any] | None:
-        return self.pieces[0].params
-
-    @property
-    def first(self) -> Evidence:
-        return self.pieces[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +36,31 @@ class Piece:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What one run, or one person (then `finding` is None), attached together, or what a run's verdict shows."""
+
+    version: int
+    pieces: Sequence[Evidence | Piece]
+    analyzer: str | None
+    finding: Mapping[str, Any] | None
+    actor: str
+    at: datetime
+
+    def renewed(self, finding: Mapping[str, Any], verdict: Mapping[str, Any]) -> Group:
+        """The same group with what a later run of the analyzer shows, in the words of its verdict."""
+        return replace(self, finding=finding, pieces=[Piece.of(item) for item in verdict["evidence"]])
+
+
 def grouped(pieces: Iterable[Evidence]) -> list[Group]:
     """Newest first; within a group in the order of attachment."""
     groups: dict[int, list[Evidence]] = {}
     for piece in pieces:
         groups.setdefault(piece.version, []).append(piece)
-    return [Group(version, groups[version]) for version in sorted(groups, reverse=True)]
+    return [
+        Group(version, of_it, of_it[0].analyzer, of_it[0].finding, of_it[0].actor, of_it[0].at)
+        for version, of_it in sorted(groups.items(), reverse=True)
+    ]
 
 
 def latest_of_each(groups: Sequence[Group], leader: str | None) -> tuple[list[Group], list[Group]]:
@@ -69,9 +69,9 @@ def latest_of_each(groups: Sequence[Group], leader: str | None) -> tuple[list[Gr
     """
     current: dict[str | None, Group] = {}
     for group in groups:
-        if group.first.analyzer is not None or not current:
-            current.setdefault(group.first.analyzer, group)
-    shown = sorted(current.values(), key=lambda group: group.first.analyzer != leader)
+        if group.analyzer is not None or not current:
+            current.setdefault(group.analyzer, group)
+    shown = sorted(current.values(), key=lambda group: group.analyzer != leader)
     versions = {group.version for group in shown}
     return shown, [group for group in groups if group.version not in versions]
 

@@ -164,7 +164,7 @@ def simpler_methods(seen: Incidence, threshold: float, blamed: Collection[str]) 
         answer = [names_of(seen, found) for found in solve(method, bad)]
         rows.append((_SPOKEN[method], _shown(answer), _compared(answer, blamed)))
     note = (
-        f"{len(bad.failures):,} of {seen.paths:,} paths count as bad here: more than {100 * threshold:g} % of "
+        f"{len(bad.failures):,} of {seen.paths:,} paths count as bad here: more than {100 * threshold:.2g} % of "
         "attempts failed. These methods know bad and good paths only, no rates and no chance."
     )
     return table(TITLE, ("method", "would have named", "beside this verdict"), tuple(rows), note)

@@ -17,8 +17,10 @@ def instant(when: datetime) -> str:
 
 
 def time_axis(field: str, shown: str) -> Json:
-    """The x channel of a time; `shown` is how ticks read, such as `%H:%M`."""
-    axis = {"format": shown, "labelOverlap": True}
+    """The x channel of a time; `shown` is how ticks read, such as `%H:%M`. Where they read as days, a day has one."""
+    axis: Json = {"format": shown, "labelOverlap": True}
+    if "%H" not in shown:
+        axis["tickCount"] = "day"
     return {"field": field, "type": "temporal", "title": None, "scale": {"type": "utc"}, "axis": axis}
 
 
@@ -36,11 +38,14 @@ def bars_over_time(values: list[Json], unit: str, names: Sequence[str], shown: s
         "width": "container",
         "height": 160,
         "data": {"values": values},
-        "mark": {"type": "bar", "tooltip": {"content": "data"}, "stroke": "white", "strokeWidth": 0.5},
+        # Stacked by hand: a bar with two ends on the time axis would lie on its side.
+        "transform": [{"stack": "amount", "groupby": ["time"], "as": ["low", "high"]}],
+        "mark": {"type": "rect", "tooltip": {"content": "data"}, "stroke": "white", "strokeWidth": 0.5},
         "encoding": {
             "x": time_axis("time", shown),
             "x2": {"field": "until"},
-            "y": {"field": "amount", "type": "quantitative", "title": unit, "stack": "zero"},
+            "y": {"field": "low", "type": "quantitative", "title": unit},
+            "y2": {"field": "high"},
             "color": colour("part", names),
         },
     }

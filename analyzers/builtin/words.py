@@ -20,6 +20,12 @@ def count(number: float) -> str:
     return f"{number:.2g}"
 
 
+def figure(value: float, digits: int = 4) -> str:
+    """A measurement with so many significant digits, as a power of ten only if it is tiny: `252,200`, `0.0057`."""
+    shown = float(f"{value:.{digits}g}")
+    return f"{shown:,.0f}" if abs(shown) >= 1000 else f"{shown:.{digits}g}"
+
+
 def listed(names: tuple[str, ...], most: int = 3) -> str:
     """`a`, `a or b`, `a, b or c`, `a, b, c or 4 others`."""
     if len(names) > most:

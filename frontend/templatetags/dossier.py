@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -127,6 +128,24 @@ def _float(value: float) -> str:
     if abs(value) < 1e-3 or abs(value) >= 1e7:
         return f"{value:.1e}".replace("e-0", "e-").replace("e+0", "e")
     return f"{value:.4g}" if abs(value) < 10_000 else f"{value:,.0f}".replace(",", "\u202f")
+
+
+_NAME = re.compile(r"[a-z_]+/[\w.:@~\-]+")
+NAME_LENGTH, WORDS, LONG = 28, 16, 40
+"""Characters up to which a component's name stays on one line, and from which a text gets room, and more room."""
+
+
+@register.filter
+def cell_class(value: Any) -> SafeString:
+    """How a cell of a table is set: figures to the right, names of components unbroken, sentences with room."""
+    if is_number(value):
+        return mark_safe(' class="number"')
+    text = value if isinstance(value, str) else ""
+    if len(text) <= NAME_LENGTH and _NAME.fullmatch(text):
+        return mark_safe(' class="name"')
+    if len(text) < WORDS or " " not in text:
+        return mark_safe("")
+    return mark_safe(' class="long"' if len(text) >= LONG else ' class="words"')
 
 
 @register.filter

@@ -13,7 +13,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_safe
 
 from analyzers import queries as analyzers
-from frontend.evidence import grouped, latest_of_each
+from frontend.evidence import Group, grouped, latest_of_each
 from frontend.views.pages import page, show
 from incidents import queries
 from incidents.scorecards.queries import scorecards
@@ -51,8 +51,10 @@ def render_incident(
     view = queries.get(reference, as_of)
     entries = queries.timeline(reference, as_of)
     groups = grouped(queries.evidence(reference, as_of))
-    current, older = latest_of_each(groups, view.incident.analyzer)
-    suspects = _suspects(view, entries)
+    attached, older = latest_of_each(groups, view.incident.analyzer)
+    findings = _latest_findings(view, entries)
+    current = [_as_of_the_latest_run(group, findings) for group in attached]
+    suspects = _suspects(view, findings)
     context = {
         "i": view.incident,
         "position_of_view": view.position,
@@ -62,8 +64,8 @@ def render_incident(
         and not any(entry.type == "incident.title_set" for entry in entries),
         "entries": list(reversed(entries)),
         "current": current,
-        "older": older,
-        "evidence_version": f"{as_of}-{'-'.join(str(group.version) for group in groups)}",
+        "older": [old for old, new in zip(attached, current, strict=True) if old is not new] + older,
+        "evidence_version": f"{as_of}-{'-'.join(_version(group) for group in (*current, *older))}",
         "suspects": suspects,
         "opinions": _opinions(view),
         "causes": _causes(view, suspects),
@@ -76,16 +78,43 @@ def render_incident(
     return show(request, "frontend/incident.html", context, section="inbox", watch=watch, status=status)
 
 
-def _suspects(view: queries.View, entries: Sequence[queries.Entry]) -> list[dict[str, Any]]:
-    """What the latest run that blamed this ticket's component said: the ticket's own suspect first.
+def _latest_findings(view: queries.View, entries: Sequence[queries.Entry]) -> dict[str, Mapping[str, Any]]:
+    """By analyzer, newest first: the latest finding that blames the ticket's cause."""
+    findings: dict[str, Mapping[str, Any]] = {}
+    for entry in reversed(entries):
+        finding = entry.body.get("finding")
+        if finding and view.incident.cause & {finding["component"], *finding["ambiguous_with"]}:
+            findings.setdefault(finding["analyzer"], finding)
+    return findings
 
-    The verdict is read from the run; a run is never changed, so this holds for past moments too.
+
+def _verdict_of(finding: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """A run is never changed, so this holds for past moments too. None where the run is not known here."""
+    run = analyzers.runs().filter(pk=finding["run"]).first()
+    return None if run is None else analyzers.verdict(run)
+
+
+def _as_of_the_latest_run(group: Group, findings: Mapping[str, Mapping[str, Any]]) -> Group:
+    """Evidence is attached once in a while; the figures beside it are the latest, so its latest tables are shown."""
+    finding = findings.get(group.analyzer or "")
+    if finding is None or group.finding is None or finding["window"]["end"] <= group.finding["window"]["end"]:
+        return group
+    verdict = _verdict_of(finding)
+    return group if verdict is None else group.renewed(finding, verdict)
+
+
+def _version(group: Group) -> str:
+    return f"{group.version}" if group.finding is None else f"{group.version}.{group.finding['run']}"
+
+
+def _suspects(view: queries.View, findings: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What the latest run that blamed this ticket's component said: the ticket's own suspect first; of the
+    analyzer whose sentence the ticket shows if it did, else of any.
     """
-    finding = _leading_finding(view, entries)
+    finding = findings.get(view.incident.analyzer or "") or next(iter(findings.values()), None)
     if finding is None:
         return []
-    run = analyzers.runs().filter(pk=finding["run"]).first()
-    verdict = None if run is None else analyzers.verdict(run)
+    verdict = _verdict_of(finding)
     if verdict is None:
         return [{**finding, "own": True, "rank": 1, "estimate": None}]
     numbers = {placed.component: placed.number for placed in queries.placed_findings(finding["run"])}
@@ -98,18 +127,6 @@ def _suspects(view: queries.View, entries: Sequence[queries.Entry]) -> list[dict
         for suspect in verdict["suspects"]
     ]
     return sorted(suspects, key=lambda suspect: (not suspect["own"], suspect["rank"]))
-
-
-def _leading_finding(view: queries.View, entries: Sequence[queries.Entry]) -> Mapping[str, Any] | None:
-    """The latest finding of the analyzer whose sentence the ticket shows, else of any."""
-    findings: list[Mapping[str, Any]] = [
-        finding
-        for entry in reversed(entries)
-        if (finding := entry.body.get("finding"))
-        and view.incident.cause & {finding["component"], *finding["ambiguous_with"]}
-    ]
-    own = (finding for finding in findings if finding["analyzer"] == view.incident.analyzer)
-    return next(own, findings[0] if findings else None)
 
 
 def _opinions(view: queries.View) -> list[dict[str, Any]]:

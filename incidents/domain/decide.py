@@ -177,7 +177,6 @@ def _note_no_longer_blamed(state: Incident, command: c.NoteNoLongerBlamed) -> Bo
     body = {
         "schedule": command.schedule,
         "run": command.run,
-        "analyzer": command.analyzer,
         "window_end": command.window_end,
         **_reconsidered(state, {n: without(o, command.schedule) for n, o in state.opinions.items()}),
     }

@@ -31,16 +31,17 @@ def repeated(event: Fact, count: int) -> str:
     finding = event.body["finding"]
     over = "" if event.type == "incident.finding_joined" else " over failures before the resolution"
     runs = f"{count} runs of {finding['analyzer']}"
-    return f"{runs} blamed {finding['component']} again{over}, last {_score(finding)}"
+    return f"{runs} blamed {finding['component']} again{over}{_score(finding, ', last ')}"
 
 
 def _minute(time: str) -> str:
     return f"{parse_rfc3339(time):%Y-%m-%d %H:%M} UTC"
 
 
-def _score(finding: Mapping[str, Any]) -> str:
+def _score(finding: Mapping[str, Any], before: str = ", ") -> str:
+    """The score after what stands `before` it; nothing where a method gives none."""
     score = finding["score"]
-    return "without a score" if score is None else f"{percent(score)} likely at fault"
+    return "" if score is None else f"{before}{percent(score)} likely at fault"
 
 
 def _opened(name: str, body: Mapping[str, Any]) -> str:
@@ -77,12 +78,12 @@ def _finding_joined(_: str, body: Mapping[str, Any]) -> str:
     finding = body["finding"]
     others = [one for one in body["agreeing"] if one != finding["analyzer"]]
     if not others:
-        return f"{finding['analyzer']} blamed {finding['component']} again, {_score(finding)}"
+        return f"{finding['analyzer']} blamed {finding['component']} again{_score(finding)}"
     agree = f"as {' and '.join(others)} {'does' if len(others) == 1 else 'do'}"
     together = (
         "" if body["confidence"] is None else f": together {percent(body['confidence'])} likely at fault"
     )
-    return f"{finding['analyzer']} blamed {finding['component']}, {_score(finding)}, {agree}{together}"
+    return f"{finding['analyzer']} blamed {finding['component']}{_score(finding)}, {agree}{together}"
 
 
 def _finding_recorded(_: str, body: Mapping[str, Any]) -> str:
@@ -92,14 +93,15 @@ def _finding_recorded(_: str, body: Mapping[str, Any]) -> str:
 
 
 def _no_longer_blamed(_: str, body: Mapping[str, Any]) -> str:
-    return f"no longer blamed by {body['analyzer']} in the window that ended {_minute(body['window_end'])}"
+    # `analyzer` in the body is whose verdict the ticket shows from now on, if any is left.
+    return f"{body['schedule']} no longer blames it in the window that ended {_minute(body['window_end'])}"
 
 
 def _opinion_changed(_: str, body: Mapping[str, Any]) -> str:
     opinion = body["opinion"]
     window = f"the window that ended {_minute(opinion['window']['end'])}"
     if opinion["says"] == "blames_other":
-        return f"{opinion['analyzer']} blames {opinion['component']} instead, {_score(opinion)}"
+        return f"{opinion['analyzer']} blames {opinion['component']} instead{_score(opinion)}"
     if opinion["says"] == "no_longer_blames":
         return f"{opinion['analyzer']} no longer blames it in {window}"
     return f"{opinion['analyzer']} saw nothing here in {window}"

@@ -141,6 +141,9 @@ def served(database: str, home: Home) -> Iterator[tuple[str, subprocess.Popen[by
         "--no-ws",
         "--workers",
         "1",
+        # As `manage.py up` starts it: a worker with a live stream open would wait for its end, ten seconds a module.
+        "--workers-kill-timeout",
+        "1",
     ]
     commands = [
         [

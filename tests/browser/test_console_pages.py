@@ -28,7 +28,7 @@ PAGES = [
 
 
 def draw_all(page: Page) -> None:
-    for chart in page.locator("[data-chart]").all():
+    for chart in page.locator("[data-chart]:visible").all():
         chart.scroll_into_view_if_needed()
         expect(chart.locator(".chart svg")).to_be_visible(timeout=30_000)
 
@@ -56,6 +56,34 @@ def test_a_ticket_with_evidence_fits_a_phone(console: Console) -> None:
     page.goto(f"{console.address}/incidents/{content.report_finding()}")
     draw_all(page)
     assert not content.sticks_out(page)
+
+
+def test_the_tooltip_of_a_chart_says_its_times_in_utc(console: Console) -> None:
+    assert console.context.browser is not None
+    abroad = console.context.browser.new_context(
+        timezone_id="America/New_York", storage_state=console.context.storage_state()
+    )
+    page = console.watched(abroad.new_page())
+    page.goto(f"{console.address}/incidents/{content.report_finding()}")
+    page.locator("[data-chart]").first.scroll_into_view_if_needed()
+    page.locator(".chart svg path[aria-roledescription]").first.hover(force=True, timeout=10_000)
+    expect(page.locator("#vg-tooltip-element")).to_be_visible()
+    shown = page.locator("#vg-tooltip-element tr").all_inner_texts()
+    bars = next(piece["chart"]["data"]["values"] for piece in content.verdict()["evidence"] if piece["chart"])
+    times = {f"time\t{one['time'][:16].replace('T', ' ')} UTC" for one in bars}
+    assert times & set(shown)
+    abroad.close()
+
+
+def test_charts_that_nobody_scrolled_to_are_drawn_and_printed_in_light_colours(console: Console) -> None:
+    page = console.open(f"/incidents/{content.report_finding()}")
+    page.emulate_media(color_scheme="dark")
+    last = page.locator("[data-chart]").last
+    expect(last.locator(".chart svg")).to_be_attached(timeout=10_000)
+    assert page.evaluate("scrollY") == 0
+    before = last.locator(".chart svg text").first.get_attribute("fill")
+    page.emulate_media(media="print", color_scheme="dark")
+    expect(last.locator(".chart svg text").first).not_to_have_attribute("fill", str(before))
 
 
 def test_a_report_with_its_chart_fits_a_phone(console: Console) -> None:

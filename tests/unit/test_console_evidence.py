@@ -34,6 +34,13 @@ def test_what_a_person_attached_last_is_shown_with_it() -> None:
     assert [group.version for group in latest_of_each(groups, "deepview")[0]] == [1, 2]
 
 
+def test_a_later_run_renews_what_its_analyzer_shows() -> None:
+    shown = {"evidence": [{"kind": "text", "title": "Newer", "text": "…"}]}
+    (group,) = grouped([piece(1, analyzer="deepview")])
+    renewed = group.renewed({"analyzer": "deepview"}, shown)
+    assert ([one.title for one in renewed.pieces], renewed.version) == (["Newer"], 1)
+
+
 @pytest.mark.parametrize(
     "spec",
     [

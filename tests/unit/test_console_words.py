@@ -19,6 +19,22 @@ def test_an_age_is_said_in_its_largest_unit(seconds: int, said: str) -> None:
     assert words.words(timedelta(seconds=seconds)) == said
 
 
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        (12.5, ' class="number"'),
+        ("tor/dc1-t12", ' class="name"'),
+        ("link/leaf1~spine1", ' class="name"'),
+        ("storage_cluster/of-a-name-that-is-too-long-for-a-line", ""),
+        ("all its failures are on one host, and on one path", ' class="long"'),
+        ("above its share", ""),
+        (None, ""),
+    ],
+)
+def test_a_cell_is_set_as_what_it_holds(cell: object, said: str) -> None:
+    assert words.cell_class(cell) == said
+
+
 def test_a_time_carries_its_exact_moment_as_a_title() -> None:
     assert 'title="2026-11-21 12:00:00 UTC"' in words.ago(NOON)
 

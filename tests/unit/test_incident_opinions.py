@@ -121,6 +121,13 @@ def test_when_the_last_one_no_longer_blames_the_ticket_says_what_it_said() -> No
     assert (state.confidence, says(state)) == (0.9, {"deepview": "no_longer_blames"})
 
 
+def test_the_timeline_names_the_schedule_that_no_longer_blames() -> None:
+    quiet = c.NoteNoLongerBlamed("run-q", "hourly", "deepview", "2026-11-21T12:05:00Z")
+    (event,) = decide(ticket(), quiet, NOON)
+    said = sentence(Recorded(event.type, event.body, "system:incidents", NOON))
+    assert said == "hourly no longer blames it in the window that ended 2026-11-21 12:05 UTC"
+
+
 def test_a_blame_stands_while_another_schedule_of_the_analyzer_still_holds_it() -> None:
     daily = c.JoinFinding(finding(run="run-2", schedule="daily"))
     quiet = c.NoteNoLongerBlamed("run-q", "hourly", "deepview", "2026-11-21T12:05:00Z")

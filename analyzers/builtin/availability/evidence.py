@@ -154,7 +154,7 @@ def _over_time(window: Window, found: Found) -> Evidence:
         for i in np.flatnonzero(amount[name]).tolist()
     ]
     unit = f"minutes down per {show_minutes(ledger.period / _BARS)}"
-    pattern = "%d %b" if ledger.period > 2 * 1440 else "%H:%M"
+    pattern = "%-d %b" if ledger.period > 2 * 1440 else "%H:%M"
     return chart("Downtime over time", bars_over_time(values, unit, names, pattern))
 
 

@@ -9,7 +9,7 @@ from analyzers.builtin.intervals import moment
 from analyzers.builtin.rate_ratio import RateRatio
 from analyzers.builtin.uptimes import FAR, NEAR
 from analyzers.builtin.vega import SCHEMA, colour, instant, time_axis
-from analyzers.builtin.words import count
+from analyzers.builtin.words import count, figure
 from analyzers.contract import Evidence, chart, table, text
 
 _POINTS = 120
@@ -85,7 +85,7 @@ def _over_time(seen: Exposure) -> Evidence:
         "data": {"values": values},
         "mark": {"type": "line", "point": True, "tooltip": {"content": "data"}},
         "encoding": {
-            "x": time_axis("time", "%d %b" if long else "%H:%M"),
+            "x": time_axis("time", "%-d %b" if long else "%H:%M"),
             "y": y,
             "color": colour("placed", CLASSES, ("#2980b9", "#c0392b")),
         },
@@ -101,9 +101,9 @@ def _account(seen: Exposure, found: RateRatio | None) -> str:
     )
     if found is None:
         return f"There is nothing to compare. {method}"
-    low, high = f"{100 * found.low:.3g} %", f"{100 * found.high:.3g} %"
+    low, high = f"{figure(100 * found.low, 3)} %", f"{figure(100 * found.high, 3)} %"
     more = "more" if found.ratio >= 0 else "less"
-    percent = f"{abs(100 * found.ratio):.3g} %"
+    percent = f"{figure(abs(100 * found.ratio), 3)} %"
     said = f"Far units failed {percent} {more} often than near ones (95 % interval {low} to {high})."
     settled = (
         " The interval excludes no difference."

@@ -221,7 +221,7 @@ def _sentence(found: Measured, row: int, repeats: bool, group: Group | None) -> 
 
 ANALYZER = Analyzer(
     name="tor_availability",
-    version="1.0.0",
+    version="1.0.1",
     title="Availability of a device class, such as ToRs, against the tier that depends on it",
     inputs=(Input("fleet", (OUTAGES, FLEET)), Input("outages", (OUTAGES,))),
     params=PARAMS,

@@ -159,7 +159,7 @@ def _over_time(found: Measured) -> Evidence:
             for i in np.flatnonzero(inside).tolist()
         ]
     part = show_minutes(seen.period / _BARS)
-    shown = "%d %b" if seen.period > 2 * 1440 else "%H:%M"
+    shown = "%-d %b" if seen.period > 2 * 1440 else "%H:%M"
     return chart(
         f"When {found.kind} devices were out", bars_over_time(values, f"minutes out per {part}", used, shown)
     )

@@ -19,7 +19,7 @@ from analyzers.builtin.node_defects import Charge, Outcome, Rules, judge
 from analyzers.builtin.validator import evidence as show
 from analyzers.builtin.validator.calibration import probability
 from analyzers.builtin.validator.reductions import INPUTS
-from analyzers.builtin.words import count
+from analyzers.builtin.words import count, figure
 from analyzers.contract import Analyzer, Param, Params, Suspect, Verdict, Window, inconclusive, quiet
 
 PARAMS = (
@@ -139,9 +139,9 @@ def _said(charge: Charge) -> str:
     more = f", and fails {count(others)} other metric{'s' if others > 1 else ''}" if others else ""
     name = worst.judged.stratum.shown
     if worst.judged.criteria is None:
-        return f"fails {name} ({worst.judged.means[worst.at]:g} instead of 0){more}"
+        return f"fails {name} ({figure(float(worst.judged.means[worst.at]))} instead of 0){more}"
     usual, mean = worst.judged.criteria.scale, float(worst.judged.means[worst.at])
-    return f"is {show.change(mean, usual)} than the fleet in {name} ({mean:.4g} instead of {usual:.4g}){more}"
+    return f"is {show.change(mean, usual)} than the fleet in {name} ({figure(mean)} instead of {figure(usual)}){more}"
 
 
 def _moments(window: Window) -> dict[str, tuple[datetime, datetime]]:
@@ -162,7 +162,7 @@ def _instant(microseconds: int) -> datetime:
 
 ANALYZER = Analyzer(
     name="validator",
-    version="1.1.0",
+    version="1.1.1",
     title="Names nodes whose benchmark results are worse than the fleet's own criteria",
     inputs=INPUTS,
     params=PARAMS,

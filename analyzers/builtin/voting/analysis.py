@@ -206,7 +206,7 @@ def _outvoted(seen: Observed, elected: tuple[Elected, ...], votes: Floats) -> tu
 
 ANALYZER = Analyzer(
     name="voting",
-    version="1.0.0",
+    version="1.0.1",
     title="Blames the link or device that the flows which lost packets have in common",
     inputs=INPUTS,
     params=PARAMS,

@@ -1,5 +1,6 @@
 // Vega-Lite charts out of the page's own JSON. Expressions are interpreted, not compiled, so that no `eval` is needed;
 // vega-embed's own style sheet and menu stay off, ours are in console.css.
+import { fieldsOf, tooltip } from "./chart_words.js";
 import { onPart } from "./parts.js";
 
 const bundle = document.body.dataset.charts;
@@ -16,15 +17,18 @@ function colours(element) {
   return { ink: css.columnRuleColor, muted: css.color, line: css.borderTopColor, paper: css.backgroundColor, accent: css.caretColor };
 }
 
-function config(c) {
-  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  const theme = document.documentElement.dataset.theme || (dark ? "dark" : "light");
+const printing = matchMedia("print");
+const darkness = matchMedia("(prefers-color-scheme: dark)");
+
+function config(c, narrow) {
+  const theme = printing.matches ? "light" : document.documentElement.dataset.theme || (darkness.matches ? "dark" : "light");
   const ramp = theme === "dark" ? ["#20262c", "#2b4468", "#4a78c8", "#9cc2ff", "#eaf2ff"] : ["#f3f5f8", "#c9d9f2", "#86aae3", "#3f6cc7", "#173a86"];
   const font = getComputedStyle(document.body).fontFamily;
   return {
     background: "transparent", font,
     view: { stroke: c.line }, title: { color: c.ink, subtitleColor: c.muted, fontSize: 13 },
     axis: { labelColor: c.muted, titleColor: c.muted, gridColor: c.line, domainColor: c.line, tickColor: c.line, titleFontWeight: 500, labelFontSize: 11, titleFontSize: 11 },
+    axisY: { labelLimit: narrow ? 120 : 260 },
     legend: { labelColor: c.muted, titleColor: c.muted, titleFontWeight: 500 },
     header: { labelColor: c.muted, titleColor: c.muted },
     mark: { color: c.accent }, bar: { color: c.accent }, line: { color: c.accent }, rect: {}, text: { color: c.ink }, rule: { color: c.muted },
@@ -46,19 +50,36 @@ function inUtc(value) {
   }
 }
 
+function dataOf(spec) {
+  return spec.data?.values ?? spec.datasets?.[spec.data?.name] ?? [];
+}
+
+// A chart as wide as its place with a height "per row" makes Vega-Lite warn of a height that it would not fit anyway;
+// the rows are known, so the height is.
+function countRows(spec) {
+  const y = spec.encoding?.y ?? spec.layer?.map((one) => one.encoding?.y).find((one) => one?.field);
+  if (!spec.height?.step || !y?.field) return;
+  const rows = new Set(dataOf(spec).map((row) => row[y.field])).size;
+  if (rows) spec.height = spec.height.step * rows;
+}
+
 async function draw(element) {
   const spec = JSON.parse(element.querySelector("script[type='application/json']").textContent);
+  delete spec.$schema; // what is installed here draws it, whichever version the analyzer wrote down
   inUtc(spec);
   const place = element.querySelector(".chart");
   const embed = await load();
   const single = !["hconcat", "vconcat", "concat", "facet", "repeat"].some((word) => word in spec) && !spec.encoding?.column && !spec.encoding?.facet;
   if (single && typeof spec.width !== "object") spec.width = "container";
-  spec.config = { ...config(colours(place)), ...spec.config, background: "transparent" };
-  if (spec.width === "container") spec.autosize ??= { type: "fit-x", contains: "padding" };
+  spec.config = { ...config(colours(place), place.clientWidth < 500), ...spec.config, background: "transparent" };
+  if (spec.width === "container") {
+    countRows(spec);
+    spec.autosize ??= { type: "fit-x", contains: "padding" };
+  }
   element._view?.finalize();
   const { view } = await embed(place, spec, {
     mode: "vega-lite", ast: true, actions: false, defaultStyle: false, renderer: "svg", loader: { load: refuse, sanitize: refuse },
-    tooltip: { disableDefaultStyle: true }, logLevel: 1,
+    tooltip: { disableDefaultStyle: true, formatTooltip: tooltip(fieldsOf(spec)) }, logLevel: 1,
   });
   element._view = view;
 }
@@ -90,15 +111,28 @@ function redraw() {
   for (const element of drawn) element.isConnected ? draw(element).catch(() => {}) : drawn.delete(element);
 }
 
+const whenIdle = window.requestIdleCallback || ((callback) => setTimeout(callback, 200));
+
+// Whoever prints a ticket has not scrolled to all of it: once the page is at rest, what nobody has seen yet is drawn
+// too, one by one. What is folded away has no width and waits until it is opened.
+function drawTheRest() {
+  const next = [...document.querySelectorAll("[data-chart]")].find((one) => !drawn.has(one) && one.offsetParent);
+  if (next) {
+    seen.unobserve(next);
+    show(next).then(() => whenIdle(drawTheRest));
+  }
+}
+
 export function startCharts() {
   // The first ticket that is opened shall not wait for the library (nor the server's first visitor for its making).
-  if (document.body.dataset.watch === "incidents") {
-    const warm = () => fetch(bundle, { priority: "low", cache: "force-cache" }).catch(() => {});
-    (window.requestIdleCallback || setTimeout)(warm);
-  }
-  onPart((part) => part.querySelectorAll("[data-chart]").forEach((element) => seen.observe(element)));
+  if (document.body.dataset.watch === "incidents") whenIdle(() => fetch(bundle, { priority: "low", cache: "force-cache" }).catch(() => {}));
+  onPart((part, before) => {
+    part.querySelectorAll("[data-chart]").forEach((element) => seen.observe(element));
+    if (before) whenIdle(drawTheRest);
+  });
   document.querySelectorAll("[data-chart]").forEach((element) => { if (!element.closest("[data-part]")) seen.observe(element); });
   document.addEventListener("themechange", redraw);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-  matchMedia("print").addEventListener("change", () => document.querySelectorAll("[data-chart]:not(.drawn)").forEach(show));
+  darkness.addEventListener("change", redraw);
+  printing.addEventListener("change", redraw);
+  if (document.querySelector("[data-chart]")) addEventListener("load", () => setTimeout(() => whenIdle(drawTheRest), 500));
 }
