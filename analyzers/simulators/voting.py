@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from analyzers.contract import Sums, Window
 from analyzers.simulators.deepview import EPOCH
 from analyzers.simulators.fabric import Fabric, Losses, Routes, draw_links, healthy_loss, send
-from analyzers.simulators.routes import gathered, path_table
+from analyzers.simulators.routes import gathered, path_table, routes_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -27,10 +27,19 @@ Mask = NDArray[np.bool_]
 
 SLICE_SECONDS = 30
 
-BENIGN = ("drain", "upgrade", "agent_crash", "missing_rows", "clock_step", "broken_pair")
+BENIGN = (
+    "drain",
+    "upgrade",
+    "agent_crash",
+    "missing_rows",
+    "clock_step",
+    "broken_pair",
+    "stale_topology",
+)
 """Events in which no link is at fault: a T1 is drained; a rack is emptied for a planned upgrade; agents of one host
 in twenty have crashed; 5 % of rows are missing; the clocks of one host in twenty stepped, so that rows of another
-window are counted here; one pair of hosts loses all it sends (a rule of its own, not a link).
+window are counted here; one pair of hosts loses all it sends (a rule of its own, not a link); one row in twenty names
+hops that its packets no longer take.
 """
 
 
@@ -122,7 +131,9 @@ def run(traffic: Traffic, rng: np.random.Generator, noise: float, fault: Fault) 
 def benign_traffic(
     fabric: Fabric, rng: np.random.Generator, kind: str, load: Load = LOAD
 ) -> tuple[Traffic, Fault]:
-    """Traffic of a window in which one of `BENIGN` happened; for `broken_pair` see `break_pair`."""
+    """Traffic of a window in which one of `BENIGN` happened; for `broken_pair` see `break_pair`, for `stale_topology`
+    `misnamed`.
+    """
     shape = fabric.shape
     hosts, tors, t1s, _ = shape.counts
     if kind == "drain":
@@ -140,7 +151,7 @@ def benign_traffic(
     if kind == "clock_step":
         other = draw_traffic(fabric, rng, load)
         return joined(traffic, other.kept(some[other.src])), Fault()
-    if kind == "broken_pair":
+    if kind in ("broken_pair", "stale_topology"):
         return traffic, Fault()
     raise ValueError(f"no benign event {kind!r}; there are {', '.join(BENIGN)}")
 
@@ -158,6 +169,16 @@ def break_pair(traffic: Traffic, losses: Losses, flow: int) -> Losses:
         np.concatenate([losses.link[other], last]),
         np.concatenate([losses.packets[other], traffic.sent[mine]]),
     )
+
+
+def misnamed(traffic: Traffic, rng: np.random.Generator, share: float = 0.05) -> Traffic:
+    """What senders tell of traffic after its packets were sent: a share of the flows with other hops between the same
+    hosts, as they were before a change of routes.
+    """
+    before = traffic.fabric.route(traffic.src, traffic.dst, rng)
+    stale = rng.random(len(traffic)) < share
+    table = np.where(stale[:, None], before.padded(), traffic.routes.padded())
+    return Traffic(traffic.fabric, traffic.src, traffic.dst, routes_of(table), traffic.sent, traffic.time)
 
 
 def joined(one: Traffic, other: Traffic) -> Traffic:

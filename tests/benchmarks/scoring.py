@@ -55,7 +55,8 @@ def monotone(pairs: Sequence[tuple[float, bool]]) -> list[tuple[float, float]]:
 @dataclass
 class Tally:
     """Components found, wrongly named and missed over windows; for flows, how many were put down to the right one.
-    `accused` are windows with a wrong name, `undecided` inconclusive ones, `alike` names beside leading ones.
+    `accused` are windows with a wrong name, `undecided` inconclusive ones, `alike` names beside leading ones; `unheard`
+    are components at fault that left less trace than the method asks for before it may name anyone.
     """
 
     windows: int = 0
@@ -67,6 +68,7 @@ class Tally:
     alike: int = 0
     flows: int = 0
     right: int = 0
+    unheard: int = 0
 
     @classmethod
     def of(cls, named: Sequence[str], truth: set[str]) -> Tally:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
 
-from analyzers.builtin.voting.explain import Rules, explain
+from analyzers.builtin.voting.explain import Rules, explain, thresholds
 from analyzers.builtin.voting.model import Model
 from analyzers.builtin.voting.noise import events_of, upper_rate
 from analyzers.builtin.voting.observed import Observed, observe
@@ -85,6 +85,15 @@ def test_a_component_that_loses_everything_gets_a_finite_rate() -> None:
     steps = model.steps(np.full(seen.failing.rows, 1e-9), np.arange(seen.components))
     assert np.isfinite(steps.theta).all()
     assert np.isfinite(steps.gain).all()
+
+
+@pytest.mark.parametrize("bad", [1, 3])
+def test_each_of_several_needs_less_by_the_log_of_how_many_they_are(bad: int) -> None:
+    seen = observe(simulated(3, bad=bad, low=2e-2).window, "underlay")
+    found = explain(seen, RULES)
+    alone = thresholds(seen, RULES.margin)[found.chosen]
+    assert len(found.chosen) == bad
+    assert found.needed == pytest.approx(alone - math.log(bad))
 
 
 def test_the_upper_bound_of_no_losses_is_three_in_all_packets() -> None:

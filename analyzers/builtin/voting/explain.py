@@ -4,6 +4,10 @@ Greedy: take the component whose own loss rate adds most to the likelihood (`mod
 the paths it is not on, refit all, and go on until nobody adds enough; then drop whoever the others have made
 unnecessary. Each must pass a threshold in nats, lose at least `min_loss` of its packets, and be what explains the
 losses of at least `min_flows` pairs of hosts.
+
+The threshold of one is the log of the chances to be fooled, and that of each of k is lower by log k: what is bounded is
+the share of false ones among the blamed (Benjamini and Hochberg 1995), so that where nobody is at fault nobody is
+blamed, and beside ten bad links the eleventh needs fewer losses to be believed.
 """
 
 from __future__ import annotations
@@ -32,7 +36,9 @@ REPLACEABLE = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a component must pass; `margin` in nats over the log of the components of its kind times the kinds."""
+    """What a component must pass; `margin` in nats over the log of the components of its kind times the kinds, less the
+    log of how many are blamed.
+    """
 
     margin: float
     min_loss: float
@@ -41,9 +47,10 @@ class Rules:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Explained:
-    """The blamed components, best first. `evidence` and `needed` in nats, `rival[i]` are components that would do as
-    well in place of `chosen[i]`, `rate` the noise per packet of each path profile, `share[r]` the part of failing
-    row r's losses that each of its components in `chosen` has, by column; shape (rows, chosen).
+    """The blamed components, best first. `evidence` and `needed` in nats, `threshold[c]` what c would need as one more,
+    `rival[i]` are components that would do as well in place of `chosen[i]`, `rate` the noise per packet of each path
+    profile, `share[r]` the part of failing row r's losses that each of its components in `chosen` has, by column;
+    shape (rows, chosen).
     """
 
     chosen: list[int]
@@ -70,7 +77,7 @@ def explain(seen: Observed, rules: Rules) -> Explained:
 
 
 def thresholds(seen: Observed, margin: float) -> Floats:
-    """Nats that each component needs: every kind gets an equal share of the chances to be fooled."""
+    """Nats that each component needs alone: every kind gets an equal share of the chances to be fooled."""
     peers = np.bincount(seen.kinds, minlength=1)
     chances = np.maximum(peers[seen.kinds] * np.count_nonzero(peers), 2)
     return np.asarray(np.log(chances) + margin, dtype=np.float64)
@@ -108,10 +115,14 @@ class _Search:
         self._learn_noise()
         eta, _, fitted = self._without(len(self.chosen) - 1)
         gain = float(self.model.steps(eta, np.array([component])).gain[0])
-        if gain >= self.needed[component] and self._counts(eta, component, fitted):
+        if gain >= self._bar(len(self.chosen))[component] and self._counts(eta, component, fitted):
             return True
         self.chosen, self.theta, self.rate, self.model.events = before
         return False
+
+    def _bar(self, blamed: int) -> Floats:
+        """Nats that each component needs as one of so many."""
+        return np.asarray(self.needed - math.log(max(1, blamed)))
 
     def _counts(self, eta: Floats, component: int, theta: float) -> bool:
         """Whether the component loses enough of its packets, and is the main explanation of what enough pairs of
@@ -136,7 +147,7 @@ class _Search:
         dropped = False
         while self.chosen:
             evidence = self.evidence()
-            surplus = evidence - self.needed[self.chosen]
+            surplus = evidence - self._bar(len(self.chosen))[self.chosen]
             counts = [self._counts(*self._without(at)) for at in range(len(self.chosen))]
             weak = (surplus < 0) | ~np.array(counts)
             if not weak.any():
@@ -174,8 +185,8 @@ class _Search:
         self.theta = self.theta[order]
         rivals = tuple(self._rivals(at) for at in range(len(self.chosen)))
         return Explained(
-            self.chosen, self.theta, evidence[order], self.needed[self.chosen], rivals, self.rate,
-            self._shares(), self.model, self.needed,
+            self.chosen, self.theta, evidence[order], self._bar(len(self.chosen))[self.chosen], rivals, self.rate,
+            self._shares(), self.model, self._bar(len(self.chosen) + 1),
         )  # fmt: skip
 
     def _rivals(self, at: int) -> tuple[int, ...]:
