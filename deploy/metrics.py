@@ -8,14 +8,14 @@ says so.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from functools import cache
 
 from django.db import DatabaseError, InterfaceError
 from django.db.models import Count
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -36,6 +36,12 @@ ROWS = Counter(
     "dossier_telemetry_rows", "Telemetry rows acknowledged, repeated deliveries included", ["kind"]
 )
 
+_requests, _seconds = (
+    cache(REQUESTS.labels),
+    cache(SECONDS.labels),
+)  # of few labels, and found for every request
+_bodies, _rows = cache(BODIES.labels), cache(ROWS.labels)
+
 Read = Callable[[], Iterator[Metric]]
 
 
@@ -43,17 +49,17 @@ def observe(request: HttpRequest, response: HttpResponseBase, seconds: float) ->
     """Count a request under the route that it took (never under its path: those are without number)."""
     view = request.resolver_match.route if request.resolver_match else "unmatched"
     method = request.method or "?"
-    REQUESTS.labels(view, method, str(response.status_code)).inc()
-    SECONDS.labels(view, method).observe(seconds)
+    _requests(view, method, str(response.status_code)).inc()
+    _seconds(view, method).observe(seconds)
     if request.resolver_match and request.resolver_match.url_name == "telemetry" and method == "POST":
         _observe_telemetry(request.resolver_match.kwargs["kind"], response)
 
 
 def _observe_telemetry(kind: str, response: HttpResponseBase) -> None:
     known = kind if kind in TELEMETRY_KINDS else "unknown"
-    BODIES.labels(known, str(response.status_code)).inc()
-    if response.status_code == 202 and isinstance(response, HttpResponse):
-        ROWS.labels(known).inc(json.loads(response.content)["accepted"])
+    _bodies(known, str(response.status_code)).inc()
+    if response.status_code == 202:
+        _rows(known).inc(getattr(response, "accepted", 0))
 
 
 class Everything(Collector):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 import uuid
@@ -15,6 +16,7 @@ from deploy import metrics
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 log = structlog.get_logger("request")
+_lines = logging.getLogger("request")
 
 
 class RequestContext:
@@ -24,24 +26,26 @@ class RequestContext:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        given = request.headers.get("X-Request-ID", "")
+        given = request.META.get(
+            "HTTP_X_REQUEST_ID", ""
+        )  # request.headers would look at every variable there is
         trace = given if re.fullmatch(r"[A-Za-z0-9._:-]{1,64}", given) else uuid.uuid4().hex
         request.trace = trace  # type: ignore[attr-defined]
         started = time.perf_counter()
         with structlog.contextvars.bound_contextvars(trace=trace):
             response = self.get_response(request)
             seconds = time.perf_counter() - started
-            milliseconds = round(seconds * 1000, 1)
             metrics.observe(request, response, seconds)
             # A body a millisecond is routine: metrics count them, and the log of events names each one's trace.
-            tell = log.debug if response.status_code == 202 else log.info
-            tell(
-                "answered",
-                method=request.method,
-                path=request.path,
-                status=response.status_code,
-                ms=milliseconds,
-            )
+            if response.status_code != 202 or _lines.isEnabledFor(logging.DEBUG):
+                tell = log.debug if response.status_code == 202 else log.info
+                tell(
+                    "answered",
+                    method=request.method,
+                    path=request.path,
+                    status=response.status_code,
+                    ms=round(seconds * 1000, 1),
+                )
         response["X-Request-ID"] = trace
         return response
 

@@ -10,12 +10,31 @@ import functools
 from collections.abc import Callable
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.urls import resolve
+from django.urls import ResolverMatch, resolve
 
 DOORS = ("/api/v1/telemetry/", "/v1/", "/api/v1/write", "/v2/", "/integrations/")
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 _resolved = functools.lru_cache(maxsize=64)(resolve)  # addresses of kinds are few, and always asked for
+
+
+def find_door(path: str) -> ResolverMatch | None:
+    """The door at a path, None when there is no door for machines."""
+    if not path.startswith(DOORS):
+        return None
+    try:
+        return _resolved(path)
+    except Http404:
+        return None
+
+
+def answer(request: HttpRequest) -> HttpResponse:
+    """What the door says that `request.resolver_match` leads to."""
+    match = request.resolver_match
+    assert match is not None
+    response: HttpResponse = match.func(request, *match.args, **match.kwargs)
+    response["Content-Length"] = str(len(response.content))  # as CommonMiddleware does
+    return response
 
 
 class ShortWayForTelemetry:
@@ -25,13 +44,8 @@ class ShortWayForTelemetry:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if not request.path_info.startswith(DOORS):
+        door = find_door(request.path_info)
+        if door is None:
             return self.get_response(request)
-        try:
-            match = _resolved(request.path_info)
-        except Http404:
-            return self.get_response(request)
-        request.resolver_match = match
-        response: HttpResponse = match.func(request, *match.args, **match.kwargs)
-        response["Content-Length"] = str(len(response.content))  # as CommonMiddleware does
-        return response
+        request.resolver_match = door
+        return answer(request)

@@ -10,7 +10,7 @@ from ingest.telemetry.faults import BadBody, TooLarge
 def read_body(request: HttpRequest, limit: int) -> bytes:
     """The body as sent. Raises TooLarge without reading on, BadBody when the sender went away."""
     # Without a length the body comes in chunks; Django would take that for no body at all.
-    length = request.headers.get("Content-Length", "")
+    length = request.META.get("CONTENT_LENGTH") or ""
     chunked = not length and "wsgi.input" in request.META
     if length.isdecimal() and int(length) > limit:
         raise TooLarge(f"the body is larger than {limit} bytes")
