@@ -45,7 +45,7 @@ def named(verdict: dict[str, Any]) -> list[str]:
     return [one["component"] for one in verdict["suspects"]]
 
 
-@pytest.mark.parametrize("kind", ["podset_storm", "tor_drops", "black_hole_1"])
+@pytest.mark.parametrize("kind", ["podset_storm", "black_hole_1"])
 def test_it_has_the_properties_of_an_analyzer(kind: str) -> None:
     check_analyzer(
         ANALYZER,
@@ -81,6 +81,11 @@ def test_a_benign_event_blames_nobody(event: str) -> None:
 def test_a_black_hole_is_put_down_to_its_switch(kind: str) -> None:
     case = drawn(2, kind)
     assert named(verdict_of(case.window)) == list(case.culprits)
+
+
+def test_a_ticket_about_a_pod_that_is_down_says_so_in_its_title() -> None:
+    (suspect,) = verdict_of(drawn(11, "pod_down").window)["suspects"]
+    assert suspect["says"] == "is down: 8 of its 8 servers are silent"
 
 
 def test_reloads_above_the_budget_are_advised_to_wait() -> None:

@@ -139,6 +139,7 @@ def suspect(window: Window, seen: Observed, one: Named, drop_limit: float, p99_u
         sure=sure,
         first_failure=first,
         last_failure=last,
+        says=_title(one),
     )
 
 
@@ -191,6 +192,16 @@ def _black_hole(one: Named, hole: BlackHole) -> str:
         return f"{one.component} has a black hole (type {hole.type}): {symptom}"
     above = "its Leaf layer" if one.blamed.kind == "black_hole_leaf" else "this layer"
     return f"{one.component} has a black hole in {above}, not in one ToR (type {hole.type}): {symptom}"
+
+
+def _title(one: Named) -> str:
+    """What is wrong where a share alone does not say it, else nothing."""
+    if one.blamed.measure == "silent":
+        return f"is down: {count(one.blamed.hits)} of its {count(one.blamed.tries)} servers are silent"
+    if one.hole is None:
+        return ""
+    where = {"black_hole_leaf": " in its Leaf layer", "black_hole_spine": " in its switches"}
+    return f"has a black hole{where.get(one.blamed.kind, '')} (type {one.hole.type})"
 
 
 def _alike(one: Named) -> str:
