@@ -32,13 +32,46 @@ class Bounced:
 
     def kept(self, share: float, rng: np.random.Generator) -> Bounced:
         """Without a share of the rows, as when some senders' reports are missing."""
-        rows = rng.random(len(self.routes)) >= share
-        return replace(
-            self,
-            routes=self.routes.taken(rows),
-            losses=replace(self.losses, lost=self.losses.lost[rows]),
-            sent=self.sent[rows],
-        )
+        return _only(self, rng.random(len(self.routes)) >= share)
+
+
+EVENTS = ("upgrade", "drain", "clock_step", "agent_crash", "missing_rows", "stale_topology")
+"""Events in which no link is at fault: a T1 is taken down for a planned upgrade, or a switch at the top is drained, and
+no longer probed; of one prober in twenty the next epoch is counted too, or nothing arrives; 5 % of the rows are
+missing, or name the path that another probe of the same prober takes.
+"""
+
+
+def with_event(one: Bounced, rng: np.random.Generator, event: str) -> Bounced:
+    """What is told of a healthy epoch in which one of `EVENTS` happened."""
+    if event == "missing_rows":
+        return one.kept(0.05, rng)
+    rows = len(one.routes)
+    first = one.routes.padded()[:, 0]
+    few = np.isin(first, rng.permutation(np.unique(first))[: max(1, round(0.05 * len(np.unique(first))))])
+    if event in ("upgrade", "drain"):
+        hosts, tors, t1s, t2s = one.fabric.shape.counts
+        tier, size = (hosts + tors, t1s) if event == "upgrade" else (hosts + tors + t1s, t2s)
+        links = one.fabric.links_at([tier + int(rng.integers(0, size))])
+        return _only(one, ~one.routes.crossing(links, len(one.fabric.links)))
+    if event == "agent_crash":
+        return _only(one, ~few)
+    if event == "clock_step":
+        again = send(one.routes, one.sent, healthy_loss(one.fabric, rng, NOISE), rng)
+        lost = one.losses.lost + np.where(few, again.lost, 0)
+        return replace(one, sent=one.sent * (1 + few), losses=replace(one.losses, lost=lost))
+    if event == "stale_topology":
+        like = np.arange(rows)
+        wrong = np.flatnonzero(rng.random(rows) < 0.05)
+        for row in wrong.tolist():
+            like[row] = rng.choice(np.flatnonzero(first == first[row]))
+        return replace(one, routes=one.routes.taken(like))
+    raise ValueError(f"no benign event {event!r}; there are {', '.join(EVENTS)}")
+
+
+def _only(one: Bounced, rows: np.ndarray[Any, np.dtype[np.bool_]]) -> Bounced:
+    losses = replace(one.losses, lost=one.losses.lost[rows])
+    return replace(one, routes=one.routes.taken(rows), losses=losses, sent=one.sent[rows])
 
 
 def bounce(

@@ -68,7 +68,7 @@ class Fault:
     Kinds: `gray` (calls to `process` in `context` fail with `severity`), `hang` (they are never answered),
     `crash` (all calls to it fail, and it reports nothing), `overload` (as an observer it sees a share `severity` of all
     its calls time out), `partition` (it and the others do not reach each other), `silent` (its agent reports
-    nothing), `clock` (its clock is `severity` seconds ahead).
+    nothing), `clock` (its clock is `severity` seconds ahead), `drain` (nobody calls it any more; its heart beats).
     """
 
     kind: str
@@ -196,6 +196,8 @@ def _apply(
         failed[during & (to ^ by)] = True
     elif fault.kind == "silent":
         mute[during & by] = True
+    elif fault.kind == "drain":
+        mute[during & to & ~system.is_heartbeat[cell]] = True
     elif fault.kind == "clock":
         ahead[during & by] += fault.severity
     else:

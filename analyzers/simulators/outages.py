@@ -9,6 +9,7 @@ about the start, and planned upgrades are marked.
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -112,15 +113,17 @@ def micro(minute: float) -> int:
     return (START - _EPOCH) // timedelta(microseconds=1) + round(minute * 60_000) * 1000
 
 
-def window_of(record: Record, with_fleet: bool = True) -> Window:
-    """The whole record as one window, as the readers would give it."""
+def window_of(record: Record, with_fleet: bool = True, unknown: Collection[int] = ()) -> Window:
+    """The whole record as one window, as the readers would give it; the topology knows nothing of `unknown` devices."""
     end = START + timedelta(days=record.shape.days)
     sums = {"outages": outage_sums(record)}
     if with_fleet:
+        known = [device for device in range(len(record.names)) if device not in unknown]
+        labels = _labels(record)
         sums["fleet"] = rows_as_sums(
             {
-                "component": record.names,
-                "labels": [json.dumps(labels, separators=(",", ":")) for labels in _labels(record)],
+                "component": [record.names[device] for device in known],
+                "labels": [json.dumps(labels[device], separators=(",", ":")) for device in known],
             }
         )
     return Window(START, end, "synthetic", "fleet" if with_fleet else "outages", sums)

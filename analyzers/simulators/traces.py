@@ -30,7 +30,7 @@ MINUTE_US = 60_000_000
 FIRST_REPORTING_SEED = 2_000_000
 
 FAULTS = ("cpu_contention", "cpu_consumed", "network_delay", "exception", "return")
-BENIGN = ("restart", "load", "lost_spans", "clock_step", "new_operation")
+BENIGN = ("restart", "load", "lost_spans", "clock_step", "new_operation", "drain", "agent_crash")
 
 MINUTE_DRIFT = 0.12
 """Standard deviation of the logarithm of an operation's typical time from one minute to the next."""
@@ -176,6 +176,8 @@ def record(
         system = replace(system, replicas=pods)
     if benign == "new_operation":
         system = _with_new_operation(system, rng)
+    if benign == "drain":
+        system = _drained(system, rng)
     drift = np.exp(rng.normal(0, MINUTE_DRIFT, len(system.operations))) * (1.4 if loaded else 1.0)
     way_drift = float(np.exp(rng.normal(0, MINUTE_DRIFT))) * (1.4 if loaded else 1.0)
     run = _Run(system, rng, fault, drift, way_drift, minute * MINUTE_US)
@@ -186,7 +188,25 @@ def record(
     recorded = Recorded({name: np.concatenate([one[name] for one in run.noted]) for name in COLUMNS})
     if benign == "lost_spans":
         return recorded.only(rng.random(recorded.rows) >= 0.05)
+    if benign == "agent_crash":
+        return recorded.only(recorded.columns["pod"] != _one_pod(recorded, rng))
     return _with_a_wrong_clock(recorded, rng) if benign == "clock_step" else recorded
+
+
+def _drained(system: System, rng: np.random.Generator) -> System:
+    """One replica of a service that has several gets no requests any more; the others take them."""
+    several = [number for number, one in enumerate(system.replicas) if len(one) > 1]
+    if not several:
+        raise ValueError("a drain needs a service with two replicas or more")
+    chosen = int(rng.choice(several))
+    gone = int(rng.integers(len(system.replicas[chosen])))
+    left = tuple(pod for number, pod in enumerate(system.replicas[chosen]) if number != gone)
+    return replace(system, replicas=(*system.replicas[:chosen], left, *system.replicas[chosen + 1 :]))
+
+
+def _one_pod(recorded: Recorded, rng: np.random.Generator) -> str:
+    pods = np.unique(recorded.columns["pod"])
+    return str(pods[int(rng.integers(len(pods)))])
 
 
 def _with_a_wrong_clock(recorded: Recorded, rng: np.random.Generator) -> Recorded:

@@ -169,9 +169,9 @@ def table_of(life: Life) -> Table:
     return out
 
 
-def window_of(life: Life) -> Window:
-    """The whole month as one window of the input `uptime`."""
-    table = table_of(life)
+def window_of(life: Life, told: Table | None = None) -> Window:
+    """The whole month as one window of the input `uptime`; of what was `told`, if that differs from what was."""
+    table = told or table_of(life)
     start, end = (
         np.array([micro(at) for at in column], dtype=np.int64) for column in (table.start, table.end)
     )

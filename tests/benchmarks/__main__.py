@@ -39,6 +39,7 @@ NAMES = (
     "availability",
     "panorama",
     "pingmesh",
+    "benign",
 )
 PARTS = (
     "django",

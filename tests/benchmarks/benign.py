@@ -1,0 +1,292 @@
+"""The benign suite: six events in which nothing is at fault, told to every analyzer whose telemetry they touch.
+
+python -m tests.benchmarks.benign [--windows N] [--first SEED] [--table] [ANALYZER ...]
+
+A planned upgrade, a drain, a clock step, a crashed agent, 5 % of the rows missing, a stale topology: each in healthy
+windows of the analyzer's own simulator, where whoever is named is blamed falsely. What an event is for one of them is
+said in its simulator; cells that make no sense say why. Figures use seeds from `FIRST_REPORTING_SEED` on.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from analyzers.builtin import (
+    availability,
+    boolean,
+    deepview,
+    netbouncer,
+    panorama,
+    pingmesh,
+    tor_availability,
+    trace_blame,
+    validator,
+    voting,
+)
+from analyzers.builtin.pingmesh.reductions import FEW, FINE
+from analyzers.contract import Analyzer, Sums, Verdict, Window
+from analyzers.params import check_params
+from analyzers.simulators import (
+    bounces,
+    mesh_windows,
+    node_benchmarks,
+    observations,
+    observers,
+    outages,
+    uptimes,
+)
+from analyzers.simulators.availability_events import device_month, unit_month
+from analyzers.simulators.deepview import CLUMPED, EPOCH, FIRST_REPORTING_SEED
+from analyzers.simulators.deepview_events import eventful_hour
+from analyzers.simulators.fleet import M, build
+from analyzers.simulators.mesh import Mesh
+from analyzers.simulators.mesh import build as build_mesh
+from analyzers.simulators.trace_rows import case
+from tests.benchmarks import voting as flows
+from tests.benchmarks.scoring import spread, wilson
+
+Row = dict[str, Any]
+
+EVENTS = ("upgrade", "drain", "clock_step", "agent_crash", "missing_rows", "stale_topology")
+SPOKEN = (
+    "none",
+    "planned upgrade",
+    "drain",
+    "clock step",
+    "agent crash",
+    "5 % of rows missing",
+    "stale topology",
+)
+
+WINDOWS = 60
+MONTHS, UNITS = replace(outages.HEALTHY, devices=5000, monthly=0.0002), uptimes.Month(units=1500, farther=0.0)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One healthy window of an analyzer in which an event happens; an empty text is none."""
+
+    analyzer: str
+    event: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Told:
+    """Windows judged (several of one system where windows slide), blames in them, whether anyone was blamed."""
+
+    windows: int
+    false: int
+    accused: int
+    undecided: int
+
+
+def judged(analyzer: Analyzer, windows: Sequence[Window], **params: object) -> Told:
+    chosen = check_params(analyzer, params)
+    verdicts: list[Verdict] = [analyzer.analyze(window, chosen) for window in windows]
+    false = [len(verdict.suspects) for verdict in verdicts]
+    undecided = sum(verdict.status == "inconclusive" for verdict in verdicts)
+    return Told(len(verdicts), sum(false), sum(count > 0 for count in false), undecided)
+
+
+def _drawn(seed: int, event: str) -> np.random.Generator:
+    return np.random.default_rng([seed, 6, ("", *EVENTS).index(event)])
+
+
+def _deepview(seed: int, event: str) -> Told:
+    rng = _drawn(seed, event)
+    return judged(deepview.ANALYZER, [eventful_hour(build(M, rng), rng, CLUMPED, event)])
+
+
+def _voting(seed: int, event: str) -> Told:
+    job = flows.Job(seed, 0, benign=event)
+    return judged(voting.ANALYZER, [flows.made(job).window])
+
+
+def _boolean(seed: int, event: str) -> Told:
+    """On voting's windows: the analyzers read the same probes."""
+    window = flows.made(flows.Job(seed, 0, benign=event)).window
+    paths = window.sums["paths"]
+    values = {"attempts": paths.values["sent"], "failures": paths.values["lost"]}
+    seen = replace(window, sums={"paths": Sums(paths.keys, values, paths.rows)})
+    return judged(boolean.ANALYZER, [seen])
+
+
+def _netbouncer(seed: int, event: str) -> Told:
+    rng = _drawn(seed, event)
+    one = bounces.bounce(8, 0, rng)
+    told = bounces.with_event(one, rng, event) if event else one
+    sums = {"paths": bounces.sums_of(told)}
+    return judged(netbouncer.ANALYZER, [Window(EPOCH, EPOCH, "simulated", "probe", sums)])
+
+
+@cache
+def _mesh() -> Mesh:
+    return build_mesh(3, 6, 8)
+
+
+def _pingmesh(seed: int, event: str) -> Told:
+    rng = _drawn(seed, event)
+    one = mesh_windows.scene(_mesh(), rng)
+    if event:
+        one = mesh_windows.with_event(one, rng, {"drain": "planned_drain"}.get(event, event))
+    return judged(pingmesh.ANALYZER, [mesh_windows.window_of(one, rng, FEW, FINE, 60)])
+
+
+_OBSERVED = {"upgrade": "crash", "drain": "drain", "clock_step": "clock", "agent_crash": "silent"}
+_ONSET, _SECONDS, _LENGTH = 25.0, 40.0, 20.0
+
+
+def _panorama(seed: int, event: str) -> Told:
+    """Windows of 20 s that end every 2 s; an upgrade is one restart of 3 to 6 s."""
+    rng = _drawn(seed, event)
+    system = observers.build(observers.Shape(processes=int(rng.integers(10, 51))), rng)
+    transport = observers.Transport(lost=0.05) if event == "missing_rows" else observers.Transport(0.01, 0.01)
+    faults = []
+    if event in _OBSERVED:
+        process, ahead = int(rng.integers(len(system.processes))), float(rng.choice([-30, -3, 3, 30]))
+        one = observers.Fault(_OBSERVED[event], process, _ONSET, severity=ahead)
+        faults = [observers.until(one, _ONSET + float(rng.uniform(3, 6))) if event == "upgrade" else one]
+    reports = observers.observe(system, rng, _SECONDS, faults, transport)
+    ends = np.arange(_ONSET, _SECONDS - 2, 2.0).tolist()
+    windows = [observations.window_of(reports, end - _LENGTH, end, known_at=end) for end in ends]
+    return judged(panorama.ANALYZER, windows)
+
+
+_MEASURED = {"agent_crash": "crash", "missing_rows": "missing", "stale_topology": "two_skus"}
+
+
+def _validator(seed: int, event: str) -> Told:
+    rng = _drawn(seed, event)
+    fleet = node_benchmarks.build(node_benchmarks.Preset(), rng)
+    measured = node_benchmarks.results(fleet, rng, benign=_MEASURED.get(event, event))
+    return judged(validator.ANALYZER, [node_benchmarks.window(fleet, measured)])
+
+
+_TRACED = {"upgrade": "restart", "missing_rows": "lost_spans"}
+
+
+def _trace_blame(seed: int, event: str) -> Told:
+    window, _, _ = case(seed, benign=_TRACED.get(event, event) or None)
+    return judged(trace_blame.ANALYZER, [window])
+
+
+def _tor_availability(seed: int, event: str) -> Told:
+    rng = _drawn(seed, event)
+    record = outages.draw(MONTHS, seed)
+    return judged(tor_availability.ANALYZER, [device_month(record, rng, event)])
+
+
+def _availability(seed: int, event: str) -> Told:
+    rng = _drawn(seed, event)
+    life = uptimes.draw(UNITS, seed)
+    return judged(availability.ANALYZER, [unit_month(life, rng, event)])
+
+
+CASES: Mapping[str, Callable[[int, str], Told]] = MappingProxyType(
+    {
+        "deepview": _deepview,
+        "voting": _voting,
+        "boolean": _boolean,
+        "netbouncer": _netbouncer,
+        "pingmesh": _pingmesh,
+        "panorama": _panorama,
+        "validator": _validator,
+        "trace_blame": _trace_blame,
+        "tor_availability": _tor_availability,
+        "availability": _availability,
+    }
+)
+
+WHY_NOT: Mapping[tuple[str, str], str] = MappingProxyType(
+    {
+        ("pingmesh", "upgrade"): "as drain",
+        ("panorama", "stale_topology"): "reads none",
+        ("trace_blame", "stale_topology"): "reads none",
+        ("availability", "stale_topology"): "reads no places",
+    }
+)
+"""Cells that make no sense, with the reason in a word."""
+
+BLAME_NOBODY = ("colocation", "selector")
+"""Analyzers that are not asked: one measures a ratio, the other says which nodes to validate."""
+
+
+def run(job: Job) -> Told:
+    return CASES[job.analyzer](job.seed, job.event)
+
+
+def totals(names: Sequence[str], windows: int, first: int) -> dict[tuple[str, str], Told]:
+    """The sums over all windows by analyzer and event."""
+    cells = [(name, event) for name in names for event in ("", *EVENTS) if (name, event) not in WHY_NOT]
+    jobs = [Job(name, event, first + n) for name, event in cells for n in range(windows)]
+    found = iter(spread(run, jobs))
+    sums = {}
+    for cell in cells:
+        parts = [next(found) for _ in range(windows)]
+        sums[cell] = Told(*(sum(getattr(one, name) for one in parts) for name in Told.__dataclass_fields__))
+    return sums
+
+
+def figures(names: Sequence[str], windows: int, first: int) -> Iterator[Row]:
+    for (name, event), told in totals(names, windows, first).items():
+        low, high = wilson(told.accused, told.windows)
+        yield {
+            "name": f"{name}: false blames per window, {SPOKEN[('', *EVENTS).index(event)]}",
+            "value": round(told.false / told.windows, 4),
+            "unit": "",
+            "bar": "<= 0.05",
+            "note": f"{told.accused} of {told.windows} windows accuse anyone [{low:.3f}, {high:.3f}], "
+            f"{told.undecided} inconclusive",
+        }
+
+
+def table(names: Sequence[str], windows: int, first: int) -> Iterator[str]:
+    """The same as a table in Markdown."""
+    sums = totals(names, windows, first)
+    yield f"| | {' | '.join(SPOKEN)} |"
+    yield f"|{' --- |' * (len(SPOKEN) + 1)}"
+    for name in names:
+        shown = [_shown(sums.get((name, event)), WHY_NOT.get((name, event), "")) for event in ("", *EVENTS)]
+        yield f"| `{name}` | {' | '.join(shown)} |"
+    yield f"| {', '.join(f'`{name}`' for name in BLAME_NOBODY)} | {' | '.join(['blames nobody'] * len(SPOKEN))} |"
+
+
+def _shown(told: Told | None, why_not: str) -> str:
+    if told is None:
+        return why_not
+    low, high = wilson(told.accused, told.windows)
+    doubt = f"; {told.undecided} inconclusive" if told.undecided else ""
+    return (
+        f"{told.false / told.windows:.3f} ({told.accused} of {told.windows} [{low:.3f}, {high:.3f}]{doubt})"
+    )
+
+
+def main(windows: int = 12, first: int = FIRST_REPORTING_SEED) -> list[Row]:
+    """A fifth of the windows behind the published table."""
+    return list(figures(list(CASES), windows, first))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*", metavar="ANALYZER", help=", ".join(CASES))
+    parser.add_argument("--windows", type=int, default=WINDOWS, help="of each cell")
+    parser.add_argument("--first", type=int, default=FIRST_REPORTING_SEED)
+    parser.add_argument("--table", action="store_true", help="as Markdown")
+    arguments = parser.parse_args()
+    chosen = arguments.names or list(CASES)
+    if arguments.table:
+        for text in table(chosen, arguments.windows, arguments.first):
+            print(text, flush=True)
+    else:
+        from tests.benchmarks.__main__ import line
+
+        for one in figures(chosen, arguments.windows, arguments.first):
+            print(line(one), flush=True)
