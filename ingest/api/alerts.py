@@ -6,8 +6,6 @@ good ones are stored; the receipt names the others.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import uuid
 from collections.abc import Callable
@@ -125,20 +123,12 @@ def stored(request: HttpRequest, door: str, key: Key, parsed: Parsed, payload: b
 
 def key_of(request: HttpRequest) -> Key | None:
     """The key of a request whose sender can set a header: a bearer token, or the password of basic auth."""
-    header = request.headers.get("Authorization", "")
-    scheme, _, rest = header.partition(" ")
-    if scheme.lower() != "basic":
-        return authenticate(header)
-    try:
-        _, _, password = base64.b64decode(rest.strip(), validate=True).decode().partition(":")
-    except (binascii.Error, UnicodeDecodeError):
-        return None
-    return find(password)
+    return authenticate(request.headers.get("Authorization"))
 
 
 # Answers
 # ----------------------------------------------------------------------------------------------------------
-def _problem(status: int, message: str) -> HttpResponse:
+def refused_as_problem(status: int, message: str) -> HttpResponse:
     return problem(status, _TITLES.get(status, "Error"), message)
 
 
@@ -154,7 +144,7 @@ _TITLES = {
 }
 
 
-def _counted(taken: Taken, parsed: Parsed) -> HttpResponse:
+def counted(taken: Taken, parsed: Parsed) -> HttpResponse:
     told: dict[str, Any] = {"accepted": len(parsed.alerts), "receipt": taken.receipt}
     if parsed.refused:
         told["refused"] = [{"alert": r.place, "field": r.field, "reason": r.reason} for r in parsed.refused]
@@ -186,15 +176,17 @@ ALERTMANAGER_API = Door(
     _as_alertmanager,
     _text,
 )
-ALERTMANAGER = Door("alertmanager", ("POST",), lambda body, _: prometheus.webhook(body), _counted, _problem)
-GRAFANA = Door("grafana", ("POST", "PUT"), lambda body, _: grafana.webhook(body), _counted, _problem)
+ALERTMANAGER = Door(
+    "alertmanager", ("POST",), lambda body, _: prometheus.webhook(body), counted, refused_as_problem
+)
+GRAFANA = Door("grafana", ("POST", "PUT"), lambda body, _: grafana.webhook(body), counted, refused_as_problem)
 
 
 def _through_mapping(body: bytes, key: Key) -> Parsed:
     return generic.receive(DEFAULT if key.mapping is None else generic.mapping(key.mapping), body).parsed
 
 
-GENERIC = Door("generic", ("POST", "PUT"), _through_mapping, _counted, _problem)
+GENERIC = Door("generic", ("POST", "PUT"), _through_mapping, counted, refused_as_problem)
 
 
 @csrf_exempt

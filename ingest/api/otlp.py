@@ -67,6 +67,7 @@ def logs(request: HttpRequest) -> HttpResponse:
     return _answered(request, SIGNALS["logs"], _take_alerts)
 
 
+_KINDS = {"metrics": "metric", "traces": "span"}
 Take = Callable[[HttpRequest, Signal, Key, bytes, str], _Done]
 
 
@@ -110,6 +111,9 @@ def _taken(request: HttpRequest, signal: Signal, media_type: str, take: Take) ->
     scope = "alerts" if signal.name == "logs" else "telemetry"
     if not key.allows(scope):
         raise _Refused(403, f"The key {key.name} lacks the scope {scope}.")
+    may = key.allows_door("otlp") if signal.name == "logs" else key.allows_kind(_KINDS[signal.name])
+    if not may:
+        raise _Refused(403, f"The key {key.name} may not send {signal.name} here.")
     encoding = request.headers.get("Content-Encoding", "").strip().lower()
     if media_type not in (PROTOBUF, JSON) or encoding not in ENCODINGS:
         raise _Refused(415, f"Send {PROTOBUF} or {JSON}; Content-Encoding may be gzip or zstd.")

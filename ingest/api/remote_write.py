@@ -44,6 +44,8 @@ def write(request: HttpRequest) -> HttpResponse:
             )
         if not key.allows("telemetry"):
             return _said(403, f"The key {key.name} lacks the scope telemetry.")
+        if not key.allows_kind("metric"):
+            return _said(403, f"The key {key.name} may not send rows of metric.")
         version = _version(request)
         if version is None:
             return _said(415, "Send application/x-protobuf of remote write 1.0 or 2.0, as a snappy block.")

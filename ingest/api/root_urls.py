@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from django.urls import path
 
-from ingest.api import alerts, otlp
+from ingest.api import alerts, cloudevents, otlp
 
 urlpatterns = [
     path("integrations/alertmanager/<str:key>", alerts.alertmanager, name="alertmanager-webhook"),
     path("integrations/grafana/<str:key>", alerts.grafana_webhook, name="grafana-webhook"),
     path("integrations/generic/<str:key>", alerts.generic_webhook, name="generic-webhook"),
+    path("integrations/cloudevents/<str:key>", cloudevents.cloudevents, name="cloudevents"),
     path("v2/enqueue", alerts.enqueue, name="pagerduty-enqueue"),
     path("v1/metrics", otlp.metrics, name="otlp-metrics"),
     path("v1/traces", otlp.traces, name="otlp-traces"),
