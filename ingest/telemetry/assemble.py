@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from ingest.telemetry.check import NOT_FINITE, Bounds, bad_rows, unfit
@@ -31,6 +31,7 @@ from ingest.telemetry.kinds import Field, Kind
 
 NAMED = ("name", "component", "text", "choice", "id", "labels", "measures")
 """Types whose columns are `Names`."""
+_ABSENT = {UnsetType, type(None)}
 Part = Codes | Numbers | NDArray[np.int64] | NDArray[np.float64] | NDArray[np.bool_]
 
 
@@ -73,8 +74,8 @@ class Assembly:
         self.numbers.append(numbers)
 
     def column(self, each: Field, values: Sequence[Any]) -> Part:
-        if each.optional:
-            if values.count(UNSET) == len(values):
+        if each.optional and (absent := set(map(type, values)) & _ABSENT):
+            if absent == {UnsetType} and values.count(UNSET) == len(values):
                 return self.constant(each, len(values))
             if each.type == "time":
                 return self._some_times(each, values)

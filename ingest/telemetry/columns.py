@@ -6,7 +6,7 @@ Every decoder makes this form, and storage and the offline reader take it. Pure:
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -174,9 +174,12 @@ class Index(dict[str, int]):
         return number
 
     def codes(self, texts: Sequence[str]) -> Codes:
-        new: Iterable[str] = dict.fromkeys(texts)
+        new: Collection[str] = dict.fromkeys(texts)
         if self:
             new = [text for text in new if text not in self]
+        elif len(new) == len(texts):
+            self.update(zip(new, range(len(new)), strict=True))
+            return np.arange(len(new), dtype=np.int32)
         self.update(zip(new, itertools.count(len(self))))  # faster than one __missing__ each
         return np.fromiter(map(self.__getitem__, texts), np.int32, len(texts))
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
+from ingest.log.canonical import time_text
 from ingest.log.entries import plain_array
 from ingest.log.store import Beginning, begin_through
 from ingest.log.types import Context, NewEvent
@@ -139,16 +140,18 @@ def _record(bodies: Sequence[Prepared]) -> None:
     """The events, each body's in a stream of its own, and the receipts that say where they stand in the log."""
     now = datetime.now(UTC)
     pieces = [(body, piece) for body in bodies for piece in body.pieces]
+    beginnings = [_beginning(body, now) for body in bodies]
+    events = [event for beginning in beginnings for event in beginning.events]
     receipts = (
         plain_array(str(piece.number) for _, piece in pieces),
         plain_array(body.receipt.id for body, _ in pieces),
         plain_array(body.kind.name for body, _ in pieces),
         plain_array(str(piece.region_id) for _, piece in pieces),
         plain_array(str(piece.rows) for _, piece in pieces),
-        plain_array(_text(piece.first) for _, piece in pieces),
-        plain_array(_text(piece.last) for _, piece in pieces),
+        plain_array(event.body["first"] for event in events),
+        plain_array(event.body["last"] for event in events),
     )
-    begin_through("telemetry_record", [_beginning(body, now) for body in bodies], receipts)
+    begin_through("telemetry_record", beginnings, receipts)
     finished = [piece.number for body, piece in pieces if body.encoded is None]
     if finished:
         with connection.cursor() as cursor:
@@ -177,4 +180,4 @@ def _told(body: Prepared, piece: Piece) -> dict[str, object]:
 
 
 def _text(at: int) -> str:
-    return moment(at).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return time_text(moment(at)).replace("+00:00", "Z")
