@@ -1,8 +1,7 @@
 """What the floors above may have analyzers do."""
 
 from analyzers.params import BadParam, parse_params
-from analyzers.runs.management.offline_command import Failed, Refused
-from analyzers.runs.management.offline_command import OfflineCommand as LineCommand
+from analyzers.runs.management.line_command import Failed, LineCommand, Refused
 from analyzers.runs.requests import BadRun, NotRepeatable, Wanted, request_rerun, request_run
 from analyzers.runs.timing import parse_span, span_text
 

@@ -89,6 +89,11 @@ TELEMETRY_PARTITION = env.duration("TELEMETRY_PARTITION", "1h", "span of one par
 TELEMETRY_RETENTION = env.duration(
     "TELEMETRY_RETENTION", "30d", "how long telemetry rows are kept; older rows are refused"
 )
+TELEMETRY_LONG_RETENTION = env.duration(
+    "TELEMETRY_LONG_RETENTION",
+    "400d",
+    "the same for `outage` and `uptime`, which are few and asked for by the month; never less than the other",
+)
 TELEMETRY_FUTURE = timedelta(minutes=5)  # how far a sender's clock may be ahead
 
 # Alerts -------------------------------------------------------------------------------------------

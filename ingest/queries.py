@@ -16,6 +16,7 @@ from ingest.telemetry.kinds import KINDS as TELEMETRY_KINDS
 from ingest.telemetry.lateness import LateRows, late_rows
 from ingest.telemetry.receipts import StoredRows, TelemetryReceipt
 from ingest.telemetry.receipts import receipt as telemetry_receipt
+from ingest.telemetry.retention import whole_for as telemetry_whole_for
 from ingest.telemetry.windows import DataClock, data_clock, read_window, regions
 from ingest.topology.reading import Component, Topology, component, topology_at
 
@@ -57,6 +58,7 @@ __all__ = [
     "regions",
     "registered_event_types",
     "telemetry_receipt",
+    "telemetry_whole_for",
     "topology_at",
     "watermark",
     "watermark_age",

@@ -16,7 +16,7 @@ from incidents.reports.models import ProducedReport, ReportSchedule
 from incidents.reports.periods import Period
 from incidents.reports.runs import blamed, counted, outcome
 from incidents.reports.tickets import listed, response, tickets_of
-from incidents.scorecards.queries import scorecards
+from incidents.scorecards.queries import cards_as_of
 from ingest.queries import Position, regions
 
 Json = dict[str, Any]
@@ -51,9 +51,7 @@ def compose(schedule: ReportSchedule, period: Period, upto: Position) -> Json:
         "response": response(tickets, start, end),
         "analyses": _analyses(schedule, start, end, upto),
         "scorecards": [
-            card.as_json()
-            for card in scorecards((), start, end, schedule.team or None).values()
-            if card.resolved or card.missed
+            card.as_json() for card in cards_as_of((one.state for one in tickets), start, end).values()
         ],
         "changes": None,
     }

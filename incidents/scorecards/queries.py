@@ -7,7 +7,8 @@ one that was reopened counts nowhere until it is resolved again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,6 +16,8 @@ from typing import Any
 from django.db.models import Q
 
 from analyzers.queries import Share, median_of
+from incidents.domain.incident import Incident
+from incidents.domain.standing import Standing, has_blamed, standings
 from incidents.projections.models import IncidentRow, StandingRow
 
 
@@ -113,6 +116,21 @@ def scorecards(
     return {name: _card(name, None, rows, waiting[name]) for name, rows in sorted(by_name.items())}
 
 
+def cards_as_of(tickets: Iterable[Incident], since: datetime, until: datetime) -> dict[str, Card]:
+    """The cards of all that have a record over those tickets resolved in `[since, until)`, as the states given say it:
+    what has been resolved, reopened or blamed since changes nothing.
+    """
+    by_name: dict[str, list[Standing]] = {}
+    waiting: Counter[str] = Counter()
+    for state in tickets:
+        if state.state != "resolved":
+            waiting.update(one.analyzer for one in state.opinions.values() if has_blamed(one))
+        elif state.resolved_at is not None and since <= state.resolved_at < until:
+            for one in standings(state):
+                by_name.setdefault(one.analyzer, []).append(one)
+    return {name: _card(name, None, found, waiting[name]) for name, found in sorted(by_name.items())}
+
+
 def by_version(analyzer: str) -> list[Card]:
     """A card for each version that has a record, newest version last."""
     groups: dict[str, list[StandingRow]] = {}
@@ -145,7 +163,7 @@ def _blaming(name: str) -> Q:
     return Q(opinions__contains=held) | Q(opinions__contains=over)
 
 
-def _card(analyzer: str, version: str | None, rows: Sequence[StandingRow], waiting: int) -> Card:
+def _card(analyzer: str, version: str | None, rows: Sequence[StandingRow | Standing], waiting: int) -> Card:
     leads = [timedelta(seconds=row.lead_seconds) for row in rows if row.lead_seconds is not None]
     return Card(
         analyzer,

@@ -21,11 +21,11 @@ from ingest.api.reading import read_body
 from ingest.doors.bodies import ENCODINGS, decompress
 from ingest.doors.telemetry import FORMATS
 from ingest.telemetry import liveness
-from ingest.telemetry.check import Bounds
 from ingest.telemetry.columns import Rows
 from ingest.telemetry.faults import BadBody, BadRows, TooLarge
 from ingest.telemetry.kinds import KINDS, Field, Kind
 from ingest.telemetry.receiving import Delivery, IdempotencyConflict, Receipt, find_repeated, receive
+from ingest.telemetry.retention import bounds
 
 RETRY_AFTER = "5"
 View = Callable[..., HttpResponse]
@@ -118,8 +118,7 @@ def _post(request: HttpRequest, kind: Kind, key: Key) -> HttpResponse:
 
 
 def _decoded(kind: Kind, media_type: str, body: bytes, key: Key) -> Rows:
-    bounds = Bounds.around(datetime.now(UTC), settings.TELEMETRY_RETENTION, settings.TELEMETRY_FUTURE)
-    return FORMATS[media_type](kind, body, key.region or "default", bounds)
+    return FORMATS[media_type](kind, body, key.region or "default", bounds(kind, datetime.now(UTC)))
 
 
 def _trace(request: HttpRequest) -> str | None:

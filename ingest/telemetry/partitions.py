@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ingest.telemetry.check import microseconds
 from ingest.telemetry.kinds import KINDS, Kind
+from ingest.telemetry.retention import kept_for
 from ingest.telemetry.schema import table
 
 AHEAD = 3
@@ -119,9 +120,9 @@ def maintain(now: datetime) -> dict[str, int]:
     Says how many partitions were made and dropped and how many rows deleted. What another transaction holds
     for longer than PATIENCE is left to the next call. Must not be called inside a transaction.
     """
-    keep_from = now - settings.TELEMETRY_RETENTION
     done = {"made": 0, "dropped": 0, "deleted": 0}
     for kind in KINDS.values():
+        keep_from = now - kept_for(kind)
         with _patience():
             if kind.is_state:
                 done["deleted"] += _delete_superseded(kind, keep_from)
@@ -134,7 +135,7 @@ def maintain(now: datetime) -> dict[str, int]:
             make(kind, range(cell, cell + 1 + AHEAD))
             done["made"] += len(existing(kind)) - before
             done["dropped"] += _drop_before(kind, microseconds(keep_from) // 1_000_000)
-    done["deleted"] += _sweep(now, keep_from)
+    done["deleted"] += _sweep(now)
     return done
 
 
@@ -217,7 +218,7 @@ def _delete_over(kind: Kind, keep_from: datetime) -> int:
         return int(cursor.rowcount)
 
 
-def _sweep(now: datetime, keep_from: datetime) -> int:
+def _sweep(now: datetime) -> int:
     """Rows of uploads that died half-way, receipts of rows that are gone, and old idempotency keys."""
     with connection.cursor() as cursor:
         cursor.execute(
@@ -225,11 +226,13 @@ def _sweep(now: datetime, keep_from: datetime) -> int:
             (now - FORGOTTEN_AFTER,),
         )
         deleted = sum(discard(*row) for row in cursor.fetchall())
-        cursor.execute(
-            "DELETE FROM telemetry_receipt WHERE received_at < %s AND last < %s",
-            (keep_from - FORGOTTEN_AFTER, keep_from),
-        )
-        deleted += cursor.rowcount
+        for kind in KINDS.values():
+            keep_from = now - kept_for(kind)
+            cursor.execute(
+                "DELETE FROM telemetry_receipt WHERE kind = %s AND received_at < %s AND last < %s",
+                (kind.name, keep_from - FORGOTTEN_AFTER, keep_from),
+            )
+            deleted += cursor.rowcount
         cursor.execute(
             "DELETE FROM telemetry_idempotency WHERE created_at < %s", (now - REMEMBER_IDEMPOTENCY,)
         )

@@ -205,14 +205,20 @@ def kept() -> list[str]:
 def test_retention_deletes_what_was_over_before_the_horizon_and_keeps_what_lasts(send: Send) -> None:
     send("outage", out(-90, None, "tor/closed"), out(-90, None, "tor/open"), out(-90, 5, "tor/long"))
     send("outage", out(-90, -60, "tor/closed"), out(-90, -60, "tor/short"), out(10, 20, "tor/new"))
-    maintain(START + timedelta(days=30))
+    maintain(START + timedelta(days=400))
     assert kept() == ["tor/long", "tor/new", "tor/open"]
+
+
+def test_an_outage_is_still_there_when_its_month_is_reported(send: Send) -> None:
+    send("outage", out(-90, -60))
+    maintain(START + timedelta(days=60))
+    assert kept() == ["tor/1"]
 
 
 def test_an_end_that_is_deleted_does_not_bring_its_outage_back(send: Send) -> None:
     send("outage", out(-90))
     send("outage", out(-90, -60))
-    maintain(START + timedelta(days=30))
+    maintain(START + timedelta(days=400))
     assert (kept(), ends()) == ([], [])
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from incidents.domain import commands as c
 from incidents.domain.incident import Incident
 from incidents.domain.standing import Standing, standings
+from incidents.scorecards.queries import cards_as_of
 from tests.unit.incident_cases import NOON, after, blamed, finding, opened, word
 
 S7, MINUTE = "storage_cluster/s7", timedelta(minutes=1)
@@ -91,3 +92,17 @@ def test_a_person_who_came_before_makes_the_lead_negative() -> None:
 def test_a_wrong_blame_was_never_first() -> None:
     one = only(resolved(cause="none"))
     assert (one.first, one.alone, one.lead_seconds) == (False, False, None)
+
+
+def card(*states: Incident) -> dict[str, int]:
+    found = cards_as_of(states, NOON - MINUTE, NOON + MINUTE)
+    return {} if not found else {"right": found["deepview"].right, "waiting": found["deepview"].waiting}
+
+
+def test_a_card_as_of_a_moment_counts_the_states_of_then() -> None:
+    assert card(resolved(), after(blamed(finding()))) == {"right": 1, "waiting": 1}
+
+
+def test_a_ticket_resolved_outside_the_period_is_not_on_its_card() -> None:
+    late = after(blamed(finding()), c.Resolve(S7), now=NOON + 2 * MINUTE)
+    assert card(late) == {}

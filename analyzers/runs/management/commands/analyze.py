@@ -13,12 +13,12 @@ from django.core.management.base import CommandParser
 from analyzers import offline, printing, registry
 from analyzers.contract import Analyzer, Input
 from analyzers.params import BadParam, parse_params
-from analyzers.runs.management.offline_command import Failed, OfflineCommand, Refused, is_terminal, progress
+from analyzers.runs.management.line_command import Failed, LineCommand, Refused, is_terminal, progress
 from analyzers.shell import AnalysisFailed, judge
 from ingest.telemetry.columns import Rows
 
 
-class Command(OfflineCommand):
+class Command(LineCommand):
     help = (
         "Run one analyzer on files and print its verdict. Exit 0 with a verdict, 2 when the input is wrong."
     )

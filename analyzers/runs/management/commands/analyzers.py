@@ -10,10 +10,10 @@ from django.core.management.base import CommandParser
 from analyzers import registry
 from analyzers.contract import Analyzer, Param
 from analyzers.params import describe
-from analyzers.runs.management.offline_command import Failed, OfflineCommand
+from analyzers.runs.management.line_command import Failed, LineCommand
 
 
-class Command(OfflineCommand):
+class Command(LineCommand):
     help = (
         "List the installed analyzers: name, version, title, telemetry kinds, parameters with their defaults."
     )

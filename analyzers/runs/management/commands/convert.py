@@ -12,12 +12,12 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from analyzers.runs.management.offline_command import OfflineCommand, Refused, progress
+from analyzers.runs.management.line_command import LineCommand, Refused, progress
 from ingest.doors import spans, superbench
 from ingest.doors.span_rows import put_before, span_rows
 
 
-class Command(OfflineCommand):
+class Command(LineCommand):
     help = (
         "Make telemetry rows (NDJSON) of files in other formats. spans: path_outcome rows of traces, one row a "
         "trace; it failed if it had an error or its root was slower than the normal p99 of its operation; or, with "

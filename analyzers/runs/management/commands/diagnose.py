@@ -8,11 +8,11 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from analyzers.runs.management.offline_command import OfflineCommand, Refused
+from analyzers.runs.management.line_command import LineCommand, Refused
 from ingest.doors import superbench
 
 
-class Command(OfflineCommand):
+class Command(LineCommand):
     help = (
         "Judge the nodes of a SuperBench results-summary.jsonl by a baseline and rules; the rules' criteria are "
         "parsed, never executed. Example: manage.py diagnose superbench --results results-summary.jsonl "

@@ -8,10 +8,10 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from analyzers.runs.management.offline_command import OfflineCommand, Refused, progress
+from analyzers.runs.management.line_command import LineCommand, Refused, progress
 
 
-class Command(OfflineCommand):
+class Command(LineCommand):
     help = (
         "Write a scenario: one NDJSON file per telemetry kind, and truth.json. Without a scenario, list them."
     )

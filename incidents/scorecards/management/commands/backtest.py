@@ -8,7 +8,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import CommandParser
 from django.db import OperationalError
 
@@ -18,6 +17,7 @@ from analyzers.contract import Analyzer
 from analyzers.queries import NothingToReplay, Replay, Schedule
 from incidents.scorecards.backtest import backtest
 from incidents.scorecards.words import lines
+from ingest.queries import telemetry_whole_for
 
 LENGTH, EVERY = timedelta(hours=1), timedelta(minutes=5)
 TENTHS = 10
@@ -74,11 +74,12 @@ class Command(LineCommand):
             raise Refused(f"--from {options['start']} is not before --to {options['end']}")
         length, every = self._cadence(analyzer, options)
         regions = tuple(dict.fromkeys(options["region"])) or analyzers.regions_heard(analyzer.name)
-        return Replay(analyzer, params, regions, self._kept_since(start, end), end, length, every)
+        return Replay(analyzer, params, regions, self._kept_since(analyzer, start, end), end, length, every)
 
-    def _kept_since(self, start: datetime, end: datetime) -> datetime:
+    def _kept_since(self, analyzer: Analyzer, start: datetime, end: datetime) -> datetime:
         """Where the windows may begin: what retention has dropped cannot be judged again."""
-        kept = datetime.now(UTC) - settings.TELEMETRY_RETENTION
+        kinds = {kind for one in analyzer.inputs for kind in one.kinds}
+        kept = datetime.now(UTC) - telemetry_whole_for(kinds)
         if end <= kept:
             raise Refused(f"telemetry is kept from {kept:%Y-%m-%d %H:%M} UTC on; --to lies before that")
         if start < kept:

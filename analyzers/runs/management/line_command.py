@@ -1,4 +1,4 @@
-"""What the commands that work on files have in common: no database, and one clear line when refused."""
+"""What the commands for a terminal have in common: no system checks, and one clear line when refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Failed(Exception):
     """It was asked rightly and went wrong all the same."""
 
 
-class OfflineCommand(BaseCommand):
+class LineCommand(BaseCommand):
     """Subclasses do their work in `work`, raise Refused or Failed, and write with `show` and `progress`."""
 
     requires_system_checks = ()
