@@ -18,11 +18,13 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
+from ingest.alerts import heartbeats
 from ingest.alerts.receiving import Delivery, Taken, receive
 from ingest.api.keys import Key, authenticate, find
 from ingest.api.problems import problem
 from ingest.api.reading import read_body
 from ingest.doors import generic, grafana, pagerduty, prometheus
+from ingest.doors import heartbeat as heartbeats_door
 from ingest.doors.alert import BadPayload, Parsed
 from ingest.doors.bodies import decompress
 from ingest.doors.default_mapping import DEFAULT
@@ -232,5 +234,28 @@ def enqueue(request: HttpRequest) -> HttpResponse:
     except (Refusal, TooLarge, BadBody, OperationalError, InterfaceError) as error:
         return refused(_pagerduty_error, error, overloaded=429)
     answer = JsonResponse(pagerduty.accepted(event.dedup_key), status=202)
+    answer["Dossier-Receipt"] = taken.receipt
+    return answer
+
+
+@csrf_exempt
+def heartbeat(request: HttpRequest, key: str) -> HttpResponse:
+    """GET or POST /integrations/heartbeat/{key}?name=…&every=…: it came; when the next one is due, it says itself."""
+    try:
+        if request.method not in ("GET", "POST"):
+            raise Refusal(405, "Only GET and POST here.")
+        found = find(key)
+        allowed(found, heartbeats.DOOR)
+        assert found is not None
+        told = heartbeats_door.heartbeat(request.GET.dict())
+        query = request.META.get("QUERY_STRING", "").encode(errors="replace")
+        trace = getattr(request, "trace", None)
+        delivery = Delivery(found.name, heartbeats.DOOR, "application/x-www-form-urlencoded", query, trace)
+        now = datetime.now(UTC)
+        taken = heartbeats.heard(told, delivery, now)
+    except (Refusal, BadPayload, OperationalError, InterfaceError) as error:
+        return refused(refused_as_problem, error)
+    due = (now + told.every + told.grace).isoformat(timespec="seconds").replace("+00:00", "Z")
+    answer = JsonResponse({"heartbeat": told.name, "due": due, "receipt": taken.receipt})
     answer["Dossier-Receipt"] = taken.receipt
     return answer

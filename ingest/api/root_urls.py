@@ -11,6 +11,7 @@ urlpatterns = [
     path("integrations/grafana/<str:key>", alerts.grafana_webhook, name="grafana-webhook"),
     path("integrations/generic/<str:key>", alerts.generic_webhook, name="generic-webhook"),
     path("integrations/cloudevents/<str:key>", cloudevents.cloudevents, name="cloudevents"),
+    path("integrations/heartbeat/<str:key>", alerts.heartbeat, name="heartbeat"),
     path("v2/enqueue", alerts.enqueue, name="pagerduty-enqueue"),
     path("v1/metrics", otlp.metrics, name="otlp-metrics"),
     path("v1/traces", otlp.traces, name="otlp-traces"),

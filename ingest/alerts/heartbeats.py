@@ -1,0 +1,75 @@
+"""Heartbeats that are waited for: heard of, missed, heard of again.
+
+A missed one is an alert like any other; its return resolves it. What is kept here is only when the next one is due.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+
+from ingest.alerts.receiving import Delivery, Taken, receive
+from ingest.doors.alert import Parsed
+from ingest.doors.heartbeat import Heartbeat
+
+DOOR = "heartbeat"
+_COLUMNS = "integration, name, every, grace, severity, component, heard_at"
+
+
+def heard(heartbeat: Heartbeat, delivery: Delivery, now: datetime) -> Taken:
+    """Keep that a heartbeat came, and when the next one is due; ends its alert if it had been missed."""
+    values: list[Any] = [delivery.integration, heartbeat.name, heartbeat.every, heartbeat.grace]
+    values += [heartbeat.severity, heartbeat.component, now]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO alert_heartbeat ({_COLUMNS}, missed) VALUES (%s, %s, %s, %s, %s, %s, %s, false)"
+            " ON CONFLICT (integration, name) DO UPDATE SET every = EXCLUDED.every, grace = EXCLUDED.grace,"
+            " severity = EXCLUDED.severity, component = EXCLUDED.component, heard_at = EXCLUDED.heard_at,"
+            " missed = false",
+            values,
+        )
+    return receive(Parsed((heartbeat.alert(missed_since=None),)), delivery)
+
+
+def check(now: datetime) -> int:
+    """Fire the alerts of heartbeats that are overdue; how many."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE alert_heartbeat SET missed = true WHERE NOT missed AND heard_at + every + grace < %s"
+            f" RETURNING {_COLUMNS}",
+            (now,),
+        )
+        overdue = [(row[0], Heartbeat(*row[1:6]), row[6]) for row in cursor.fetchall()]
+    for integration, heartbeat, heard_at in overdue:
+        alert = heartbeat.alert(missed_since=heard_at)
+        receive(Parsed((alert,)), Delivery(integration, DOOR, "", b""))
+    return len(overdue)
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """A heartbeat that is waited for."""
+
+    integration: str
+    heartbeat: Heartbeat
+    heard_at: datetime
+    missed: bool
+
+
+def waited() -> list[Waited]:
+    """All of them, by integration and name."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {_COLUMNS}, missed FROM alert_heartbeat ORDER BY integration, name")
+        return [Waited(row[0], Heartbeat(*row[1:6]), row[6], row[7]) for row in cursor.fetchall()]
+
+
+def forget(integration: str, name: str) -> bool:
+    """Wait for it no longer; whether there was one."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "DELETE FROM alert_heartbeat WHERE integration = %s AND name = %s", (integration, name)
+        )
+        return bool(cursor.rowcount)

@@ -1,0 +1,79 @@
+"""Heartbeats: heard of, missed, heard of again."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from incidents import queries
+from incidents.reactors import follower
+from ingest.alerts import heartbeats
+from ingest.api import keys
+from tests.following import follow_to_the_end
+
+pytestmark = pytest.mark.usefixtures("log_database")
+
+
+@pytest.fixture
+def key() -> str:
+    return keys.create("jobs", ["alerts"])
+
+
+def call(key: str, query: str = "?name=backup&every=1h") -> Any:
+    return Client().get(f"/integrations/heartbeat/{key}{query}")
+
+
+def pass_time(**span: float) -> int:
+    missed = heartbeats.check(datetime.now(UTC) + timedelta(**span))
+    follow_to_the_end(follower())
+    return missed
+
+
+def states() -> list[tuple[str, str]]:
+    return [(view.incident.title, view.incident.state) for view in queries.list_incidents().items]
+
+
+def test_a_heartbeat_says_when_the_next_one_is_due(key: str) -> None:
+    answer = call(key).json()
+    due = datetime.fromisoformat(answer["due"]) - datetime.now(UTC)
+    assert timedelta(minutes=71) < due <= timedelta(minutes=72)
+
+
+def test_a_missed_heartbeat_opens_a_ticket_and_its_return_closes_it(key: str) -> None:
+    call(key)
+    assert pass_time(minutes=71) == 0
+    assert pass_time(minutes=73) == 1
+    assert pass_time(minutes=74) == 0
+    assert states() == [("Heartbeat backup was missed", "open")]
+    call(key)
+    follow_to_the_end(follower())
+    assert states() == [("Heartbeat backup was missed", "resolved")]
+    assert pass_time(minutes=73) == 1
+
+
+def test_heartbeats_of_several_jobs_are_waited_for_each(key: str) -> None:
+    for name in ("a", "b"):
+        call(key, f"?name={name}&every=10m")
+    assert pass_time(minutes=20) == 2
+    assert sorted(title for title, _ in states()) == ["Heartbeat a was missed", "Heartbeat b was missed"]
+
+
+def test_a_heartbeat_that_is_no_longer_waited_for_is_not_missed(key: str) -> None:
+    call(key)
+    assert heartbeats.forget("jobs", "backup")
+    assert pass_time(days=9) == 0
+
+
+@pytest.mark.parametrize("query", ["?every=never", "?every=1s", "?grace=400d", "?name=", "?nmae=x"])
+def test_a_call_that_makes_no_sense_is_refused_and_names_the_field(key: str, query: str) -> None:
+    answer = call(key, query)
+    assert answer.status_code == 400
+    assert query[1:].partition("=")[0] in answer.json()["detail"]
+    assert heartbeats.waited() == []
+
+
+def test_a_heartbeat_needs_a_good_key() -> None:
+    assert call("dsr_none").status_code == 401
