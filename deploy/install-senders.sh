@@ -1,11 +1,13 @@
 #!/bin/sh
-# Installs the monitoring systems whose own programs the tests let send alerts here: Prometheus, and Alertmanager with
-# amtool, from Debian's or Ubuntu's packages. Starts none of them, now or at boot. Needs root.
+# Installs the monitoring systems whose own programs the tests let send alerts here: Prometheus, Alertmanager with
+# amtool, Nagios and Icinga, from Debian's or Ubuntu's packages. Starts none of them, now or at boot. Needs root.
 # Their clients in Python (pagerduty, cloudevents, OpenTelemetry) are in requirements-dev.lock.
 set -eu
-if command -v prometheus >/dev/null && command -v prometheus-alertmanager >/dev/null && command -v amtool >/dev/null; then
-    exit 0
-fi
+missing=
+for program in prometheus prometheus-alertmanager amtool nagios4 icinga2 curl openssl; do
+    command -v "$program" >/dev/null || missing="$missing $program"
+done
+if [ -z "$missing" ]; then exit 0; fi
 export DEBIAN_FRONTEND=noninteractive
 # Packages ask policy-rc.d whether they may start what they bring; 101 is no.
 policy=/usr/sbin/policy-rc.d
@@ -15,7 +17,10 @@ if [ ! -e "$policy" ]; then
     chmod +x "$policy"
 fi
 apt-get update -qq
-apt-get install -y -qq --no-install-recommends prometheus prometheus-alertmanager >/dev/null
+apt-get install -y -qq --no-install-recommends prometheus prometheus-alertmanager nagios4-core icinga2-bin curl openssl \
+    >/dev/null
 if [ -d /run/systemd/system ]; then
-    systemctl disable --quiet prometheus prometheus-alertmanager
+    for service in prometheus prometheus-alertmanager nagios4 icinga2; do
+        systemctl disable --quiet "$service" || echo "could not disable $service; it starts with the machine" >&2
+    done
 fi

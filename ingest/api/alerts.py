@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -184,11 +185,9 @@ ALERTMANAGER = Door(
 GRAFANA = Door("grafana", ("POST", "PUT"), lambda body, _: grafana.webhook(body), counted, refused_as_problem)
 
 
-def _through_mapping(body: bytes, key: Key) -> Parsed:
-    return generic.receive(DEFAULT if key.mapping is None else generic.mapping(key.mapping), body).parsed
-
-
-GENERIC = Door("generic", ("POST", "PUT"), _through_mapping, counted, refused_as_problem)
+def _through_mapping(media_type: str, body: bytes, key: Key) -> Parsed:
+    how = DEFAULT if key.mapping is None else generic.mapping(key.mapping)
+    return generic.receive(how, body, media_type).parsed
 
 
 @csrf_exempt
@@ -211,8 +210,10 @@ def grafana_webhook(request: HttpRequest, key: str) -> HttpResponse:
 
 @csrf_exempt
 def generic_webhook(request: HttpRequest, key: str) -> HttpResponse:
-    """POST /integrations/generic/{key}: any JSON, through the mapping of the integration."""
-    return serve(GENERIC, request, find(key))
+    """POST /integrations/generic/{key}: any JSON or form, through the mapping of the integration."""
+    parse = partial(_through_mapping, request.content_type or "")
+    door = Door("generic", ("POST", "PUT"), parse, counted, refused_as_problem)
+    return serve(door, request, find(key))
 
 
 @csrf_exempt

@@ -16,6 +16,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from ingest.api.models import IntegrationKey
+from ingest.doors import generic
 
 SCOPES = ("telemetry", "alerts", "incidents:read", "incidents:write", "admin")
 PREFIX = "dsr_"
@@ -56,16 +57,24 @@ class KeyNameTaken(ValueError):
 _seen: dict[tuple[str, bytes], tuple[float, Key]] = {}  # by database and digest: until when, and what
 
 
-def create(name: str, scopes: Iterable[str], region: str = "") -> str:
-    """Make a key and return it; it cannot be had again. Raises ValueError for an unknown scope,
-    KeyNameTaken."""
+def create(
+    name: str, scopes: Iterable[str], region: str = "", mapping: Mapping[str, Any] | None = None
+) -> str:
+    """Make a key and return it; it cannot be had again. `mapping` is how its generic door reads payloads.
+
+    Raises ValueError for an unknown scope, BadMapping (one, too) for a mapping, KeyNameTaken.
+    """
+    if mapping is not None:
+        generic.mapping(mapping)
     wanted = sorted(set(scopes))
     if not name or not wanted or not set(wanted) <= set(SCOPES):
         raise ValueError(f"a key needs a name and one or more scopes of {', '.join(SCOPES)}")
     secret = PREFIX + secrets.token_urlsafe(32)
     try:
         with transaction.atomic():
-            IntegrationKey.objects.create(name=name, digest=_digest(secret), scopes=wanted, region=region)
+            IntegrationKey.objects.create(
+                name=name, digest=_digest(secret), scopes=wanted, region=region, mapping=mapping
+            )
     except IntegrityError as error:
         raise KeyNameTaken(f"there is a key named {name} already") from error
     return secret

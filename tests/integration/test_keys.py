@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -125,3 +126,24 @@ def test_the_ticket_api_answers_others_with_a_problem(secret: str | None, status
     assert answer.data["status"] == status
     assert answer.data["detail"]
     assert answer.content_type == "application/problem+json"
+
+
+def test_a_key_can_be_made_with_a_ready_mapping() -> None:
+    out = StringIO()
+    call_command("create_key", "checks", "--scope", "alerts", "--mapping", "nagios", stdout=out)
+    key = keys.find(out.getvalue().strip())
+    assert key is not None
+    assert key.mapping is not None
+    assert key.mapping["component"] == "host/{host}"
+
+
+def test_a_key_is_not_made_with_a_mapping_that_cannot_work(tmp_path: Path) -> None:
+    (tmp_path / "mapping.json").write_text('{"title": "t"}')
+    with pytest.raises(CommandError, match="key: is required"):
+        call_command("create_key", "checks", "--scope", "alerts", "--mapping", str(tmp_path / "mapping.json"))
+    assert not IntegrationKey.objects.filter(name="checks").exists()
+
+
+def test_a_mapping_that_is_not_there_is_named() -> None:
+    with pytest.raises(CommandError, match="nagio"):
+        call_command("create_key", "checks", "--scope", "alerts", "--mapping", "nagio")

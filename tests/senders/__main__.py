@@ -126,34 +126,34 @@ def record_pagerduty(directory: Path) -> None:
 
     with Recorder(answer, certificate) as door:
         trusting = ssl.create_default_context(cafile=str(certificate[0]))
-        client = pagerduty.EventsApiV2Client(KEY, base_url=door.url, verify=trusting)
-        client.trigger(
-            "Ping of db-1 fails",
-            "db-1.example.com",
-            dedup_key="db-1/ping",
-            severity="error",
-            payload={"class": "ping failure", "group": "databases", "component": "nic/db-1-0"},
-            custom_details={"lost": 0.8, "probes": [{"from": "mon-1", "lost": 8}], "rack": "r7"},
-            links=[{"href": "https://graphs.example.com/db-1", "text": "Graph"}],
-            images=[
-                {
-                    "src": "https://graphs.example.com/db-1.png",
-                    "href": "https://graphs.example.com",
-                    "alt": "Loss",
-                }
-            ],
-        )
-        client.trigger("Without a key", "db-2.example.com")
-        client.acknowledge("db-1/ping")
-        client.resolve("db-1/ping")
-        # Version 7.2.0 fails when it is to make the time itself.
-        client.submit(
-            "Deploy 7 of shop",
-            "ci.example.com",
-            {"build": 7},
-            [{"href": "https://ci.example.com/7", "text": "7"}],
-            datetime.now(UTC).isoformat(),
-        )
+        with pagerduty.EventsApiV2Client(KEY, base_url=door.url, verify=trusting) as client:
+            client.trigger(
+                "Ping of db-1 fails",
+                "db-1.example.com",
+                dedup_key="db-1/ping",
+                severity="error",
+                payload={"class": "ping failure", "group": "databases", "component": "nic/db-1-0"},
+                custom_details={"lost": 0.8, "probes": [{"from": "mon-1", "lost": 8}], "rack": "r7"},
+                links=[{"href": "https://graphs.example.com/db-1", "text": "Graph"}],
+                images=[
+                    {
+                        "src": "https://graphs.example.com/db-1.png",
+                        "href": "https://graphs.example.com",
+                        "alt": "Loss",
+                    }
+                ],
+            )
+            client.trigger("Without a key", "db-2.example.com")
+            client.acknowledge("db-1/ping")
+            client.resolve("db-1/ping")
+            # Version 7.2.0 fails when it is to make the time itself.
+            client.submit(
+                "Deploy 7 of shop",
+                "ci.example.com",
+                {"build": 7},
+                [{"href": "https://ci.example.com/7", "text": "7"}],
+                datetime.now(UTC).isoformat(),
+            )
         names = ("trigger", "trigger-without-key", "acknowledge", "resolve", "change")
         for name, request in zip(names, door.requests, strict=True):
             keep(f"pagerduty/{name}.json", request)

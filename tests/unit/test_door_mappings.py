@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from django.core.management import call_command
 
 from ingest.doors.alert import Alert
 from ingest.doors.generic import FORM, Item, mapping, receive
@@ -83,3 +85,10 @@ def test_downtimes_and_flapping_of_nagios_are_left_out_and_say_so() -> None:
     body = b"type=DOWNTIMESTART&host=db-1&state=UP"
     [found] = receive(mapping(READY["nagios"].mapping), body, FORM).items
     assert found.ignored == "$.type is 'DOWNTIMESTART', which means 'ignored'"
+
+
+def test_what_to_paste_is_printed() -> None:
+    out = StringIO()
+    call_command("sender", "icinga", "--address", "https://here/k", stdout=out)
+    assert 'object NotificationCommand "dossier-service"' in out.getvalue()
+    assert '"https://here/k"' in out.getvalue()

@@ -1,0 +1,21 @@
+"""manage.py sender NAME [--address ADDRESS]: print what to paste into a monitoring system so that it sends here."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+from django.core.management.base import BaseCommand
+
+from ingest.doors.mappings import ADDRESS, READY
+
+
+class Command(BaseCommand):
+    help = "Print the configuration of a sender for the generic door; its key is made with the mapping of that name."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name", choices=READY)
+        parser.add_argument("--address", default=ADDRESS, help="of the integration, its key at the end")
+
+    def handle(self, *args: object, **options: object) -> None:
+        for where, text in READY[str(options["name"])].configured(str(options["address"])):
+            self.stdout.write(f"==> {where}\n\n{text}")

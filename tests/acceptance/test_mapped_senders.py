@@ -1,0 +1,88 @@
+"""Real senders whose keys and forms are their own: PagerDuty's client over https, Nagios and Icinga by mapping."""
+
+from __future__ import annotations
+
+import tempfile
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from io import StringIO
+from pathlib import Path
+from ssl import create_default_context
+
+import pagerduty
+import pytest
+from django.core.management import call_command
+
+from incidents import queries
+from incidents.reactors import follower
+from ingest.api import keys
+from tests.acceptance.stack import wait_for
+from tests.acceptance.web import Web
+from tests.following import follow_to_the_end
+from tests.senders.checkers import ICINGA, NAGIOS, Watched, icinga, nagios
+from tests.senders.daemons import missing
+from tests.senders.recording import Recorded, Recorder, throw_away_certificate
+
+
+@pytest.fixture
+def web(log_database: str, broker: str) -> Iterator[Web]:
+    del broker
+    with tempfile.TemporaryDirectory() as directory:
+        web = Web(log_database, Path(directory) / "web.log")
+        web.start()
+        yield web
+        web.kill()
+
+
+def tickets() -> list[tuple[str, str]]:
+    follow_to_the_end(follower())
+    return [(view.incident.title, view.incident.state) for view in queries.list_incidents().items]
+
+
+def test_pagerduty_s_client_triggers_acknowledges_and_resolves_over_https(web: Web, tmp_path: Path) -> None:
+    def forward(request: Recorded) -> tuple[int, bytes]:
+        headers = {"Content-Type": "application/json"}
+        told = urllib.request.Request(f"{web.address}{request.path}", request.body, headers)
+        with urllib.request.urlopen(told, timeout=10) as answer:
+            return answer.status, answer.read()
+
+    certificate = throw_away_certificate(tmp_path)
+    trusting = create_default_context(cafile=str(certificate[0]))
+    key = keys.create("pagerduty", ["alerts"])
+    with (
+        Recorder(forward, certificate) as proxy,
+        pagerduty.EventsApiV2Client(key, base_url=proxy.url, verify=trusting) as client,
+    ):
+        named = client.trigger("Ping of db-1 fails", "db-1.example.com", dedup_key="db-1/ping")
+        assert (named, tickets()) == ("db-1/ping", [("Ping of db-1 fails", "open")])
+        client.acknowledge("db-1/ping")
+        assert tickets() == [("Ping of db-1 fails", "acknowledged")]
+        client.resolve("db-1/ping")
+        assert tickets() == [("Ping of db-1 fails", "resolved")]
+
+
+def needs(program: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(bool(missing(program)), reason=missing(program))
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [
+        pytest.param("nagios", nagios, marks=needs(NAGIOS)),
+        pytest.param("icinga", icinga, marks=needs(ICINGA)),
+    ],
+)
+def test_a_service_s_problem_opens_a_ticket_is_acknowledged_and_resolves(
+    web: Web, tmp_path: Path, name: str, start: Callable[[Path, str], AbstractContextManager[Watched]]
+) -> None:
+    out = StringIO()
+    call_command("create_key", name, "--scope", "alerts", "--mapping", name, stdout=out)
+    title = "disk /var on db-1 is CRITICAL"
+    with start(tmp_path, f"{web.address}/integrations/generic/{out.getvalue().strip()}") as watched:
+        watched.say("db-1-disk", 2, "DISK CRITICAL")
+        wait_for(lambda: tickets() == [(title, "open")], 40, "the ticket")
+        watched.acknowledge("db-1", "disk /var", "alice", "looking at it")
+        wait_for(lambda: tickets() == [(title, "acknowledged")], 40, "the acknowledgement")
+        watched.say("db-1-disk", 0, "DISK OK")
+        wait_for(lambda: tickets() == [(title, "resolved")], 40, "its end")
