@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from frontend.views import actions, inbox, incident, reading, reports, runs
+from frontend.views import actions, alerts, inbox, incident, reading, reports, runs
 
 urlpatterns = [
     path("", inbox.inbox, name="inbox"),
@@ -12,6 +12,7 @@ urlpatterns = [
     path("incidents/<uuid:id>", incident.by_id, name="incident_by_id"),
     path("incidents/acknowledge", actions.acknowledge_several, name="acknowledge_several"),
     path("incidents/<int:number>/<slug:verb>", actions.act, name="act"),
+    path("receipts/<str:id>", alerts.receipt, name="receipt"),
     path("runs", runs.runs, name="runs"),
     path("runs/<uuid:id>", runs.run, name="run"),
     path("runs/<uuid:id>/rerun", runs.rerun, name="rerun"),

@@ -46,6 +46,7 @@ __all__ = [
     "Page",
     "Placed",
     "View",
+    "alert_titles",
     "counts",
     "evidence",
     "get",
@@ -245,6 +246,11 @@ def members(reference: str, limit: int = 100, offset: int = 0) -> tuple[list[Ale
     ids = [str(id_) for id_ in joined.values_list("alert", flat=True)[offset : offset + limit]]
     known = {one.id: one for one in alerts(ids)}
     return [known[id_] for id_ in ids if id_ in known], joined.count()
+
+
+def alert_titles(ids: Sequence[str]) -> dict[str, str]:
+    """What these alerts are called."""
+    return {one.id: one.alert.title for one in alerts(ids)}
 
 
 def counts(filters: Sequence[Filter] = ()) -> dict[State, int]:

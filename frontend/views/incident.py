@@ -14,6 +14,7 @@ from django.views.decorators.http import require_safe
 
 from analyzers import queries as analyzers
 from frontend.evidence import Group, grouped, latest_of_each
+from frontend.views.alerts import section
 from frontend.views.pages import page, show
 from incidents import queries
 from incidents.scorecards.queries import scorecards
@@ -68,6 +69,8 @@ def render_incident(
         "evidence_version": f"{as_of}-{'-'.join(_version(group) for group in (*current, *older))}",
         "suspects": suspects,
         "opinions": _opinions(view),
+        # Alerts are known as they stand now, not as they stood.
+        "alerts": None if as_of else section(reference, request.GET.get("alerts", "1")),
         "causes": _causes(view, suspects),
         "team_names": {team.slug: team.name for team in queries.teams()},
         "people": _people(),

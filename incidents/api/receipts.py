@@ -1,16 +1,7 @@
-"""GET /api/v1/receipts/{id}: what became of a request that was answered with a 2xx.
-
-The receipt of a ticket command is made of the events that it recorded, so it costs no event of its own.
-"""
+"""GET /api/v1/receipts/{id}: what became of a request that was answered with a 2xx."""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Sequence
-from typing import Any
-
-from django.conf import settings
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.exceptions import NotFound
 from rest_framework.permissions import IsAuthenticated
@@ -18,28 +9,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from incidents import queries
 from incidents.api import serializers as shapes
-from incidents.domain.incident import Incident
-from incidents.domain.times import rfc3339
-from incidents.projections.store import stream_of
+from incidents.receipts import what_became_of
 from ingest.api.keys import Key
-from ingest.queries import (
-    AlertDelivery,
-    Event,
-    TelemetryReceipt,
-    alert_delivery,
-    read_stream,
-    telemetry_receipt,
-)
-
-_INCIDENT = re.compile(r"i-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})-([0-9]{1,9})-([0-9]{1,9})")
-_OTHER = re.compile(r"[A-Za-z0-9_-]{1,80}")
-_OUTCOMES = {"incident.opened": "opened", "incident.joined": "joined"}
-
-
-def receipt_of(incident_id: str, events: Sequence[Event]) -> str:
-    return f"i-{incident_id}-{events[0].version}-{events[-1].version}"
 
 
 class ReceiptView(APIView):
@@ -54,7 +26,7 @@ class ReceiptView(APIView):
     )
     def get(self, request: Request, id: str) -> Response:
         """What became of it. A key sees its own receipts; all of them with the scope `incidents:read`."""
-        found = _incident(id) or _telemetry(id) or _alerts(id)
+        found = what_became_of(id)
         if found is None or not _may_see(request, found[0]):
             raise NotFound(f"There is no receipt {id[:100]}.")
         return Response({"receipt": id, **found[1]})
@@ -63,102 +35,3 @@ class ReceiptView(APIView):
 def _may_see(request: Request, actor: str) -> bool:
     key = request.auth
     return not isinstance(key, Key) or key.allows("incidents:read") or actor == f"key:{key.name}"
-
-
-def _incident(id: str) -> tuple[str, dict[str, Any]] | None:
-    """Who did it, and what became of it."""
-    parts = _INCIDENT.fullmatch(id)
-    if parts is None:
-        return None
-    incident_id, first, last = parts[1], int(parts[2]), int(parts[3])
-    events = [e for e in read_stream(stream_of(incident_id), after_version=first - 1) if e.version <= last]
-    if not events or events[0].version != first or events[-1].version != last:
-        return None
-    view = queries.get(incident_id)
-    return events[0].actor, {
-        "kind": "incident",
-        "recorded_at": rfc3339(events[0].recorded_at),
-        "outcome": _OUTCOMES.get(events[0].type, "changed"),
-        "incident": {"id": incident_id, "number": view.incident.number, "url": view.url},
-        "events": [{"id": e.id, "type": e.type, "position": str(e.position)} for e in events],
-    }
-
-
-def _alerts(id: str) -> tuple[str, dict[str, Any]] | None:
-    delivery = alert_delivery(id)
-    return None if delivery is None else (f"key:{delivery.integration}", _delivered(delivery))
-
-
-def _delivered(delivery: AlertDelivery) -> dict[str, Any]:
-    """What became of each alert: the ticket that it joined, or why it called nobody."""
-    ids = [fate.alert for fate in delivery.fates]
-    tickets, silenced = queries.tickets_of(ids), queries.suppressed(ids)
-    changed = [fate for fate in delivery.fates if fate.outcome not in ("repeated", "ignored")]
-    events = [read_stream(f"alert/{fate.alert}", after_version=fate.version - 1)[0] for fate in changed]
-    first = next((tickets[id_] for id_ in ids if id_ in tickets), None)
-    return {
-        "kind": "alerts",
-        "recorded_at": rfc3339(delivery.received_at),
-        "outcome": _in_words([fate.outcome for fate in delivery.fates], len(delivery.refused)),
-        "incident": None if first is None else _reference(first),
-        "events": [{"id": e.id, "type": e.type, "position": str(e.position)} for e in events],
-        "alerts": [
-            {
-                "alert": fate.alert,
-                "outcome": fate.outcome,
-                "why": fate.why or silenced.get(fate.alert),
-                "incident": _reference(tickets[fate.alert]) if fate.alert in tickets else None,
-            }
-            for fate in delivery.fates
-        ],
-        "refused": [
-            {"alert": place, "field": field, "reason": reason} for place, field, reason in delivery.refused
-        ],
-        "payload": {
-            "door": delivery.door,
-            "content_type": delivery.content_type,
-            "bytes": len(delivery.payload),
-            "sha256": delivery.sha256,
-        },
-    }
-
-
-def _in_words(outcomes: Sequence[str], refused: int) -> str:
-    counted = Counter([*outcomes, *["refused"] * refused])
-    return ", ".join(f"{count} {outcome}" for outcome, count in counted.items()) or "empty: nothing to do"
-
-
-def _reference(incident: Incident) -> dict[str, Any]:
-    return {
-        "id": incident.id,
-        "number": incident.number,
-        "url": f"{settings.BASE_URL}/incidents/{incident.number}",
-    }
-
-
-def _telemetry(id: str) -> tuple[str, dict[str, Any]] | None:
-    receipt = telemetry_receipt(id) if _OTHER.fullmatch(id) else None
-    return None if receipt is None else (f"key:{receipt.key}", _stored(receipt))
-
-
-def _stored(receipt: TelemetryReceipt) -> dict[str, Any]:
-    return {
-        "kind": "telemetry",
-        "recorded_at": rfc3339(receipt.recorded_at),
-        "outcome": "stored; rows open no incident themselves, a run that reads them may",
-        "incident": None,
-        "events": [
-            {"id": f"receipt/{receipt.id}@{n}", "type": "telemetry.received", "position": str(one.position)}
-            for n, one in enumerate(receipt.stored, start=1)
-        ],
-        "telemetry": {
-            "kind": receipt.kind,
-            "rows": receipt.rows,
-            "bytes": receipt.bytes,
-            "sha256": receipt.sha256,
-            "stored": [
-                {"region": one.region, "rows": one.rows, "first": one.first, "last": one.last}
-                for one in receipt.stored
-            ],
-        },
-    }

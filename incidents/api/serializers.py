@@ -200,6 +200,37 @@ class ReceiptShape(s.Serializer[Any]):
     events = s.ListField(child=s.DictField(), help_text="id, type and position of each event")
 
 
+class MemberAlertShape(s.Serializer[Any]):
+    """An alert of an incident as it stands now."""
+
+    id = s.CharField()
+    status = s.CharField(help_text="firing, acknowledged or resolved")
+    expired = s.BooleanField(help_text="resolved because its sender repeated it no more")
+    title = s.CharField()
+    severity = s.CharField()
+    component = s.CharField(allow_null=True)
+    description = s.CharField()
+    labels = s.DictField()
+    links = s.ListField(child=s.DictField(), help_text="href and text")
+    images = s.ListField(child=s.DictField(), help_text="src, href and alt")
+    notes = s.ListField(child=s.CharField(), help_text="what was shortened or left out")
+    integration = s.CharField(help_text="the key that it came with")
+    door = s.CharField()
+    key = s.CharField(help_text="the sender's own: two alerts with the same one are the same")
+    starts_at = s.DateTimeField(allow_null=True)
+    changed_at = s.DateTimeField()
+    last_seen = s.DateTimeField()
+    repeats = s.IntegerField(help_text="how often it was sent again without a change")
+    receipt = s.CharField(allow_null=True, help_text="of the delivery that changed it last")
+
+
+class MemberAlertPageShape(s.Serializer[Any]):
+    results = MemberAlertShape(many=True)
+    count = s.IntegerField(help_text="alerts of the incident in all")
+    next = s.CharField(allow_null=True)
+    previous = s.CharField(allow_null=True)
+
+
 class ProblemShape(s.Serializer[Any]):
     """RFC 9457 problem details."""
 

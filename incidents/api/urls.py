@@ -7,6 +7,7 @@ from rest_framework.routers import SimpleRouter
 
 from incidents import commands
 from incidents.api import serializers as shapes
+from incidents.api.alerts import MemberAlertsView
 from incidents.api.bodies import context
 from incidents.api.catalog import RoutesView, TeamsView
 from incidents.api.receipts import ReceiptView
@@ -86,6 +87,7 @@ urlpatterns = [
     path("incidents/<str:reference>", IncidentView.as_view(), name="api-incident"),
     path("incidents/<str:reference>/events", EventsView.as_view(), name="api-incident-events"),
     path("incidents/<str:reference>/evidence", EvidenceView.as_view(), name="api-incident-evidence"),
+    path("incidents/<str:reference>/alerts", MemberAlertsView.as_view(), name="api-incident-alerts"),
     *(
         path(f"incidents/<str:reference>/{verb}", view.as_view(), name=f"api-incident-{verb}")
         for verb, view in ACTIONS.items()

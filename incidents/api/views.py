@@ -22,11 +22,11 @@ from rest_framework.views import APIView
 from incidents import commands, queries
 from incidents.api import serializers as shapes
 from incidents.api.bodies import StrictJSONParser, context, fields
-from incidents.api.receipts import receipt_of
 from incidents.commands import Invalid, NoSuchIncident, Recorded, Refused, Report
 from incidents.domain.times import rfc3339
 from incidents.filters import ORDERS, PARAMETERS
 from incidents.projections.timeline import Entry, Evidence, next_entry
+from incidents.receipts import receipt_of
 from ingest.api.authentication import HasScope
 from ingest.api.keys import Key
 from ingest.queries import Event, Position
@@ -96,9 +96,9 @@ def _flag(asked: Mapping[str, str], name: str) -> bool:
     return value == "true"
 
 
-def _limit(asked: Mapping[str, str]) -> int:
+def limit_of(asked: Mapping[str, str]) -> int:
     text = asked.get("limit", "50")
-    if not (text.isascii() and text.isdigit() and len(text) < 6):
+    if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= queries.PAGE_LIMIT):
         raise Invalid("limit", f"must be 1 to {queries.PAGE_LIMIT}")
     return int(text)
 
@@ -136,7 +136,7 @@ class IncidentsView(IncidentAPI):
             queries.parse_filters(given),
             order=asked.get("order", "newest"),
             cursor=asked.get("cursor"),
-            limit=_limit(asked),
+            limit=limit_of(asked),
             as_of=_as_of(asked),
         )
         here = request.build_absolute_uri()

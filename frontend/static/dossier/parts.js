@@ -42,6 +42,7 @@ export function showPage(page, { force = false } = {}) {
     const refocus = keepFocus(part);
     const fresh = document.importNode(newer, true);
     shown.set(fresh, markup(fresh));
+    part.querySelectorAll("details[id][open]").forEach((one) => fresh.querySelector(`#${CSS.escape(one.id)}`)?.setAttribute("open", ""));
     part.replaceWith(fresh);
     swapped.forEach((callback) => callback(fresh, part));
     refocus();

@@ -1,0 +1,75 @@
+"""GET /api/v1/incidents/{id}/alerts: the alerts of a ticket, those that fire first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.utils.urls import replace_query_param
+
+from incidents import queries
+from incidents.api import serializers as shapes
+from incidents.api.views import ERRORS, MISSING, IncidentAPI, limit_of, parameters
+from incidents.commands import Invalid
+from incidents.domain.times import optional_rfc3339, rfc3339
+from ingest.queries import Alert
+
+
+class MemberAlertsView(IncidentAPI):
+    @extend_schema(
+        operation_id="incidents_alerts",
+        parameters=[
+            OpenApiParameter("cursor", str, description="from `next` or `previous`"),
+            OpenApiParameter("limit", int, description="1 to 200, default 50"),
+        ],
+        responses={200: shapes.MemberAlertPageShape, **ERRORS, **MISSING},
+    )
+    def get(self, request: Request, reference: str) -> Any:
+        """The alerts of an incident as they stand now: those that fire first, then the latest."""
+        asked = parameters(request, "cursor", "limit")
+        limit, start = limit_of(asked), _start(asked.get("cursor", "0"))
+        found, count = queries.members(reference, limit, start)
+        here = request.build_absolute_uri()
+        return Response(
+            {
+                "results": [_as_json(one) for one in found],
+                "count": count,
+                "next": replace_query_param(here, "cursor", start + limit) if start + limit < count else None,
+                "previous": replace_query_param(here, "cursor", max(0, start - limit)) if start else None,
+            }
+        )
+
+
+def _start(cursor: str) -> int:
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 10):
+        raise Invalid(
+            "cursor", "is not a cursor of this list; follow `next` and `previous` as they are given"
+        )
+    return int(cursor)
+
+
+def _as_json(one: Alert) -> dict[str, Any]:
+    told = one.alert
+    return {
+        "id": one.id,
+        "status": one.status,
+        "expired": one.expired,
+        "title": told.title,
+        "severity": told.severity,
+        "component": told.component,
+        "description": told.description,
+        "labels": dict(told.labels),
+        "links": [dict(link) for link in told.links],
+        "images": [dict(image) for image in told.images],
+        "notes": list(told.notes),
+        "integration": one.integration,
+        "door": one.door,
+        "key": told.key,
+        "starts_at": optional_rfc3339(told.starts_at),
+        "changed_at": rfc3339(one.changed_at),
+        "last_seen": rfc3339(one.last_seen),
+        "repeats": one.repeats,
+        "receipt": one.receipt,
+    }

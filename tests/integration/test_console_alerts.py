@@ -1,0 +1,107 @@
+"""The alerts of a ticket and receipts, on the pages and over the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+
+from incidents import queries
+from incidents.reactors import follower
+from ingest.alerts.receiving import Delivery, receive
+from ingest.api import keys
+from ingest.doors.alert import Alert, Parsed, Refused
+from tests.following import follow_to_the_end
+
+pytestmark = pytest.mark.usefixtures("log_database")
+
+
+@pytest.fixture
+def alice(log_database: str) -> Client:  # noqa: ARG001
+    client = Client()
+    client.force_login(get_user_model().objects.create(username="alice", is_staff=True))
+    return client
+
+
+def alert(key: str, status: Any = "firing", **more: Any) -> Alert:
+    return Alert(key, status, f"{key} is slow", group="Slow", component=f"storage_cluster/{key}", **more)
+
+
+def send(*alerts: Alert, refused: tuple[Refused, ...] = ()) -> str:
+    delivery = Delivery("prometheus", "generic", "application/json", b'{"from": "rack <12>"}')
+    receipt = receive(Parsed(alerts, refused), delivery).receipt
+    follow_to_the_end(follower())
+    return receipt
+
+
+def html(client: Client, path: str) -> str:
+    response = client.get(path)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def test_a_ticket_shows_its_alerts_those_that_fire_first(alice: Client) -> None:
+    send(alert("s1"), alert("s2"))
+    send(alert("s1", "resolved"))
+    body = html(alice, "/incidents/1")
+    assert "1 of 2 firing" in body
+    assert body.index('<li class="firing">') < body.index('<li class="over">')
+
+
+def test_a_ticket_with_many_alerts_shows_a_hundred_a_page(alice: Client) -> None:
+    send(*(alert(f"s{n}") for n in range(103)))
+    assert "1 to 100 of 103" in html(alice, "/incidents/1")
+    assert html(alice, "/incidents/1?alerts=2").count('class="firing"') == 3
+    assert alice.get("/incidents/1?alerts=x").status_code == 400
+
+
+def test_a_ticket_whose_alerts_are_over_says_that_no_cause_is_known(alice: Client) -> None:
+    send(alert("s1"))
+    send(alert("s1", "resolved"))
+    assert "not known; all its alerts were over" in html(alice, "/incidents/1")
+
+
+def test_the_inbox_counts_what_fires(alice: Client) -> None:
+    send(alert("s1"), alert("s2"))
+    assert "2 of 2 alerts firing" in html(alice, "/")
+
+
+def test_the_api_lists_the_alerts_of_a_ticket_page_by_page() -> None:
+    key = keys.create("reader", ["incidents:read"])
+    send(*(alert(f"s{n}") for n in range(3)))
+    seen, address = [], "/api/v1/incidents/1/alerts?limit=2"
+    while address:
+        body = Client().get(address, HTTP_AUTHORIZATION=f"Bearer {key}").json()
+        seen += [one["title"] for one in body["results"]]
+        address = body["next"]
+    assert sorted(seen) == ["s0 is slow", "s1 is slow", "s2 is slow"]
+    assert body["count"] == 3
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=201", "cursor=x", "offset=1"])
+def test_the_api_refuses_a_page_that_is_none(query: str) -> None:
+    key = keys.create("reader", ["incidents:read"])
+    send(alert("s1"))
+    answer = Client().get(f"/api/v1/incidents/1/alerts?{query}", HTTP_AUTHORIZATION=f"Bearer {key}")
+    assert answer.status_code == 400
+
+
+def test_a_receipt_has_a_page_with_each_fate_and_the_payload(alice: Client) -> None:
+    receipt = send(alert("s1"), refused=(Refused(1, "labels", "must not be empty"),))
+    body = html(alice, f"/receipts/{receipt}")
+    assert "s1 is slow" in body
+    assert "must not be empty" in body
+    assert "rack &lt;12&gt;" in body
+    assert 'href="/incidents/1"' in body
+
+
+def test_an_unknown_receipt_is_not_found(alice: Client) -> None:
+    assert alice.get("/receipts/nothing").status_code == 404
+
+
+def test_titles_of_alerts_are_found_by_their_ids() -> None:
+    send(alert("s1"))
+    (one,), _ = queries.members("1")
+    assert queries.alert_titles([one.id]) == {one.id: "s1 is slow"}
