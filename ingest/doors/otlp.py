@@ -23,7 +23,7 @@ from google.protobuf.message import DecodeError
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AGGREGATION_TEMPORALITY_DELTA, DataPointFlags
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
-from ingest.doors.otlp_messages import attribute
+from ingest.doors.otlp_messages import Parts, attribute
 from ingest.doors.otlp_resources import attributes_of, identity, instance_of, service_of
 from ingest.doors.samples import Refusals, Samples, keep
 from ingest.telemetry.assemble import Assembly, canonical_json
@@ -62,10 +62,12 @@ class Taken:
 def metrics(request: Any, region: str, bounds: Bounds) -> Taken:
     """Rows of an ExportMetricsServiceRequest, as `otlp_messages.read` gives it."""
     points = _Points()
-    for resource_metrics in request.resource_metrics:
+    of = points.parts.of
+    for resource_metrics in of(request.resource_metrics):
+        of(resource_metrics.resource.attributes)
         resource = identity(attributes_of(resource_metrics.resource))
-        for scope_metrics in resource_metrics.scope_metrics:
-            for metric in scope_metrics.metrics:
+        for scope_metrics in of(resource_metrics.scope_metrics):
+            for metric in of(scope_metrics.metrics):
                 points.take(metric, resource)
     rows, _ = points.samples.rows(region, bounds, NANOSECONDS, points.refusals)
     return Taken(rows, points.refusals, tuple(points.warnings()))
@@ -75,6 +77,7 @@ def metrics(request: Any, region: str, bounds: Bounds) -> Taken:
 class _Points:
     samples: Samples = field(default_factory=Samples)
     refusals: Refusals = field(default_factory=Refusals)
+    parts: Parts = field(default_factory=Parts)
     exponential: int = 0
     unrecorded: int = 0
 
@@ -83,6 +86,7 @@ class _Points:
         if which is None:
             return
         data = getattr(metric, which)
+        self.parts.of(data.data_points)
         base = resource
         if (
             which not in ("gauge", "summary")
@@ -124,13 +128,13 @@ class _Points:
                     point.as_double if which == "as_double" else float(point.as_int),
                 )
 
-    def _several(self, name: str, data_points: Any, base: Labels, parts: Parts) -> None:
+    def _several(self, name: str, data_points: Any, base: Labels, split: Split) -> None:
         for point in data_points:
             told = tuple(point.attributes)
             if point.flags & NOT_RECORDED:
                 self.unrecorded += 1
                 continue
-            found = parts(point)
+            found = split(point)
             if isinstance(found, str):
                 self.refusals.add(found, name)
                 continue
@@ -157,7 +161,7 @@ def _remembered(base: Labels, told: tuple[bytes, ...], more: Labels) -> str:
 
 
 Sample = tuple[str, Labels, float]  # suffix of the name, labels more, value
-Parts = Callable[[Any], list[Sample] | str]
+Split = Callable[[Any], list[Sample] | str]
 
 
 def _count_and_sum(point: Any) -> list[Sample]:
@@ -188,7 +192,7 @@ def _summary(point: Any) -> list[Sample]:
     return parts
 
 
-_SAMPLES: dict[str, Parts] = {
+_SAMPLES: dict[str, Split] = {
     "histogram": _histogram,
     "exponential_histogram": _count_and_sum,
     "summary": _summary,
@@ -206,12 +210,13 @@ def number_text(number: float) -> str:
 # ----------------------------------------------------------------------------------------------------------
 def traces(request: Any, region: str, bounds: Bounds) -> Taken:
     """Rows of an ExportTraceServiceRequest. A span's time is its start; its status ERROR is its error."""
-    refusals, told = Refusals(), list[tuple[Any, ...]]()
-    for resource_spans in request.resource_spans:
+    refusals, told, of = Refusals(), list[tuple[Any, ...]](), Parts().of
+    for resource_spans in of(request.resource_spans):
+        of(resource_spans.resource.attributes)
         attributes = attributes_of(resource_spans.resource)
         service, instance = service_of(attributes), instance_of(attributes)
-        for scope_spans in resource_spans.scope_spans:
-            for span in scope_spans.spans:
+        for scope_spans in of(resource_spans.scope_spans):
+            for span in of(scope_spans.spans):
                 wrong = _wrong(span)
                 if wrong:
                     refusals.add(wrong, f"{service}: {span.name}")

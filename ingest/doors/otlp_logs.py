@@ -21,7 +21,7 @@ from hashlib import blake2b
 from typing import Any
 
 from ingest.doors.alert import Alert, Notes, Parsed, Severity, component_of
-from ingest.doors.otlp_messages import SIGNALS, text_of
+from ingest.doors.otlp_messages import SIGNALS, Parts, text_of
 from ingest.doors.otlp_resources import NO_SERVICE, attributes_of, identity, instance_of, service_of
 from ingest.doors.samples import Refusals
 from ingest.telemetry.component import is_component
@@ -50,10 +50,12 @@ class FromLogs:
 def alerts(request: Any, now: datetime, least: int = ERROR) -> FromLogs:
     """Alerts of an ExportLogsServiceRequest; `least` is the severity number from which on a record is one."""
     refusals, found, counts = Refusals(), dict[str, _Record](), Counter[str]()
-    for resource_logs in request.resource_logs:
+    of = Parts().of
+    for resource_logs in of(request.resource_logs):
         attributes: dict[str, str] | None = None
-        for scope_logs in resource_logs.scope_logs:
-            for record in scope_logs.log_records:
+        of(resource_logs.resource.attributes)
+        for scope_logs in of(resource_logs.scope_logs):
+            for record in of(scope_logs.log_records):
                 if severity_number(record) < least:
                     refusals.add(
                         f"the record's severity is below {least} (ERROR is {ERROR}); Dossier keeps no logs"

@@ -34,6 +34,9 @@ MOST_BYTES = 20 * 2**20
 """Of a body after decompression, as the specification recommends. An empty message takes two bytes on the wire and
 dozens in memory, so this is what bounds memory."""
 
+MOST_PARTS = 1_000_000
+"""In a request: the smallest point that says something takes twenty bytes."""
+
 SignalName = Literal["metrics", "traces", "logs"]
 
 
@@ -136,6 +139,22 @@ def _ids_in_base64(plain: Any) -> None:
         left += (
             each for each in (one.values() if isinstance(one, dict) else one) if isinstance(each, dict | list)
         )
+
+
+class Parts:
+    """Counts the parts of a request, so that one of empty ones is refused before it costs minutes."""
+
+    def __init__(self) -> None:
+        self.left = MOST_PARTS
+
+    def of(self, repeated: Any) -> Any:
+        """The same list. Raises BadBody when all of them together have too many."""
+        self.left -= len(repeated)
+        if self.left < 0:
+            raise BadBody(
+                f"the request has more than {MOST_PARTS} parts (resources, scopes, points, spans, attributes)"
+            )
+        return repeated
 
 
 # Answers

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.doors import otlp
+from ingest.doors import otlp, otlp_messages
 from ingest.doors.otlp_messages import JSON, PROTOBUF, SIGNALS, answer, read, status
 from ingest.telemetry.columns import Names
 from ingest.telemetry.faults import BadBody
@@ -159,6 +159,16 @@ def test_an_attribute_that_is_none_refuses_its_point() -> None:
     body = gauge(a="b").SerializeToString().replace(b"\n\x01a\x12\x03\n\x01b", b"\xff" * 8)
     found = otlp.metrics(read(SIGNALS["metrics"], body, PROTOBUF), "eu", BOUNDS)
     assert (found.rows.count, found.refusals.counts) == (0, {otlp.BROKEN: 1})
+
+
+def test_a_request_of_empty_parts_is_refused_before_it_costs_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(otlp_messages, "MOST_PARTS", 8)
+    request = gauge()
+    request.MergeFrom(gauge())
+    with pytest.raises(BadBody, match="more than 8 parts"):
+        taken(request)
+    with pytest.raises(BadBody, match="more than 8 parts"):
+        otlp.traces(reread("traces", spans(*[{}] * 9)), "eu", BOUNDS)
 
 
 # Traces
