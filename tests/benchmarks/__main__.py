@@ -25,6 +25,7 @@ NAMES = (
     "append",
     "ingest",
     "kinds",
+    "points",
     "solver",
     "accuracy",
     "real_traces",
