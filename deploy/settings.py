@@ -189,7 +189,12 @@ LANGUAGE_CODE = "en"
 USE_I18N = False
 
 STATIC_URL = "/static/"
-WHITENOISE_USE_FINDERS = True  # no collectstatic step between a checkout and a running console
+STATIC_ROOT = HOME.root / "static"  # filled by `manage.py up`
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "deploy.static.HashedFiles"},
+}
+WHITENOISE_USE_FINDERS = True  # what nobody has collected is served from where it lies
 WHITENOISE_AUTOREFRESH = DEBUG
 
 SESSION_COOKIE_HTTPONLY = True

@@ -56,6 +56,8 @@ class Supervisor:
         self._start_servers()
         self.say("database: migrating")
         call_command("migrate", verbosity=0, interactive=False)
+        settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
+        call_command("collectstatic", verbosity=0, interactive=False)
         connections.close_all()
         self.programs = [self._program(name, command, ask) for name, command, ask in programs()]
         for child in self.programs:

@@ -15,4 +15,3 @@ SECRET_KEY = "tests"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 ALLOWED_HOSTS = ["*"]
 LOGGING = {"level": "WARNING", "format": "console"}
-STATIC_ROOT = None  # nothing is collected; whitenoise finds the files where they are

@@ -1,6 +1,7 @@
 """Alice starts Dossier on her machine, kills it in every way she can think of, and starts it again."""
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -45,6 +46,15 @@ def test_everything_starts_and_is_ready(stack: Stack) -> None:
     wait_for(lambda: len(stack.processes()) >= 8, 30, "all processes")
     with urllib.request.urlopen(f"{stack.address}/readyz") as response:
         assert response.read() == b'{"ready": true, "reasons": []}'
+
+
+def test_the_files_of_the_console_are_kept_by_browsers_until_they_change(stack: Stack) -> None:
+    running(stack)
+    with urllib.request.urlopen(f"{stack.address}/accounts/login/") as page:
+        found = re.search(rb'src="(/static/dossier/theme\.[0-9a-f]{12}\.js)"', page.read())
+    assert found
+    with urllib.request.urlopen(stack.address + found[1].decode()) as file:
+        assert "immutable" in file.headers["Cache-Control"]
 
 
 def test_a_second_one_on_the_same_home_is_refused(stack: Stack) -> None:
