@@ -274,16 +274,17 @@ def _crosses(
 ) -> list[Blamed]:
     """Units (`unit` by server) whose row and column are above a limit, in the pairs `kept`."""
     src, dst = seen.src[kept], seen.dst[kept]
-    ends = (src, unit[src], unit[dst]), (dst, unit[dst], unit[src])
+    ends = _End(src, unit[src], unit[dst], units), _End(dst, unit[dst], unit[src], units)
     tests = 4.0 * max(1, units)
     told: list[Blamed] = []
     for measure in compared:
         hits, tries = _hits(seen, measure)[kept], seen.answers[kept]
         clear = np.ones(units, dtype=bool)
-        for _, own, _peer in ends:
-            clear &= tail(totals(own, hits, units), totals(own, tries, units), measure.limit) <= alpha / tests
+        for end in ends:
+            pooled = totals(end.own, hits, units), totals(end.own, tries, units)
+            clear &= tail(pooled[0], pooled[1], measure.limit) <= alpha / tests
         for one in np.flatnonzero(clear).tolist():
-            sides = [_side(own == one, server, peer, hits, tries) for server, own, peer in ends]
+            sides = [end.table(one, hits, tries) for end in ends]
             if min(side[0].shape[1] for side in sides) < LEAST_PEERS:
                 continue
             p = max(p_of(*side, measure.limit) for side in sides)
@@ -294,15 +295,24 @@ def _crosses(
     return told
 
 
-def _side(mine: Mask, part: Ints, peer: Ints, hits: Floats, tries: Floats) -> tuple[Floats, Floats]:
-    """Two tables (parts by peers) of the pairs of one pod or server."""
-    parts, row = np.unique(part[mine], return_inverse=True)
-    peers, column = np.unique(peer[mine], return_inverse=True)
-    code, shape = row * len(peers) + column, (len(parts), len(peers))
-    return (
-        totals(code, hits[mine], len(parts) * len(peers)).reshape(shape),
-        totals(code, tries[mine], len(parts) * len(peers)).reshape(shape),
-    )
+class _End:
+    """One end of the pairs: its server, the unit of that and that of the other end, all by pair; and the pairs of each
+    unit, sorted once, because a network in trouble has thousands of candidates.
+    """
+
+    def __init__(self, server: Ints, own: Ints, peer: Ints, units: int) -> None:
+        self.server, self.own, self.peer = server, own, peer
+        self.order = np.argsort(own, kind="stable")
+        self.ends = np.searchsorted(own[self.order], np.arange(units + 1))
+
+    def table(self, unit: int, hits: Floats, tries: Floats) -> tuple[Floats, Floats]:
+        """Two tables (the unit's servers by peers) of its pairs."""
+        mine = self.order[self.ends[unit] : self.ends[unit + 1]]
+        parts, row = np.unique(self.server[mine], return_inverse=True)
+        peers, column = np.unique(self.peer[mine], return_inverse=True)
+        code, shape = row * len(peers) + column, (len(parts), len(peers))
+        size = len(parts) * len(peers)
+        return totals(code, hits[mine], size).reshape(shape), totals(code, tries[mine], size).reshape(shape)
 
 
 def _add(found: Found, told: list[Blamed], compared: tuple[Measure, ...], there: int, what: str) -> None:
