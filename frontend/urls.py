@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from frontend.views import actions, alerts, inbox, incident, reading, reports, runs
+from frontend.views import actions, alerts, inbox, incident, reading, reports, runs, silences
 
 urlpatterns = [
     path("", inbox.inbox, name="inbox"),
@@ -13,6 +13,8 @@ urlpatterns = [
     path("incidents/acknowledge", actions.acknowledge_several, name="acknowledge_several"),
     path("incidents/<int:number>/<slug:verb>", actions.act, name="act"),
     path("receipts/<str:id>", alerts.receipt, name="receipt"),
+    path("silences", silences.silences, name="silences"),
+    path("silences/<uuid:id>/end", silences.end_silence, name="end_silence"),
     path("runs", runs.runs, name="runs"),
     path("runs/<uuid:id>", runs.run, name="run"),
     path("runs/<uuid:id>/rerun", runs.rerun, name="rerun"),

@@ -23,6 +23,7 @@ SECTIONS = (
     ("analyzers", "Analyzers"),
     ("schedules", "Schedules"),
     ("reports", "Reports"),
+    ("silences", "Silences"),
     ("teams", "Teams"),
     ("docs", "Docs"),
 )

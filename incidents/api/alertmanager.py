@@ -7,7 +7,6 @@ the team that would get it; its groups are tickets. Errors are JSON texts, as th
 from __future__ import annotations
 
 import json
-import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
@@ -21,6 +20,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from incidents import queries
 from incidents.catalog.models import Silence, routing_table, silences_in_force
+from incidents.domain.matching_text import read_matchers
 from incidents.domain.routing import route
 from incidents.domain.silencing import Matcher, matchers_from
 from incidents.domain.times import rfc3339
@@ -220,24 +220,15 @@ def _matcher(told: dict[str, Any]) -> Matcher:
     return matchers_from([told, never])[0]
 
 
-_FILTER = re.compile(r'\s*([^=!~\s]+)\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\]|\\.)*)"|([^"]*?))\s*', re.DOTALL)
-
-
 def _filter(text: str) -> Matcher:
     """A matcher as `amtool` and Grafana write it: `alertname="Down"`, `team=~"a|b"`."""
-    found = _FILTER.fullmatch(text[:2_000].strip().removeprefix("{").removesuffix("}"))
-    if found is None:
+    try:
+        one, *more = read_matchers(text[:2_000])
+    except Invalid:
+        one, more = {}, []
+    if more or not one:
         raise Invalid("filter", f'must be a matcher such as alertname="Down", not {text[:80]!r}')
-    name, sign, quoted, bare = found.groups()
-    value = bare if quoted is None else re.sub(r'\\(["\\])', r"\1", quoted).replace("\\n", "\n")
-    return _matcher(
-        {
-            "name": name.strip('"'),
-            "value": value,
-            "isRegex": sign in ("=~", "!~"),
-            "isEqual": sign in ("=", "=~"),
-        }
-    )
+    return _matcher(one)
 
 
 # Silences

@@ -11,6 +11,7 @@ from incidents.api.alerts import MemberAlertsView
 from incidents.api.bodies import context
 from incidents.api.catalog import RoutesView, TeamsView
 from incidents.api.receipts import ReceiptView
+from incidents.api.silences import SilencesView, SilenceView
 from incidents.api.views import EventsView, EvidenceView, IncidentsView, IncidentView, action
 
 ACTIONS = {
@@ -92,6 +93,8 @@ urlpatterns = [
         path(f"incidents/<str:reference>/{verb}", view.as_view(), name=f"api-incident-{verb}")
         for verb, view in ACTIONS.items()
     ),
+    path("silences", SilencesView.as_view(), name="api-silences"),
+    path("silences/<str:id>", SilenceView.as_view(), name="api-silence"),
     path("receipts/<str:id>", ReceiptView.as_view(), name="api-receipt"),
     path("", include("incidents.reports.urls")),
     path("", include("incidents.scorecards.urls")),

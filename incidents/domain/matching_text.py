@@ -1,0 +1,56 @@
+"""Matchers as people and `amtool` write them: `disk=~"d.*"`, several parted by commas or lines. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from incidents.domain.silencing import Matcher
+from incidents.domain.values import Invalid
+
+LONGEST = 20_000
+"""Characters of a text with matchers."""
+EXAMPLE = 'disk=~"d.*"'
+_MATCHER = re.compile(
+    r'\s*("?)([^=!~\s",]+)\1\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\]|\\.)*)"|([^",\n]*))\s*', re.DOTALL
+)
+_SIGNS = {"=": (False, True), "!=": (False, False), "=~": (True, True), "!~": (True, False)}
+
+
+def read_matchers(text: str) -> list[dict[str, Any]]:
+    """Matchers as `silencing.matchers_from` takes them. Braces around them may stand. Raises Invalid."""
+    if len(text) > LONGEST:
+        raise Invalid("matchers", f"must be at most {LONGEST} characters, not {len(text)}")
+    rest = text.strip()
+    if rest.startswith("{") and rest.endswith("}"):
+        rest = rest[1:-1]
+    found = []
+    while rest := rest.lstrip(", \t\r\n"):
+        one = _MATCHER.match(rest)
+        after = rest[one.end() :] if one else ""
+        # A matcher on a line of its own needs no comma.
+        if one is None or (after and after[0] != "," and "\n" not in one[0][len(one[0].rstrip()) :]):
+            raise Invalid("matchers", f"must be such as {EXAMPLE}, not {rest[:60]!r}")
+        is_regex, is_equal = _SIGNS[one[3]]
+        value = one[5].strip() if one[4] is None else _unquoted(one[4])
+        found.append({"name": one[2], "value": value, "isRegex": is_regex, "isEqual": is_equal})
+        rest = after
+    if not found:
+        raise Invalid("matchers", f"are missing; write one or more, such as {EXAMPLE}")
+    return found
+
+
+def write_matchers(matchers: Iterable[Matcher]) -> str:
+    """One a line, as `read_matchers` reads them."""
+    return "\n".join(map(write_matcher, matchers))
+
+
+def write_matcher(one: Matcher) -> str:
+    sign = next(sign for sign, what in _SIGNS.items() if what == (one.is_regex, one.is_equal))
+    value = one.value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'{one.name}{sign}"{value}"'
+
+
+def _unquoted(text: str) -> str:
+    return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], text, flags=re.DOTALL)

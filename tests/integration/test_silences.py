@@ -1,0 +1,117 @@
+"""Silences on their page and over /api/v1: made, listed with what they hold back, ended."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+from django.utils import timezone
+
+from incidents import queries
+from incidents.catalog.models import Silence
+from incidents.reactors import follower
+from ingest.alerts.receiving import Delivery, receive
+from ingest.api import keys
+from ingest.doors.alert import Alert, Parsed
+from tests.following import follow_to_the_end
+
+pytestmark = pytest.mark.usefixtures("log_database")
+FORM = {"matchers": 'disk=~"d.*"', "span": "1 h", "comment": "Disks are replaced"}
+
+
+@pytest.fixture
+def alice(log_database: str) -> Client:  # noqa: ARG001
+    client = Client()
+    client.force_login(get_user_model().objects.create(username="alice"))
+    return client
+
+
+def send(key: str, **labels: str) -> None:
+    alert = Alert(key, "firing", f"{key} is slow", group="Slow", labels={"disk": key, **labels})
+    receive(Parsed((alert,)), Delivery("prometheus", "test", "application/json", b"{}"))
+    follow_to_the_end(follower())
+
+
+def call(method: str, path: str, body: Any = None, scope: str = "incidents:write") -> Any:
+    key = keys.create(f"key {timezone.now().timestamp()}", [scope, "incidents:read"])
+    send_it = getattr(Client(), method)
+    headers = {"HTTP_AUTHORIZATION": f"Bearer {key}"}
+    if body is None:
+        return send_it(f"/api/v1{path}", **headers)
+    return send_it(f"/api/v1{path}", json.dumps(body), content_type="application/json", **headers)
+
+
+def test_a_silence_from_the_form_holds_alerts_back_and_the_page_says_why(alice: Client) -> None:
+    assert alice.post("/silences", FORM).status_code == 302
+    send("d7")
+    assert queries.list_incidents().items == []
+    body = alice.get("/silences").content.decode()
+    assert "holds 1 firing alert" in body
+    assert "silenced by alice until" in body
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "says"),
+    [
+        ("matchers", "disk", "must be such as"),
+        ("matchers", 'disk=~"("', "must be a regular expression of re2"),
+        ("matchers", 'disk!="x"', "all would be silenced"),
+        ("span", "soon", "must be a duration"),
+        ("comment", " ", "must say why"),
+    ],
+)
+def test_a_form_that_cannot_be_says_why_beside_its_field(
+    alice: Client, field: str, value: str, says: str
+) -> None:
+    answer = alice.post("/silences", {**FORM, field: value})
+    assert answer.status_code == 400
+    assert says in answer.content.decode().lower()
+    assert not Silence.objects.exists()
+
+
+def test_a_silence_is_ended_from_the_page(alice: Client) -> None:
+    alice.post("/silences", FORM)
+    alice.post(f"/silences/{Silence.objects.get().pk}/end")
+    assert Silence.objects.get().ends_at <= timezone.now()
+
+
+def test_a_tickets_common_labels_are_offered(alice: Client) -> None:
+    send("d7", rack="r1")
+    send("d8", rack="r1")
+    body = alice.get("/silences?ticket=1").content.decode()
+    assert "rack=&quot;r1&quot;</textarea>" in body
+
+
+def test_over_the_api_a_silence_is_made_listed_and_ended() -> None:
+    ends = (timezone.now() + timedelta(hours=1)).isoformat()
+    made = call("post", "/silences", {"matchers": 'disk="d7"', "ends_at": ends, "comment": "work"})
+    assert (made.status_code, made.json()["state"]) == (201, "active")
+    listed = call("get", "/silences?state=active").json()["results"]
+    assert [one["id"] for one in listed] == [made.json()["id"]]
+    assert call("delete", f"/silences/{made.json()['id']}").json()["state"] == "expired"
+    assert call("get", "/silences?state=active").json()["results"] == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"matchers": 7},
+        {"matchers": "x"},
+        {"ends_at": "soon"},
+        {"ends_at": "2020-01-01T00:00:00Z"},
+        {"comment": ""},
+    ],
+)
+def test_over_the_api_a_bad_silence_is_refused_by_field(change: dict[str, Any]) -> None:
+    ends = (timezone.now() + timedelta(hours=1)).isoformat()
+    answer = call("post", "/silences", {"matchers": 'a="b"', "ends_at": ends, "comment": "work", **change})
+    assert answer.status_code == 400
+    assert next(iter(change)) in str(answer.json()["errors"])
+
+
+def test_a_key_that_may_only_read_makes_no_silence() -> None:
+    assert call("post", "/silences", {}, scope="incidents:read").status_code == 403
