@@ -1,10 +1,11 @@
 #!/bin/sh
 # Installs the monitoring systems whose own programs the tests let send alerts here: Prometheus, Alertmanager with
-# amtool, Nagios and Icinga, from Debian's or Ubuntu's packages. Starts none of them, now or at boot. Needs root.
+# amtool, Nagios, Icinga and Zabbix' server, from Debian's or Ubuntu's packages. Starts none of them, now or at boot.
+# Needs root.
 # Their clients in Python (pagerduty, cloudevents, OpenTelemetry) are in requirements-dev.lock.
 set -eu
 missing=
-for program in prometheus prometheus-alertmanager amtool nagios4 icinga2 curl openssl; do
+for program in prometheus prometheus-alertmanager amtool nagios4 icinga2 zabbix_server curl openssl; do
     command -v "$program" >/dev/null || missing="$missing $program"
 done
 if [ -z "$missing" ]; then exit 0; fi
@@ -17,10 +18,10 @@ if [ ! -e "$policy" ]; then
     chmod +x "$policy"
 fi
 apt-get update -qq
-apt-get install -y -qq --no-install-recommends prometheus prometheus-alertmanager nagios4-core icinga2-bin curl openssl \
-    >/dev/null
+apt-get install -y -qq --no-install-recommends prometheus prometheus-alertmanager \
+    nagios4-core icinga2-bin zabbix-server-pgsql curl openssl >/dev/null
 if [ -d /run/systemd/system ]; then
-    for service in prometheus prometheus-alertmanager nagios4 icinga2; do
+    for service in prometheus prometheus-alertmanager nagios4 icinga2 zabbix-server; do
         systemctl disable --quiet "$service" || echo "could not disable $service; it starts with the machine" >&2
     done
 fi

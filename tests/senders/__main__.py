@@ -19,6 +19,7 @@ import pagerduty
 from tests.senders.checkers import Watched, icinga, nagios
 from tests.senders.daemons import AMTOOL, alertmanager, prometheus
 from tests.senders.recording import Recorded, Recorder, throw_away_certificate
+from tests.senders.zabbix import zabbix
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "payloads"
 KEY = "r0123456789abcdef0123456789abcde"
@@ -190,6 +191,16 @@ def record_checker(
         )
 
 
+def record_zabbix(directory: Path) -> None:
+    with Recorder() as door, zabbix(directory, f"{door.url}/integrations/generic/KEY") as server:
+        server.send(98)
+        keep("zabbix/problem.json", door.wait_for(lambda request: b'"firing"' in request.body))
+        server.acknowledge("Alice looks at it")
+        keep("zabbix/acknowledgement.json", door.wait_for(lambda request: b'"acknowledged"}' in request.body))
+        server.send(10)
+        keep("zabbix/recovery.json", door.wait_for(lambda request: b'"resolved"' in request.body))
+
+
 def keep(name: str, request: Recorded) -> None:
     path = GOLDEN / name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -200,7 +211,14 @@ def keep(name: str, request: Recorded) -> None:
 
 def main() -> None:
     checkers = (partial(record_checker, nagios, "nagios"), partial(record_checker, icinga, "icinga"))
-    for record in (record_prometheus, record_alertmanager, record_amtool, record_pagerduty, *checkers):
+    for record in (
+        record_prometheus,
+        record_alertmanager,
+        record_amtool,
+        record_pagerduty,
+        *checkers,
+        record_zabbix,
+    ):
         with tempfile.TemporaryDirectory() as directory:
             record(Path(directory))
 

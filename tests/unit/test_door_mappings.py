@@ -81,6 +81,27 @@ def test_who_acknowledged_is_told(sender: str) -> None:
     assert "Acknowledged by alice: Alice:" in alert(sender, "service-acknowledgement").description
 
 
+def test_a_problem_of_zabbix_fires_is_acknowledged_and_resolves_under_one_key() -> None:
+    story = [alert("zabbix", name) for name in ("problem", "acknowledgement", "recovery")]
+    assert [step.status for step in story] == ["firing", "acknowledged", "resolved"]
+    assert {step.key for step in story} == {"event 1"}
+
+
+def test_a_problem_of_zabbix_has_all_that_a_ticket_shows() -> None:
+    found = alert("zabbix", "problem")
+    assert (found.title, found.severity) == ('Disk "/var" of db-1 is full', "error")
+    assert (found.component, found.group) == ("host/db-1", 'Disk "/var" of {HOST.NAME} is full')
+    assert found.description == "Free it, or make it larger.\n\nNow: 98 %"
+    assert found.labels == {
+        "address": "192.0.2.7",
+        "groups": "Linux servers",
+        "host": "db-1",
+        "scope": "capacity",
+    }
+    assert found.links == ({"href": "https://wiki.example.com/disk", "text": "Trigger"},)
+    assert found.notes == ()
+
+
 def test_downtimes_and_flapping_of_nagios_are_left_out_and_say_so() -> None:
     body = b"type=DOWNTIMESTART&host=db-1&state=UP"
     [found] = receive(mapping(READY["nagios"].mapping), body, FORM).items

@@ -2,7 +2,9 @@
 
 Macros are those of https://www.zabbix.com/documentation/current/en/manual/appendix/macros/supported_by_location.
 A problem is one alert: its recovery and updates carry the problem's own {EVENT.ID}. Zabbix tries again by itself
-(attempts and interval of the media type) where the script throws.
+(attempts and interval of the media type) where the script throws. Versions before 7 have no {EVENT.TIMESTAMP}: what a
+macro's name is left of is sent as nothing. Whoever acknowledges a problem gets no message of it, so the user with this
+medium should be nobody's own.
 """
 
 from __future__ import annotations
@@ -97,8 +99,10 @@ ZABBIX = Ready(
         ),
         ("Script of the media type", SCRIPT),
         (
-            "Users: a user with this medium, send to: dossier. Actions, Trigger actions: problem, recovery and update",
-            "Operations, recovery operations and update operations: send to that user by this media type only.\n"
+            "Users and Trigger actions",
+            "A user of its own with this medium, send to: dossier.\n"
+            "An action whose operations send to that user by this media type only, and whose recovery and update\n"
+            "operations notify all involved.\n"
             "Message templates of the media type: one each for problem, recovery and update; their text is not used.\n",
         ),
     ),
