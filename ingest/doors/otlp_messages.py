@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -27,6 +28,7 @@ from opentelemetry.proto.common.v1 import common_pb2
 from opentelemetry.proto.metrics.v1 import metrics_pb2
 from opentelemetry.proto.resource.v1 import resource_pb2
 
+from ingest.doors import otlp_json
 from ingest.telemetry.faults import BadBody
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
@@ -97,6 +99,9 @@ SIGNALS: dict[SignalName, Signal] = {
 def read(signal: Signal, body: bytes, media_type: str) -> Any:
     """The request that a body holds. Raises BadBody."""
     if media_type == JSON:
+        if signal.name == "metrics":
+            with suppress(ValueError):
+                return otlp_json.metrics(body)
         body = _from_json(signal, body)
     try:
         return signal.read.FromString(body)
@@ -198,8 +203,15 @@ def _varint(number: int) -> bytes:
 # Attributes
 # ----------------------------------------------------------------------------------------------------------
 def attribute(told: bytes) -> tuple[str, str]:
-    """A KeyValue as it is on the wire: its key and its value as text. Raises DecodeError."""
-    pair = common_pb2.KeyValue.FromString(told)
+    """A KeyValue as it came, in protobuf or JSON: its key and its value as text. Raises DecodeError."""
+    if told.startswith(b"{"):  # no tag of a KeyValue
+        pair = common_pb2.KeyValue()
+        try:
+            json_format.Parse(told, pair, ignore_unknown_fields=True)
+        except (json_format.ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise DecodeError(str(error)) from None
+    else:
+        pair = common_pb2.KeyValue.FromString(told)
     return pair.key, text_of(pair.value)
 
 

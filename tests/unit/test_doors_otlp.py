@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from google.protobuf import json_format
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.doors import otlp, otlp_messages
+from ingest.doors import otlp, otlp_json, otlp_messages
 from ingest.doors.otlp_messages import JSON, PROTOBUF, SIGNALS, answer, read, status
 from ingest.telemetry.columns import Names
 from ingest.telemetry.faults import BadBody
@@ -259,6 +260,52 @@ def in_json(value: Any) -> Any:
 def test_json_is_read_as_the_specification_has_it(value: Any, expected: float) -> None:
     request = read(SIGNALS["metrics"], json.dumps(in_json(value)).encode(), JSON)
     assert samples(otlp.metrics(request, "eu", BOUNDS).rows) == [("load", '{"host.name":"h"}', expected)]
+
+
+def everything() -> Any:
+    """A request with every sort of data."""
+    request = histogram([1, 2, 4], [0.5, 10.0])
+    request.MergeFrom(gauge(2.5, cpu="0", n=3, on=True, parts=["a", "b"]))
+    told = request.resource_metrics[0].scope_metrics[0].metrics
+    told.add(name="hits").sum.aggregation_temporality = 1
+    told[-1].sum.data_points.add(time_unix_nano=AT, as_int=-7, flags=0)
+    told.add(name="e").exponential_histogram.data_points.add(time_unix_nano=AT, count=3, sum=6.0, scale=2)
+    point = told.add(name="s").summary.data_points.add(time_unix_nano=AT, count=2, sum=3.0)
+    point.quantile_values.add(quantile=0.99, value=2.0)
+    told.add(name="nothing").gauge.data_points.add(time_unix_nano=AT)
+    return request
+
+
+def test_the_fast_way_through_json_says_what_protobuf_says() -> None:
+    plain = json_format.MessageToDict(everything(), use_integers_for_enums=True)
+    body = json.dumps(plain).encode()
+    assert otlp_json.metrics(body).resource_metrics
+    fast, slow = (
+        otlp.metrics(told, "eu", BOUNDS)
+        for told in (read(SIGNALS["metrics"], body, JSON), reread("metrics", everything()))
+    )
+    assert samples(fast.rows) == samples(slow.rows)
+    assert (fast.refusals.counts, fast.message) == (slow.refusals.counts, slow.message)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"asDouble": "NaN"}, {"asInt": None, "asDouble": 1}, {"asInt": "1e2"}, {"asInt": 1.0}, {"timeUnixNano": f"{AT} "},
+     {"asInt": "x"}, {"asInt": 2**63}, {"asInt": 1, "asDouble": 2.0}, {"timeUnixNano": -1}, {"flags": 2**32}],
+)  # fmt: skip
+def test_what_the_fast_way_does_not_know_the_slow_one_decides(value: Any) -> None:
+    with pytest.raises(ValueError):
+        otlp_json.metrics(json.dumps(in_json(value)).encode())
+
+
+@pytest.mark.parametrize(
+    "attribute_", [{"key": 7}, {"key": "a", "value": 7}, {"key": "a", "value": {"intValue": "x"}}]
+)
+def test_an_attribute_in_json_that_is_none_refuses_its_point(attribute_: Any) -> None:
+    body = json.dumps(in_json({"asInt": 1, "attributes": [attribute_]})).encode()
+    assert otlp.metrics(read(SIGNALS["metrics"], body, JSON), "eu", BOUNDS).refusals.counts == {
+        otlp.BROKEN: 1
+    }
 
 
 def test_ids_in_json_are_hexadecimal() -> None:
