@@ -38,6 +38,8 @@ dozens in memory, so this is what bounds memory."""
 
 MOST_PARTS = 1_000_000
 """In a request: the smallest point that says something takes twenty bytes."""
+MOST_OBJECTS = 200_000
+"""In a request in JSON that protobuf's own reader has to read, a few seconds' work."""
 
 SignalName = Literal["metrics", "traces", "logs"]
 
@@ -99,9 +101,14 @@ SIGNALS: dict[SignalName, Signal] = {
 def read(signal: Signal, body: bytes, media_type: str) -> Any:
     """The request that a body holds. Raises BadBody."""
     if media_type == JSON:
-        if signal.name == "metrics":
+        objects = body.count(b"{")  # at most so many
+        if signal.name == "metrics" and objects <= MOST_PARTS:
             with suppress(ValueError):
                 return otlp_json.metrics(body)
+        if objects > MOST_OBJECTS:
+            raise BadBody(
+                f"the request has more than {MOST_OBJECTS} JSON objects; send less at once, or protobuf"
+            )
         body = _from_json(signal, body)
     try:
         return signal.read.FromString(body)

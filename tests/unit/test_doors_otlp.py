@@ -172,6 +172,18 @@ def test_a_request_of_empty_parts_is_refused_before_it_costs_much(monkeypatch: p
         otlp.traces(reread("traces", spans(*[{}] * 9)), "eu", BOUNDS)
 
 
+def test_json_of_too_many_objects_is_refused_before_it_costs_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = json.dumps(in_json({"asInt": 1})).encode()
+    monkeypatch.setattr(otlp_messages, "MOST_OBJECTS", 5)
+    assert read(SIGNALS["metrics"], body, JSON)  # the fast way
+    for signal in ("traces", "logs"):
+        with pytest.raises(BadBody, match="more than 5 JSON objects"):
+            read(SIGNALS[signal], body, JSON)
+    monkeypatch.setattr(otlp_messages, "MOST_PARTS", 5)
+    with pytest.raises(BadBody, match="more than 5 JSON objects"):
+        read(SIGNALS["metrics"], body, JSON)
+
+
 # Traces
 # ----------------------------------------------------------------------------------------------------------
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
