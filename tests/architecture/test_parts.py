@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -30,3 +31,10 @@ def test_the_development_lock_holds_every_version_of_the_other() -> None:
         return set(re.findall(r"^([a-z0-9._-]+==[^\s;\\]+)", (ROOT / lock).read_text(), flags=re.MULTILINE))
 
     assert pins("requirements.lock") <= pins("requirements-dev.lock")
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_locks_hold_what_builds_the_project_itself(lock: str) -> None:
+    asked = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["build"]
+    names = {re.split(r"[<>=]", one)[0] for one in asked}
+    assert names <= set(re.findall(r"^([a-z0-9._-]+)==", (ROOT / lock).read_text(), flags=re.MULTILINE))
