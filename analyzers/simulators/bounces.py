@@ -22,17 +22,29 @@ NOISE = 1e-5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bounced:
-    """One epoch: the routes probed, what was sent and lost on each, and the names of the bad links."""
+    """One epoch: the routes probed, what was sent and lost on each, the names of the bad links, and the loss of every
+    link, shape (links,).
+    """
 
     fabric: Fabric
     routes: Routes
     losses: Losses
     sent: np.ndarray[Any, np.dtype[np.int64]]
     bad: tuple[str, ...]
+    rates: np.ndarray[Any, np.dtype[np.float64]]
 
     def kept(self, share: float, rng: np.random.Generator) -> Bounced:
         """Without a share of the rows, as when some senders' reports are missing."""
         return _only(self, rng.random(len(self.routes)) >= share)
+
+    def with_bursts(
+        self, share: float, rng: np.random.Generator, low: float = 0.02, high: float = 0.2
+    ) -> Bounced:
+        """A share of the paths loses U(low, high) of its probes besides, for reasons of its own: no link is bad."""
+        lost = self.losses.lost.copy()
+        struck = np.flatnonzero(rng.random(len(lost)) < share)
+        lost[struck] += rng.binomial(self.sent[struck] - lost[struck], rng.uniform(low, high, len(struck)))
+        return replace(self, losses=replace(self.losses, lost=lost))
 
 
 EVENTS = ("upgrade", "drain", "clock_step", "agent_crash", "missing_rows", "stale_topology")
@@ -75,17 +87,25 @@ def _only(one: Bounced, rows: np.ndarray[Any, np.dtype[np.bool_]]) -> Bounced:
 
 
 def bounce(
-    k: int, bad: int, rng: np.random.Generator, low: float = 0.02, high: float = 1.0, probes: int = PROBES
+    k: int,
+    bad: int,
+    rng: np.random.Generator,
+    low: float = 0.02,
+    high: float = 1.0,
+    probes: int = PROBES,
+    noise: float = NOISE,
 ) -> Bounced:
-    """A k-ary fat tree with one prober a ToR and `bad` links that lose U(low, high) of their packets."""
+    """A k-ary fat tree with one prober a ToR and `bad` links that lose U(low, high) of their packets, the others
+    U(0, noise).
+    """
     fabric = build(fat_tree(k, 1), directed=False)
     routes = fabric.bounces(np.arange(fabric.hosts))
-    loss = healthy_loss(fabric, rng, NOISE)
+    loss = healthy_loss(fabric, rng, noise)
     chosen = rng.choice(len(fabric.links), bad, replace=False)
     loss[chosen] = rng.uniform(low, high, bad)
     sent = np.full(len(routes), probes, dtype=np.int64)
     losses = send(routes, sent, loss, rng)
-    return Bounced(fabric, routes, losses, sent, tuple(fabric.links[link] for link in chosen.tolist()))
+    return Bounced(fabric, routes, losses, sent, tuple(fabric.links[link] for link in chosen.tolist()), loss)
 
 
 def sums_of(one: Bounced) -> Sums:

@@ -37,6 +37,7 @@ NAMES = (
     "trace_blame",
     "netbouncer",
     "validator",
+    "selector",
     "availability",
     "panorama",
     "pingmesh",

@@ -10,6 +10,8 @@ look at it, and what they blame is fused by the rule of tickets (`incidents.doma
 * `shared`: Deepview on the same failures, of which each of two collectors lost 5 % of the rows: they share nearly all,
   errors too.
 * `probes`: voting on half of a fabric's flows, Deepview on the outcomes of the other half.
+* `methods`: voting and NetBouncer (smallest loss of interest 5e-4) on the very same flows.
+* `halves`: the same two, each on half of the flows.
 
 For calibration the bar is lowered by 3 nats, so that doubtful suspects are seen too. `--tune` prints Brier scores over
 the discount from tuning seeds; the figures use seeds from `FIRST_REPORTING_SEED` on.
@@ -27,6 +29,7 @@ import numpy as np
 
 from analyzers.builtin.deepview import ANALYZER as DEEPVIEW
 from analyzers.builtin.deepview.reductions import SLICE
+from analyzers.builtin.netbouncer import ANALYZER as NETBOUNCER
 from analyzers.builtin.voting import ANALYZER as VOTING
 from analyzers.contract import Analyzer, Sums, Verdict, Window
 from analyzers.params import check_params
@@ -50,12 +53,17 @@ from incidents.domain import opinion
 from tests.benchmarks.scoring import spread
 
 Row = dict[str, Any]
-WORLDS = ("separate", "shared", "probes")
+WORLDS = ("separate", "shared", "probes", "methods", "halves")
 NAMES = {
     "separate": ("first units", "second units"),
     "shared": ("first collector", "second collector"),
     "probes": ("voting", "deepview"),
+    "methods": ("voting", "netbouncer"),
+    "halves": ("voting", "netbouncer"),
 }
+GIVEN = {"netbouncer": {"min_loss": 5e-4}}
+LOWERED = {"netbouncer": {"alpha": 2.6e-3}}
+"""What lowers the bar by 3 nats where there is no `margin`."""
 KINDS = ("faint", "healthy", "gray", "healthy")
 DISCOUNTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 END = 780.0
@@ -94,6 +102,10 @@ def run_trial(job: Job) -> Trial:
     if job.world == "probes":
         truth, windows = _fabric(rng, job.kind)
         verdicts = (_judge(VOTING, windows[0], job.lowered), _judge(DEEPVIEW, windows[1], job.lowered))
+    elif job.world in ("methods", "halves"):
+        truth, cuts = _cuts(rng, job.kind)
+        other = cuts[0] if job.world == "methods" else cuts[1]
+        verdicts = (_judge(VOTING, cuts[0], job.lowered), _judge(NETBOUNCER, other, job.lowered))
     else:
         truth, windows = _fleet(rng, job.world, job.kind)
         verdicts = (_judge(DEEPVIEW, windows[0], job.lowered), _judge(DEEPVIEW, windows[1], job.lowered))
@@ -103,7 +115,8 @@ def run_trial(job: Job) -> Trial:
 
 def _judge(analyzer: Analyzer, window: Window, lowered: bool) -> Verdict:
     has_margin = any(one.name == "margin" for one in analyzer.params)
-    given = {"margin": -3.0} if lowered and has_margin else {}
+    down = {"margin": -3.0} if has_margin else LOWERED.get(analyzer.name, {})
+    given = {**GIVEN.get(analyzer.name, {}), **(down if lowered else {})}
     return analyzer.analyze(window, check_params(analyzer, given))
 
 
@@ -135,19 +148,37 @@ def _collected(failures: Failures, rng: np.random.Generator) -> Failures:
 
 
 def _fabric(rng: np.random.Generator, kind: str) -> tuple[set[str], tuple[Window, Window]]:
-    """A link between switches that loses 0.05 to 0.3 % (faint) or 0.3 to 3 % (gray) of what passes it."""
+    """Flows for voting, and as many again for Deepview."""
+    truth, sent = _traffic(rng, kind)
+    (first, _), (_, outcomes) = sent
+    return truth, (first, outcomes)
+
+
+def _cuts(rng: np.random.Generator, kind: str) -> tuple[set[str], tuple[Window, Window]]:
+    truth, ((first, _), (second, _)) = _traffic(rng, kind)
+    return truth, (first, second)
+
+
+def _traffic(
+    rng: np.random.Generator, kind: str
+) -> tuple[set[str], tuple[tuple[Window, Window], tuple[Window, Window]]]:
+    """Twice the same load, as probes and as outcomes: a link between switches loses 0.05 to 0.3 % (faint) or 0.3 to 3 %
+    (gray) of what passes it.
+    """
     fabric = build_fabric(SMALL)
     bounds = {"faint": (5e-4, 3e-3), "gray": (3e-3, 3e-2), "healthy": (0.0, 0.0)}[kind]
     fault = flows.draw_fault(fabric, rng, 1, *bounds) if kind != "healthy" else flows.Fault()
-    cuts, outcomes = [], []
+    truth: set[str] = set()
+    sent: list[tuple[Window, Window]] = []
     for _ in range(2):
         traffic = flows.draw_traffic(fabric, rng, LOAD)
         loss = healthy_loss(fabric, rng, 1e-5)
         loss[fault.links] = fault.rates
         losses = send(traffic.routes, traffic.sent, loss, rng)
-        cuts.append(flows.cut(traffic, losses, fault))
-        outcomes.append(_outcomes(traffic, losses))
-    return set(cuts[0].bad), (cuts[0].window, outcomes[1])
+        seen = flows.cut(traffic, losses, fault)
+        truth = set(seen.bad)
+        sent.append((seen.window, _outcomes(traffic, losses)))
+    return truth, (sent[0], sent[1])
 
 
 def _outcomes(traffic: flows.Traffic, losses: Losses) -> Window:
@@ -231,7 +262,7 @@ def main(trials: int = 800) -> list[Row]:
 def figures(trials: int) -> Iterator[Row]:
     for world in WORLDS:
         yield from _top1(world, trials_of(world, trials, FIRST_REPORTING_SEED, KINDS, lowered=False))
-    for world in ("separate", "shared"):
+    for world in ("separate", "shared", "methods"):
         seen = trials_of(world, trials, FIRST_REPORTING_SEED, ("faint", "healthy"), lowered=True)
         yield from _calibration(world, seen)
 

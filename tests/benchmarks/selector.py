@@ -4,8 +4,9 @@ python -m tests.benchmarks.selector [--traces N] [--first SEED]
 
 What is learnt comes from one fleet that nobody validates (200 nodes, half a year); it is tried on another fleet that
 wears faster. There policies meet the same luck: never validate, all benchmarks on every node every day or every week,
-what the selector says at each of many targets, and an oracle that mends a part the moment its spares are gone. The
-simulated rates set how much can be gained at all, so that the ratio to `never` says nothing without the oracle's.
+what the selector says at each of many targets, as many node-hours on nodes taken at random, and an oracle that mends a
+part the moment its spares are gone. The simulated rates set how much can be gained at all, so that the ratio to `never`
+says nothing without the oracle's.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import time
 import tracemalloc
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from analyzers.builtin.selector.episodes import episodes
 from analyzers.builtin.selector.hazard import Model, fit
 from analyzers.builtin.selector.plan import Past, Step, choose, greedy
 from analyzers.builtin.selector.trial import Trial, scored
-from analyzers.contract import Window
+from analyzers.contract import Sums, Window
 from analyzers.params import check_params
 from analyzers.simulators.node_wear import (
     BENCHMARKS,
@@ -41,13 +42,14 @@ from analyzers.simulators.node_wear import (
     Policy,
     Rates,
     Trace,
+    benchmark_rows,
     draw,
     incident_sums,
     name_of,
     rows_of,
     run,
 )
-from tests.benchmarks.scoring import spread
+from tests.benchmarks.scoring import spread, wilson
 
 Row = dict[str, Any]
 Floats = NDArray[np.float64]
@@ -55,6 +57,7 @@ Mask = NDArray[np.bool_]
 
 TARGETS = (0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2)
 HORIZON = 24.0
+DEFAULT = float(check_params(ANALYZER, {})["target_probability"])
 PUBLISHED = (
     "the authors report up to 22.61x in production (USENIX ATC 2024), with another hazard and another model"
 )
@@ -158,6 +161,11 @@ def run_pair(job: Job) -> Result:
     usual = float(check_params(ANALYZER, {})["incident_hours"])
     for target in TARGETS:
         traces[f"target {target:g}"] = run(SHIFTED, luck, following(model, steps, order, target, usual))
+    share = traces[f"target {DEFAULT:g}"].validation / traces["always"].validation
+    dice = np.random.default_rng([job.seed, 3])
+    traces["at random, the hours of the default"] = run(
+        SHIFTED, luck, lambda _step, _fleet, _seen: everything & (dice.random(SHIFTED.nodes) < share)[:, None]
+    )
     for target in TARGETS[:3]:
         costly = following(model, steps, order, target, 10 * usual)
         traces[f"target {target:g}, incidents of {10 * usual:g} node-hours"] = run(SHIFTED, luck, costly)
@@ -195,7 +203,7 @@ def mtbi(one: Outcome) -> float:
 def policy_rows(results: list[Result]) -> Iterator[Row]:
     never, always = total(results, "never"), total(results, "always")
     cost = float(check_params(ANALYZER, {})["incident_hours"])
-    default = f"target {float(check_params(ANALYZER, {})['target_probability']):g}"
+    default = f"target {DEFAULT:g}"
     for name in results[0].outcomes:
         one = total(results, name)
         gains = [mtbi(r.outcomes[name]) / mtbi(r.outcomes["never"]) for r in results]
@@ -239,14 +247,59 @@ def calibration_rows(results: list[Result]) -> Iterator[Row]:
     }
 
 
+def warning_rows(results: list[Result]) -> Iterator[Row]:
+    """Whom the probabilities pick, where nobody acts on them: nodes before an incident, and before none."""
+    said = np.concatenate([one.predicted for one in results])
+    happened = np.concatenate([one.happened for one in results])
+    usual = float(happened.mean())
+    for target in TARGETS:
+        picked = said > target
+        hits, of, incidents = int((picked & happened).sum()), int(picked.sum()), int(happened.sum())
+        low, high = wilson(hits, of)
+        least, most = wilson(hits, incidents)
+        yield {
+            "name": f"incidents within a day foreseen at target {target:g}",
+            "value": round(hits / max(1, incidents), 3),
+            "unit": "recall",
+            "bar": None,
+            "note": (
+                f"{least:.3f} to {most:.3f}; precision {hits / max(1, of):.3f} ({low:.3f} to {high:.3f}), "
+                f"{hits / max(1, of) / usual:.1f} times the usual share {usual:.4f}; {of:,} warnings"
+            ),
+        }
+
+
+def result_sums(rows: list[Row]) -> Sums:
+    """`benchmark` rows as the selector's reduction of them."""
+    keyed = sorted(
+        (row["node"], row["benchmark"], row["metric"], row["time"], value)
+        for row in rows
+        for value in row["values"]
+    )
+    nodes, benchmarks, metrics, times, values = zip(*keyed, strict=True)
+    moments = {text: int(datetime.fromisoformat(text).timestamp()) * 1_000_000 for text in set(times)}
+    keys: dict[str, Any] = {
+        "node": nodes,
+        "benchmark": benchmarks,
+        "metric": metrics,
+        "sku": ("",) * len(keyed),
+        "time": np.array([moments[text] for text in times]),
+        "value": np.array(values),
+    }
+    return Sums(keys, {"times": np.ones(len(keyed), dtype=np.int64)}, len(keyed))
+
+
 def growth_rows() -> list[Row]:
     """Seconds over fleets of more and more nodes, half a year each."""
-    took, sizes = [], (200, 600, 1_800)
+    took, sizes = [], (600, 1_800, 5_400)
     params = check_params(ANALYZER, {})
     for nodes in sizes:
         rates = replace(Rates(), nodes=nodes)
-        trace = run(rates, draw(rates, np.random.default_rng(FIRST_REPORTING_SEED)))
+        rng = np.random.default_rng(FIRST_REPORTING_SEED)
+        trace = run(rates, draw(rates, rng))
         seen = window_of(rates, trace)
+        results = result_sums(benchmark_rows(trace, rates, rng))
+        seen = replace(seen, sums={**seen.sums, "results": results})
         best = math.inf
         for _ in range(2):
             began = time.perf_counter()
@@ -259,10 +312,10 @@ def growth_rows() -> list[Row]:
     tracemalloc.stop()
     exponent = math.log(took[-1] / took[0]) / math.log(sizes[-1] / sizes[0])
     shown = ", ".join(f"{n:,}: {s:.2f} s" for n, s in zip(sizes, took, strict=True))
-    weeks = rates.days // 7
+    weeks, rounds = rates.days // 7, len(trace.rounds)
     return [
         {
-            "name": f"seconds for {sizes[-1]:,} nodes seen {weeks} times",
+            "name": f"seconds for {sizes[-1]:,} nodes seen {weeks} times, {rounds} rounds of benchmarks",
             "value": round(took[-1], 2),
             "unit": "s",
             "bar": None,
@@ -286,6 +339,7 @@ def figures(traces: int, first: int = FIRST_REPORTING_SEED) -> Iterator[Row]:
     results = spread(run_pair, [Job(first + n) for n in range(traces)])
     yield from policy_rows(results)
     yield from calibration_rows(results)
+    yield from warning_rows(results)
     yield from growth_rows()
 
 

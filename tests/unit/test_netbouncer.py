@@ -58,7 +58,7 @@ def slow_success(given: Problem, colour: np.ndarray) -> np.ndarray:
     links = len(given.penalty)
     crossing = [np.flatnonzero(given.column == link) for link in range(links)]
     x = np.array([given.share[given.row[entries]].mean() for entries in crossing])
-    grid = np.linspace(0, 1, 2001)
+    grid = np.linspace(0, 1, 501)
     for _ in range(100):
         before = objective(given, x)
         for link in sorted(range(links), key=lambda one: (colour[one], one)):
@@ -73,7 +73,7 @@ def slow_success(given: Problem, colour: np.ndarray) -> np.ndarray:
 def test_the_descent_agrees_with_trying_every_value(seed: int) -> None:
     given = problem(seed)
     colour = coloured(given)
-    assert np.abs(success(given, colour) - slow_success(given, colour)).max() < 2e-3
+    assert np.abs(success(given, colour) - slow_success(given, colour)).max() < 4e-3
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -91,6 +91,44 @@ def test_a_link_that_explains_what_several_would_is_named_in_their_place() -> No
     over = one.routes.crossing([0], len(one.fabric.links))
     losses = replace(one.losses, lost=np.where(over, 30, one.losses.lost))
     assert set(named(window(sums_of(replace(one, losses=losses))))) == {first}
+
+
+def lossy(one: Bounced, lost: dict[int, int]) -> Window:
+    """The epoch with so many probes lost on the paths of those numbers."""
+    counts = np.zeros(len(one.routes), dtype=np.int64)
+    for path, count in lost.items():
+        counts[path] = count
+    return window(sums_of(replace(one, losses=replace(one.losses, lost=counts))))
+
+
+def test_a_burst_on_one_path_accuses_nobody() -> None:
+    assert named(lossy(epoch(4, 0), {7: 20})) == {}
+
+
+def test_a_small_loss_is_seen_beside_a_bad_link_that_shares_a_path() -> None:
+    one = epoch(4, 0)
+    links = one.fabric.links
+    small = next(link for link in range(len(links)) if links[link] == "link/p1-a1~c1")
+    dead = next(link for link in range(len(links)) if links[link] == "link/p1-t1-h1~p1-t1")
+    on_small, on_dead = (one.routes.crossing([link], len(links)) for link in (small, dead))
+    lost = np.where(on_dead, 80, np.where(on_small, 3, 0))
+    seen = window(sums_of(replace(one, losses=replace(one.losses, lost=lost))))
+    assert set(named(seen, min_loss=0.05)) >= {links[dead]}
+    assert set(named(seen)) >= {links[dead], links[small]}
+
+
+def test_noise_that_loses_a_probe_of_a_few_paths_accuses_nobody() -> None:
+    rng = np.random.default_rng(5)
+    noisy = bounce(4, 0, rng, noise=1e-3)
+    assert named(window(sums_of(noisy))) == {}
+
+
+def test_more_evidence_is_a_higher_score() -> None:
+    one = epoch(4, 0)
+    over = np.flatnonzero(one.routes.crossing([0], len(one.fabric.links))).tolist()
+    faint, plain = (lossy(one, dict.fromkeys(over, lost)) for lost in (2, 30))
+    (little,), (much,) = (judge(ANALYZER, seen, {})["suspects"][:1] for seen in (faint, plain))
+    assert 0 < little["score"] <= much["score"] < 1
 
 
 def test_a_device_without_a_clean_path_is_named_and_not_its_links() -> None:

@@ -24,7 +24,7 @@ _OUTCOMES = Input(
 
 ANALYZER = Analyzer(
     name="netbouncer",
-    version="1.0.0",
+    version="1.1.0",
     title="Infers each link's loss from probes over known paths",
     inputs=(_PROBES, _OUTCOMES),
     params=(

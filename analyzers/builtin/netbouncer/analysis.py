@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from analyzers.builtin.false_discovery import q_values
 from analyzers.builtin.incidence import Incidence, incidence
+from analyzers.builtin.netbouncer.calibration import SURE, THRESHOLD, probability
 from analyzers.builtin.netbouncer.evidence import evidence_of, sentence
 from analyzers.builtin.netbouncer.stages import Blamed, judge
 from analyzers.contract import Estimate, Params, Paths, Suspect, Verdict, Window, inconclusive, quiet
@@ -53,12 +54,13 @@ def _suspect(seen: Incidence, one: Blamed, q_value: float) -> Suspect:
     low, high = min(one.low, one.loss), max(one.high, one.loss)
     return Suspect(
         component=seen.names[one.component],
-        score=None,
+        score=probability((one.ratio - THRESHOLD) / 2),
         summary=sentence(seen, one),
         p_value=one.p_value,
         q_value=q_value,
         estimate=Estimate(one.loss, low, high, "loses {} of the probes over it"),
         ambiguous_with=tuple(sorted(seen.alike[one.component])),
+        sure=(one.ratio - THRESHOLD) / 2 >= SURE,
     )
 
 

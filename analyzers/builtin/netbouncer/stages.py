@@ -5,6 +5,7 @@ Noise: the loss that healthy paths show, taken from the quieter half of the path
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,9 +13,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+from scipy.special import xlogy
 
 from analyzers.builtin.incidence import Incidence
 from analyzers.builtin.netbouncer.descent import Problem, success
+from analyzers.builtin.netbouncer.refit import Fit
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -29,6 +32,10 @@ FLAGGED = 1e-3
 FLOOR = 0.5
 """The penalty's floor as a share of the smallest loss of interest: a link of that loss is above it in most samples,
 and what else gets over it has to stand the test."""
+LESS = 0.8
+"""Noise that falls below this share of itself without the blamed is worth another look."""
+BURSTS, PRIOR_PATHS = 1e-3, 500.0
+"""How many paths have a burst of losses of their own before anything is seen, and how many paths that counts as."""
 MOSTLY = 0.25
 """A link of which at most this share of the paths is clean may be what several flagged ones have in common."""
 
@@ -61,32 +68,92 @@ class Found:
     cleared: tuple[tuple[int, float], ...]
 
 
-def noise_of(seen: Incidence) -> float:
-    """Losses a probe on quiet paths, upper 95 % bound (Gamma posterior of a Poisson rate)."""
-    rate = seen.failures / seen.attempts
-    quiet = rate <= np.median(rate)
-    lost, sent = seen.failures[quiet].sum(), seen.attempts[quiet].sum()
-    return float(min(0.1, stats.gamma.ppf(0.95, lost + 0.5) / max(sent, 1.0)))
+def noise_of(seen: Incidence, among: Mask) -> float:
+    """Losses a probe on the quiet ones `among` the paths, upper 95 % bound (Gamma posterior of a Poisson rate).
+
+    The rate that makes the quieter paths likely: those that lost at most one probe more than the median path, as a
+    Poisson distribution cut off there. Their plain mean would be 0 wherever most paths lost nothing.
+    """
+    attempts, failures = seen.attempts[among], seen.failures[among]
+    cut = np.floor(attempts * np.median(failures / attempts)) + 1
+    quiet = failures <= cut
+    kinds, paths = np.unique(np.column_stack([attempts, cut])[quiet], axis=0, return_counts=True)
+    sent, lost = float(kinds[:, 0] @ paths), float(failures[quiet].sum())
+
+    def expected(noise: float) -> float:
+        mean = noise * kinds[:, 0]
+        below = stats.poisson.cdf(kinds[:, 1] - 1, mean) / np.maximum(
+            stats.poisson.cdf(kinds[:, 1], mean), 1e-300
+        )
+        return float(paths @ (mean * below))
+
+    low, high = lost / max(sent, 1.0), 0.1
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if expected(middle) < lost else (low, middle)
+    exposure = lost / low if lost else sent
+    return float(min(0.1, stats.gamma.ppf(0.95, lost + 0.5) / max(exposure, 1.0)))
 
 
 def judge(seen: Incidence, is_link: Mask, min_loss: float, one_penalty: float, alpha: float) -> Found:
-    """Who is to blame. `is_link` tells links from devices, shape (components,)."""
-    noise = noise_of(seen)
+    """Who is to blame. `is_link` tells links from devices, shape (components,).
+
+    Twice, if the paths of the first answer are what the noise was mostly made of: small losses pass for it.
+    """
+    all_paths = np.ones(seen.paths, dtype=bool)
+    noise = noise_of(seen, all_paths)
+    found = _judged(seen, is_link, noise, min_loss, one_penalty, alpha)
+    rest = ~seen.holding([one.component for one in found.blamed]) & all_paths
+    if found.blamed and rest.mean() >= 0.5:
+        quieter = noise_of(seen, rest)
+        if quieter < LESS * noise:
+            return _judged(seen, is_link, quieter, min_loss, one_penalty, alpha)
+    return found
+
+
+def _judged(
+    seen: Incidence, is_link: Mask, noise: float, min_loss: float, one_penalty: float, alpha: float
+) -> Found:
     clean = np.asarray(stats.binom.sf(seen.failures - 1, seen.attempts, noise) > CLEAN, dtype=np.bool_)
     devices = _devices(seen, is_link, clean)
     left = ~seen.holding(devices) & np.ones(seen.paths, dtype=bool)
     x = np.ones(seen.components)
     suspects = _links(seen, is_link, clean, left, min_loss, one_penalty, x)
     wholly = _never_clean(seen, is_link, clean, left, suspects)
-    fit = _Fit(seen, noise, [*devices, *suspects, *wholly], len(devices) + len(suspects))
+    most = -2 * math.log(_bursts(seen, clean, left))
+    fit = Fit(seen, noise, [*devices, *suspects, *wholly], len(devices) + len(suspects), most)
     threshold = float(stats.chi2.isf(min(1.0, 2 * alpha), 1))
     fit.merge([*range(len(devices), len(fit.components))], threshold)
     kept, cleared = fit.pruned(threshold)
-    blamed = [fit.told(place, component in set(devices)) for place, component in kept]
+    known = [component for _, component in kept]
+    asked = is_link & (np.bincount(seen.column[left[seen.row]], minlength=seen.components) > 0)
+    overlooked = _overlooked(seen, asked, fit, known, threshold)
+    if overlooked:
+        fit = Fit(seen, noise, [*known, *overlooked], len(known), most)
+        fit.grow(threshold, FLOOR * min_loss)
+        kept, more = fit.pruned(threshold)
+        known = [component for _, component in kept]
+        cleared = [one for one in (*cleared, *more) if one[0] not in known]
+    blamed = [
+        Blamed(component, *fit.figures(place), device=component in set(devices)) for place, component in kept
+    ]
     order = sorted(
         blamed, key=lambda one: (-one.ratio, int(seen.mark[one.component]), seen.names[one.component])
     )
     return Found(tuple(order), x, noise, clean, tuple(cleared))
+
+
+def _bursts(seen: Incidence, clean: Mask, left: Mask) -> float:
+    """The probability that a path loses probes for reasons of its own: the share of lossy paths of which no component
+    has a lossy path besides, drawn towards one in a thousand (the accidental losses that the method is tried with).
+    """
+    inside = left[seen.row]
+    crossing = np.bincount(seen.column[inside], minlength=seen.components) - 1
+    lossy = np.bincount(seen.column[inside & ~clean[seen.row]], minlength=seen.components) - 1
+    shared = (lossy > MOSTLY * crossing)[seen.column] & inside
+    alone = left & ~clean & (np.bincount(seen.row[shared], minlength=seen.paths) == 0)
+    among = np.count_nonzero(left & (clean | alone))
+    return float((alone.sum() + BURSTS * PRIOR_PATHS) / (among + PRIOR_PATHS))
 
 
 def _devices(seen: Incidence, is_link: Mask, clean: Mask) -> list[int]:
@@ -133,192 +200,51 @@ def _links(
 def _never_clean(
     seen: Incidence, is_link: Mask, clean: Mask, left: Mask, flagged: Sequence[int]
 ) -> list[int]:
-    """Links of which nearly every path that is left is lossy, and that the descent did not flag.
-
-    The descent may spread such a link's loss over the links beyond it, which explains the paths as well.
+    """Links that the descent did not flag although nearly every path that is left is lossy, or though they carry all
+    paths of two that it did: it may spread a link's loss over the links beyond, which explains the paths as well.
     """
     inside = left[seen.row]
     crossing = np.bincount(seen.column[inside], minlength=seen.components)
     good = np.bincount(seen.column[inside & clean[seen.row]], minlength=seen.components)
     whole = is_link & (crossing > 1) & (good <= MOSTLY * crossing)
+    whole |= is_link & (_carried(seen, flagged) > 1)
     whole[list(flagged)] = False
     places = np.flatnonzero(whole)
     return [int(one) for one in places[np.argsort(seen.mark[places], kind="stable")]]
 
 
-class _Fit:
-    """Losses of flagged components by maximum likelihood: a path loses `1 - exp(-(noise + sum of its theta))`."""
-
-    def __init__(self, seen: Incidence, noise: float, components: Sequence[int], held: int) -> None:
-        """`held` of the components, the first, are in the model; the others may come in."""
-        self.components = list(components)
-        self.inside = set(range(held))
-        place = np.full(seen.components, -1, dtype=np.int64)
-        place[self.components] = np.arange(len(self.components))
-        entries = place[seen.column] >= 0
-        self.paths, row = np.unique(seen.row[entries], return_inverse=True)
-        self.row, self.column = row.ravel(), place[seen.column[entries]]
-        self.lost, self.sent = seen.failures[self.paths], seen.attempts[self.paths]
-        self.base = -np.log1p(-noise)
-        order = np.argsort(self.column, kind="stable")
-        ends = np.searchsorted(self.column[order], np.arange(len(self.components) + 1))
-        rows = self.row[order]
-        self.rows = [rows[a:b] for a, b in pairwise(ends.tolist())]
-        self.theta = np.zeros(len(self.components))
-        self.eta = np.full(len(self.paths), self.base)
-        self._settle(sorted(self.inside))
-
-    def merge(self, places: Sequence[int], threshold: float) -> None:
-        """Where one component explains as well what several do, all of whose paths are its own, it takes their place:
-        each of them costs `threshold` in twice the log-likelihood, as the test says."""
-        for parent in sorted(places, key=lambda one: (-len(self.rows[one]), one)):
-            mine = np.zeros(len(self.paths), dtype=bool)
-            mine[self.rows[parent]] = True
-            near = self.column[mine[self.row]]
-            within = [
-                int(one)
-                for one in np.unique(near)
-                if one != parent and int(one) in self.inside and mine[self.rows[int(one)]].all()
-            ]
-            if within:
-                self._try(parent, within, threshold)
-
-    def _try(self, parent: int, within: Sequence[int], threshold: float) -> None:
-        rows = self.rows[parent]
-        before = _loglik(self.lost[rows], self.sent[rows], self.eta[rows])
-        kept = {place: float(self.theta[place]) for place in (parent, *within)}
-        was_inside = parent in self.inside
-        for place in within:
-            self._set(place, 0.0)
-        self._step(parent)
-        back = self._joined(parent, within, threshold)
-        after = _loglik(self.lost[rows], self.sent[rows], self.eta[rows])
-        saved = len(within) - len(back) - (not was_inside)
-        if 2 * (before - after) < saved * threshold:
-            self.inside -= set(within) - set(back)
-            self.inside.add(parent)
-            return
-        for place, theta in kept.items():
-            self._set(place, theta)
-
-    def _joined(self, parent: int, within: Sequence[int], threshold: float) -> list[int]:
-        """Those that lose something of their own beside the parent; they are fitted with it."""
-        back: list[int] = []
-        while len(back) < len(within):
-            gains = {}
-            for place in within:
-                if place not in back:
-                    self._step(place)
-                    gains[place] = self._ratio(place)
-                    self._set(place, 0.0)
-            best = max(gains, key=lambda one: (gains[one], -one))
-            if gains[best] < threshold:
-                break
-            back.append(best)
-            self._settle([parent, *back])
-        return back
-
-    def _set(self, place: int, theta: float) -> None:
-        self.eta[self.rows[place]] += theta - self.theta[place]
-        self.theta[place] = theta
-
-    def _settle(self, places: Sequence[int] | range, rounds: int = 30) -> None:
-        for _ in range(rounds):
-            moved = 0.0
-            for place in places:
-                moved = max(moved, self._step(place))
-            if moved < 1e-7:
-                return
-
-    def _step(self, place: int) -> float:
-        """Newton's steps on one loss, the others held; how far it moved."""
-        rows = self.rows[place]
-        lost, sent, rest = self.lost[rows], self.sent[rows], self.eta[rows] - self.theta[place]
-        value = _best(lost, sent, np.maximum(rest, self.base), float(self.theta[place]))
-        moved = abs(value - float(self.theta[place]))
-        self.theta[place] = value
-        self.eta[rows] = rest + value
-        return moved
-
-    def _ratio(self, place: int) -> float:
-        """Twice the log-likelihood lost without the component, the others held."""
-        rows = self.rows[place]
-        with_ = _loglik(self.lost[rows], self.sent[rows], self.eta[rows])
-        without = _loglik(
-            self.lost[rows], self.sent[rows], np.maximum(self.eta[rows] - self.theta[place], self.base)
-        )
-        return float(2 * (with_ - without))
-
-    def pruned(self, threshold: float) -> tuple[list[tuple[int, int]], list[tuple[int, float]]]:
-        """Those that stand the test (place, component), and those that do not (component, ratio). The weakest goes
-        first, and the rest are fitted again on what it leaves."""
-        places = sorted(self.inside)
-        cleared: list[tuple[int, float]] = []
-        while places:
-            ratios = np.array([self._ratio(place) for place in places])
-            weak = np.flatnonzero(ratios < threshold)
-            if not len(weak):
-                break
-            # All at once while there are many: links that lose nothing do not lean on each other.
-            for at in sorted(weak.tolist(), key=lambda one: ratios[one])[: max(1, len(weak) // 2)]:
-                place = places[at]
-                cleared.append((self.components[place], float(ratios[at])))
-                self._set(place, 0.0)
-            gone = {component for component, _ in cleared}
-            places = [place for place in places if self.components[place] not in gone]
-            self._settle(places)
-        return [(place, self.components[place]) for place in places], cleared
-
-    def told(self, place: int, device: bool) -> Blamed:
-        rows = self.rows[place]
-        theta = self.theta[place]
-        rest = np.maximum(self.eta[rows] - theta, self.base)
-        low, high = _interval(self.lost[rows], self.sent[rows], rest, theta)
-        ratio = self._ratio(place)
-        p_value = float(0.5 * stats.chi2.sf(max(ratio, 0.0), 1))
-        loss, least, most = (float(-np.expm1(-one)) for one in (theta, low, high))
-        return Blamed(self.components[place], loss, least, most, ratio, p_value, device)
+def _carried(seen: Incidence, flagged: Sequence[int]) -> Ints:
+    """Of how many flagged links each component carries all paths; shape (components,)."""
+    carried = np.zeros(seen.components, dtype=np.int64)
+    place = np.full(seen.components, -1, dtype=np.int64)
+    place[list(flagged)] = np.arange(len(flagged))
+    entries = np.flatnonzero(place[seen.column] >= 0)
+    entries = entries[np.argsort(place[seen.column[entries]], kind="stable")]
+    starts = np.searchsorted(seen.row, np.arange(seen.paths + 1))
+    ends = np.searchsorted(place[seen.column[entries]], np.arange(len(flagged) + 1))
+    for begin, end in pairwise(ends.tolist()):
+        rows = seen.row[entries[begin:end]]
+        near = np.concatenate([seen.column[starts[row] : starts[row + 1]] for row in rows.tolist()])
+        names, times = np.unique(near, return_counts=True)
+        carried[names[times == end - begin]] += 1
+    return carried
 
 
-def _loglik(lost: Floats, sent: Floats, eta: Floats) -> float:
-    eta = np.clip(eta, 1e-12, 30.0)
-    return float((lost * np.log(-np.expm1(-eta)) - (sent - lost) * eta).sum())
+def _overlooked(seen: Incidence, asked: Mask, fit: Fit, known: Sequence[int], threshold: float) -> list[int]:
+    """Links whose paths lost more than noise and the `known` explain, so much that one of them might stand the test.
 
-
-def _best(lost: Floats, sent: Floats, rest: Floats, start: float) -> float:
-    """The theta >= 0 that maximises the concave likelihood, by safeguarded Newton steps."""
-    low, high = 0.0, 20.0
-    theta = min(max(start, 1e-6), high)
-    if _slope(lost, sent, rest, 0.0)[0] <= 0:
-        return 0.0
-    for _ in range(60):
-        slope, bend = _slope(lost, sent, rest, theta)
-        low, high = (theta, high) if slope > 0 else (low, theta)
-        step = theta - slope / bend if bend < 0 else (low + high) / 2
-        new = step if low < step < high else (low + high) / 2
-        if abs(new - theta) < 1e-10:
-            return new
-        theta = new
-    return theta
-
-
-def _slope(lost: Floats, sent: Floats, rest: Floats, theta: float) -> tuple[float, float]:
-    eta = np.clip(rest + theta, 1e-12, 30.0)
-    odds = np.exp(-eta) / -np.expm1(-eta)
-    return float((lost * odds - (sent - lost)).sum()), float(-(lost * odds * (1 + odds)).sum())
-
-
-def _interval(lost: Floats, sent: Floats, rest: Floats, theta: float) -> tuple[float, float]:
-    """Where the likelihood falls by 1.92, which is what 95 % of a chi-square with one degree allows."""
-    target = _loglik(lost, sent, rest + theta) - 1.92
-
-    def crossing(near: float, far: float) -> float:
-        for _ in range(50):
-            middle = (near + far) / 2
-            if _loglik(lost, sent, rest + middle) > target:
-                near = middle
-            else:
-                far = middle
-        return near
-
-    return crossing(theta, 0.0), crossing(theta, 20.0)
+    The penalty's floor hides a small loss on a link of few paths, and a bad link that shares one of them. The bound is
+    what every path could gain if it had a loss of its own, which no loss that the paths share exceeds.
+    """
+    eta = fit.everywhere(seen.paths)
+    share, said = seen.failures / seen.attempts, -np.expm1(-eta)
+    worse = share > said
+    lost, sent = seen.failures[worse], seen.attempts[worse]
+    p, q = said[worse], share[worse]
+    gain = np.zeros(seen.paths)
+    gain[worse] = 2 * (xlogy(lost, q / p) + xlogy(sent - lost, (1 - q) / (1 - p)))
+    bound = np.bincount(seen.column, gain[seen.row], minlength=seen.components)
+    possible = asked & (bound >= threshold)
+    possible[list(known)] = False
+    places = np.flatnonzero(possible)
+    return [int(one) for one in places[np.argsort(seen.mark[places], kind="stable")]]

@@ -1,0 +1,33 @@
+"""The score: how often a component with that much evidence really lost probes, in simulations.
+
+`SCORES` was made by `python -m tests.benchmarks.netbouncer --calibrate` (2,400 epochs) on tuning seeds: half of the
+epochs healthy, the others with one to four links of U(.005, .06) in a network of k = 8; noise U(0, 1e-5), U(0, 1e-4)
+and U(0, 1e-3); bursts of U(.02, .2) on none, 0.1 and 1 % of the paths; the bar lowered by 3 nats so that doubtful links
+are seen too. Each pair is the middle of a step of evidence over `THRESHOLD`, in nats, and the share of entries in that
+step that held a bad link (made monotone). Like every such figure it holds for a world like the simulated one.
+"""
+
+from __future__ import annotations
+
+from analyzers.builtin.scores import probability_at
+
+THRESHOLD = 13.83
+"""Twice the log-likelihood that the test asks for at the default level of 1e-4."""
+SURE = 12.0
+"""Nats over the threshold from which one window is enough."""
+
+SCORES: tuple[tuple[float, float], ...] = (
+    (-2.5, 0.074),
+    (-1.5, 0.161),
+    (-0.5, 0.357),
+    (0.75, 0.56),
+    (2.25, 0.91),
+    (4.5, 0.96),
+    (9.0, 0.989),
+    (18.5, 0.998),
+)
+
+
+def probability(surplus: float) -> float:
+    """The probability that a component is at fault, given its evidence above the threshold in nats."""
+    return probability_at(SCORES, surplus)

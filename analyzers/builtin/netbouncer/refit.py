@@ -1,0 +1,248 @@
+"""Binomial refit of what was flagged: losses, what stands the test, what was overlooked. Pure numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from analyzers.builtin.incidence import Incidence
+
+Floats = NDArray[np.float64]
+
+_JOINT = 5
+"""Rounds in which a component and those beside it are fitted together to see what it adds."""
+
+
+class Fit:
+    """Losses of flagged components by maximum likelihood: a path loses `1 - exp(-(noise + sum of its theta))`."""
+
+    def __init__(
+        self, seen: Incidence, noise: float, components: Sequence[int], held: int, most: float = np.inf
+    ) -> None:
+        """`held` of the components, the first, are in the model; the others may come in. `most` is what one path may
+        say for a component, as twice the log-likelihood.
+        """
+        self.components = list(components)
+        self.most = most
+        self.inside = set(range(held))
+        place = np.full(seen.components, -1, dtype=np.int64)
+        place[self.components] = np.arange(len(self.components))
+        entries = place[seen.column] >= 0
+        self.paths, row = np.unique(seen.row[entries], return_inverse=True)
+        self.row, self.column = row.ravel(), place[seen.column[entries]]
+        self.lost, self.sent = seen.failures[self.paths], seen.attempts[self.paths]
+        self.base = -np.log1p(-noise)
+        order = np.argsort(self.column, kind="stable")
+        ends = np.searchsorted(self.column[order], np.arange(len(self.components) + 1))
+        rows = self.row[order]
+        self.rows = [rows[a:b] for a, b in pairwise(ends.tolist())]
+        self.theta = np.zeros(len(self.components))
+        self.eta = np.full(len(self.paths), self.base)
+        self._settle(sorted(self.inside))
+
+    def merge(self, places: Sequence[int], threshold: float) -> None:
+        """Where one component explains as well what several do, all of whose paths are its own, it takes their place:
+        each of them costs `threshold` in twice the log-likelihood, as the test says."""
+        for parent in sorted(places, key=lambda one: (-len(self.rows[one]), one)):
+            mine = np.zeros(len(self.paths), dtype=bool)
+            mine[self.rows[parent]] = True
+            near = self.column[mine[self.row]]
+            within = [
+                int(one)
+                for one in np.unique(near)
+                if one != parent and int(one) in self.inside and mine[self.rows[int(one)]].all()
+            ]
+            if within:
+                self._try(parent, within, threshold)
+
+    def _try(self, parent: int, within: Sequence[int], threshold: float) -> None:
+        rows = self.rows[parent]
+        before = _loglik(self.lost[rows], self.sent[rows], self.eta[rows])
+        kept = {place: float(self.theta[place]) for place in (parent, *within)}
+        was_inside = parent in self.inside
+        for place in within:
+            self._set(place, 0.0)
+        self._step(parent)
+        back = self._joined(parent, within, threshold)
+        after = _loglik(self.lost[rows], self.sent[rows], self.eta[rows])
+        saved = len(within) - len(back) - (not was_inside)
+        if 2 * (before - after) < saved * threshold:
+            self.inside -= set(within) - set(back)
+            self.inside.add(parent)
+            return
+        for place, theta in kept.items():
+            self._set(place, theta)
+
+    def _joined(self, parent: int, within: Sequence[int], threshold: float) -> list[int]:
+        """Those that lose something of their own beside the parent; they are fitted with it."""
+        back: list[int] = []
+        while len(back) < len(within):
+            gains = {place: self._gain(place, [parent, *back]) for place in within if place not in back}
+            best = max(gains, key=lambda one: (gains[one], -one))
+            if gains[best] < threshold:
+                break
+            back.append(best)
+            self._settle([parent, *back])
+        return back
+
+    def _set(self, place: int, theta: float) -> None:
+        self.eta[self.rows[place]] += theta - self.theta[place]
+        self.theta[place] = theta
+
+    def everywhere(self, paths: int) -> Floats:
+        """The losses' sum on each of so many paths, noise on those that no component of the model touches."""
+        eta = np.full(paths, self.base)
+        eta[self.paths] = self.eta
+        return eta
+
+    def grow(self, threshold: float, least: float) -> None:
+        """Take in those outside that lose at least `least`, the best first, as long as one adds `threshold` to twice
+        the log-likelihood.
+        """
+        outside = [place for place in range(len(self.components)) if place not in self.inside]
+        while outside:
+            gains = {place: self._gain(place, self._near(place), least) for place in outside}
+            best = max(gains, key=lambda one: (gains[one], -one))
+            if gains[best] < threshold:
+                return
+            self.inside.add(best)
+            # What has gained too little hardly gains more once another explains some of it.
+            outside = [place for place in outside if place != best and gains[place] >= threshold]
+            self._settle(self._near(best))
+
+    def _gain(self, place: int, others: Sequence[int], least: float = 0.0) -> float:
+        """Twice the log-likelihood that a component outside adds when `others` are fitted with it: held where they are
+        they keep what is its. 0 if it would lose less than `least`. Changes nothing.
+        """
+        kept = {one: float(self.theta[one]) for one in others}
+        rows = np.unique(np.concatenate([self.rows[one] for one in (place, *others)]))
+        before = _logliks(self.lost[rows], self.sent[rows], self.eta[rows])
+        self._settle([place, *others], rounds=_JOINT)
+        after = _logliks(self.lost[rows], self.sent[rows], self.eta[rows])
+        enough = self.theta[place] >= least
+        for one, theta in ((place, 0.0), *kept.items()):
+            self._set(one, theta)
+        return self._heard(place, 2 * (after - before)) if enough else 0.0
+
+    def _heard(self, place: int, gains: Floats) -> float:
+        """What the paths say for a component together, each at most `most`: the probes of one path may be lost in a
+        burst that has nothing to do with what else passes its links. With one path only nothing tells.
+        """
+        alone = len(self.rows[place]) == 1
+        return float(gains.sum() if alone else np.minimum(gains, self.most).sum())
+
+    def _near(self, place: int) -> list[int]:
+        """Those inside that share a path with one, and it."""
+        mine = np.zeros(len(self.paths), dtype=bool)
+        mine[self.rows[place]] = True
+        return [one for one in np.unique(self.column[mine[self.row]]).tolist() if one in self.inside]
+
+    def _settle(self, places: Sequence[int] | range, rounds: int = 30) -> None:
+        for _ in range(rounds):
+            moved = 0.0
+            for place in places:
+                moved = max(moved, self._step(place))
+            if moved < 1e-7:
+                return
+
+    def _step(self, place: int) -> float:
+        """Newton's steps on one loss, the others held; how far it moved."""
+        rows = self.rows[place]
+        lost, sent, rest = self.lost[rows], self.sent[rows], self.eta[rows] - self.theta[place]
+        value = _best(lost, sent, np.maximum(rest, self.base), float(self.theta[place]))
+        moved = abs(value - float(self.theta[place]))
+        self.theta[place] = value
+        self.eta[rows] = rest + value
+        return moved
+
+    def _ratio(self, place: int) -> float:
+        """Twice the log-likelihood lost without the component, the others held."""
+        rows = self.rows[place]
+        with_ = _logliks(self.lost[rows], self.sent[rows], self.eta[rows])
+        without = _logliks(
+            self.lost[rows], self.sent[rows], np.maximum(self.eta[rows] - self.theta[place], self.base)
+        )
+        return self._heard(place, 2 * (with_ - without))
+
+    def pruned(self, threshold: float) -> tuple[list[tuple[int, int]], list[tuple[int, float]]]:
+        """Those that stand the test (place, component), and those that do not (component, ratio). The weakest goes
+        first, and the rest are fitted again on what it leaves."""
+        places = sorted(self.inside)
+        cleared: list[tuple[int, float]] = []
+        while places:
+            ratios = np.array([self._ratio(place) for place in places])
+            weak = np.flatnonzero(ratios < threshold)
+            if not len(weak):
+                break
+            # All at once while there are many: links that lose nothing do not lean on each other.
+            for at in sorted(weak.tolist(), key=lambda one: ratios[one])[: max(1, len(weak) // 2)]:
+                place = places[at]
+                cleared.append((self.components[place], float(ratios[at])))
+                self._set(place, 0.0)
+            gone = {component for component, _ in cleared}
+            places = [place for place in places if self.components[place] not in gone]
+            self._settle(places)
+        return [(place, self.components[place]) for place in places], cleared
+
+    def figures(self, place: int) -> tuple[float, float, float, float, float]:
+        """Loss of a component, the ends of its 95 % interval, its ratio and p-value."""
+        rows = self.rows[place]
+        theta = self.theta[place]
+        rest = np.maximum(self.eta[rows] - theta, self.base)
+        low, high = _interval(self.lost[rows], self.sent[rows], rest, theta)
+        ratio = self._ratio(place)
+        p_value = float(0.5 * stats.chi2.sf(max(ratio, 0.0), 1))
+        loss, least, most = (float(-np.expm1(-one)) for one in (theta, low, high))
+        return loss, least, most, ratio, p_value
+
+
+def _loglik(lost: Floats, sent: Floats, eta: Floats) -> float:
+    return float(_logliks(lost, sent, eta).sum())
+
+
+def _logliks(lost: Floats, sent: Floats, eta: Floats) -> Floats:
+    eta = np.clip(eta, 1e-12, 30.0)
+    return np.asarray(lost * np.log(-np.expm1(-eta)) - (sent - lost) * eta)
+
+
+def _best(lost: Floats, sent: Floats, rest: Floats, start: float) -> float:
+    """The theta >= 0 that maximises the concave likelihood, by safeguarded Newton steps."""
+    low, high = 0.0, 20.0
+    theta = min(max(start, 1e-6), high)
+    if _slope(lost, sent, rest, 0.0)[0] <= 0:
+        return 0.0
+    for _ in range(60):
+        slope, bend = _slope(lost, sent, rest, theta)
+        low, high = (theta, high) if slope > 0 else (low, theta)
+        step = theta - slope / bend if bend < 0 else (low + high) / 2
+        new = step if low < step < high else (low + high) / 2
+        if abs(new - theta) < 1e-10:
+            return new
+        theta = new
+    return theta
+
+
+def _slope(lost: Floats, sent: Floats, rest: Floats, theta: float) -> tuple[float, float]:
+    eta = np.clip(rest + theta, 1e-12, 30.0)
+    odds = np.exp(-eta) / -np.expm1(-eta)
+    return float((lost * odds - (sent - lost)).sum()), float(-(lost * odds * (1 + odds)).sum())
+
+
+def _interval(lost: Floats, sent: Floats, rest: Floats, theta: float) -> tuple[float, float]:
+    """Where the likelihood falls by 1.92, which is what 95 % of a chi-square with one degree allows."""
+    target = _loglik(lost, sent, rest + theta) - 1.92
+
+    def crossing(near: float, far: float) -> float:
+        for _ in range(50):
+            middle = (near + far) / 2
+            if _loglik(lost, sent, rest + middle) > target:
+                near = middle
+            else:
+                far = middle
+        return near
+
+    return crossing(theta, 0.0), crossing(theta, 20.0)
