@@ -26,6 +26,7 @@ urlpatterns = [
     path("reports/<str:id>", reports.report, name="report"),
     path("teams", reading.teams, name="teams"),
     path("docs", reading.docs, name="docs"),
+    path("docs/doors/<slug:slug>", reading.docs_door, name="docs_door"),
     path("live", reading.live, name="live"),
     path("static-bundle/<str:name>", reading.charts, name="charts"),
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
@@ -13,6 +14,7 @@ from analyzers.queries import analyzers
 from frontend.charts import BundleFailed, bundle, bundle_name
 from frontend.docs import example
 from frontend.live import make_token
+from frontend.senders import BY_SLUG, SENDERS
 from frontend.views.pages import page, show, user_name
 from incidents import queries
 from ingest.queries import TELEMETRY_KINDS
@@ -34,8 +36,26 @@ def teams(request: HttpRequest) -> HttpResponse:
 def docs(request: HttpRequest) -> HttpResponse:
     address = request.build_absolute_uri("/").rstrip("/")
     kinds = [{"kind": kind, "example": example(kind)} for kind in TELEMETRY_KINDS.values()]
-    context = {"kinds": kinds, "address": address, "analyzers": analyzers().values()}
+    context = {"kinds": kinds, "address": address, "analyzers": analyzers().values(), "senders": SENDERS}
     return show(request, "frontend/docs.html", context, section="docs")
+
+
+@page
+@require_safe
+def docs_door(request: HttpRequest, slug: str) -> HttpResponse:
+    """What one kind of sender needs to know, with the address of this Dossier in it."""
+    sender = BY_SLUG.get(slug)
+    if sender is None:
+        raise Http404(f"there is no page about {slug}")
+    made = f" --mapping {slug}" if sender.mapping else ""
+    context = {
+        "sender": sender,
+        "senders": SENDERS,
+        "configuration": sender.configured(settings.BASE_URL),
+        "mapping": json.dumps(sender.mapping, indent=2),
+        "key_words": f"`KEY` is a key of `manage.py create_key NAME --scope {sender.scope}{made}`, shown once.",
+    }
+    return show(request, "frontend/docs_door.html", context, section="docs")
 
 
 @page

@@ -1,0 +1,41 @@
+"""The pages about doors: one for every door, with an address and a key to paste."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+from django.urls import get_resolver
+
+from frontend.senders import BY_SLUG, SENDERS
+from ingest.api import root_urls
+
+OF_OTHER_FILES = {"alertmanager-alerts", "remote-write"}
+
+
+def test_every_door_has_a_page() -> None:
+    named = {name for sender in SENDERS for name in sender.views}
+    assert named - OF_OTHER_FILES == {str(pattern.name) for pattern in root_urls.urlpatterns}
+
+
+def test_a_page_describes_addresses_that_exist() -> None:
+    known = get_resolver().reverse_dict
+    assert [name for sender in SENDERS for name in sender.views if name not in known] == []
+
+
+@pytest.mark.parametrize("slug", BY_SLUG)
+def test_a_page_of_a_door_shows_what_to_paste(log_database: str, slug: str) -> None:  # noqa: ARG001
+    client = Client()
+    client.force_login(get_user_model().objects.create(username="alice"))
+    response = client.get(f"/docs/doors/{slug}")
+    body = response.content.decode()
+    assert response.status_code == 200
+    assert "KEY" in body
+    assert "dossier.example.com" not in body
+
+
+def test_a_configuration_holds_the_address_and_the_key_that_are_given() -> None:
+    (_, text), *_ = BY_SLUG["prometheus"].configured("http://monitor:8000", "dsr_secret")
+    assert 'targets: ["monitor:8000"]' in text
+    assert "scheme: http\n" in text
+    assert "credentials: dsr_secret" in text
