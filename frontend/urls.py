@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from frontend.views import actions, alerts, inbox, incident, reading, reports, runs, silences
+from frontend.views import actions, alerts, inbox, incident, integrations, reading, reports, runs, silences
 
 urlpatterns = [
     path("", inbox.inbox, name="inbox"),
@@ -27,6 +27,10 @@ urlpatterns = [
     path("teams", reading.teams, name="teams"),
     path("docs", reading.docs, name="docs"),
     path("docs/doors/<slug:slug>", reading.docs_door, name="docs_door"),
+    path("integrations", integrations.integrations, name="integrations"),
+    # Not below /integrations/: what stands there is for machines, without sessions.
+    path("integration/<int:pk>/mapping", integrations.mapping, name="integration_mapping"),
+    path("integration/<int:pk>/<slug:verb>", integrations.act, name="integration_act"),
     path("live", reading.live, name="live"),
     path("static-bundle/<str:name>", reading.charts, name="charts"),
 ]

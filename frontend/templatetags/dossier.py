@@ -25,6 +25,7 @@ SECTIONS = (
     ("reports", "Reports"),
     ("silences", "Silences"),
     ("teams", "Teams"),
+    ("integrations", "Integrations"),
     ("docs", "Docs"),
 )
 Moment = datetime | str | None

@@ -58,9 +58,14 @@ _seen: dict[tuple[str, bytes], tuple[float, Key]] = {}  # by database and digest
 
 
 def create(
-    name: str, scopes: Iterable[str], region: str = "", mapping: Mapping[str, Any] | None = None
+    name: str,
+    scopes: Iterable[str],
+    region: str = "",
+    mapping: Mapping[str, Any] | None = None,
+    doors: Iterable[str] = (),
 ) -> str:
-    """Make a key and return it; it cannot be had again. `mapping` is how its generic door reads payloads.
+    """Make a key and return it; it cannot be had again. `mapping` is how its generic door reads payloads; `doors` are
+    those that it may use, none for all.
 
     Raises ValueError for an unknown scope, BadMapping (one, too) for a mapping, KeyNameTaken.
     """
@@ -73,7 +78,12 @@ def create(
     try:
         with transaction.atomic():
             IntegrationKey.objects.create(
-                name=name, digest=_digest(secret), scopes=wanted, region=region, mapping=mapping
+                name=name,
+                digest=_digest(secret),
+                scopes=wanted,
+                region=region,
+                mapping=mapping,
+                doors=sorted(set(doors)),
             )
     except IntegrityError as error:
         raise KeyNameTaken(f"there is a key named {name} already") from error
@@ -95,6 +105,17 @@ def rotate(name: str, overlap: timedelta) -> str | None:
         row.save(update_fields=["digest", "previous_digest", "previous_until"])
     _seen.clear()
     return secret
+
+
+def set_mapping(name: str, mapping: Mapping[str, Any] | None) -> bool:
+    """How an integration's generic door reads payloads from now on; None: as built in. Says whether there is one.
+
+    Raises BadMapping. Other processes notice within TRUSTED_FOR seconds.
+    """
+    if mapping is not None:
+        generic.mapping(mapping)
+    _seen.clear()
+    return bool(IntegrationKey.objects.filter(name=name, revoked_at=None).update(mapping=mapping))
 
 
 def revoke(name: str) -> bool:

@@ -1,0 +1,192 @@
+"""Integrations: the keys of senders, made, rotated, revoked and tried by staff."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST
+
+from frontend.durations import parse_span
+from frontend.senders import BY_SLUG, SENDERS, Sender
+from frontend.views.pages import page, show, user_name
+from ingest.api import keys, trial
+from ingest.api.models import IntegrationKey
+from ingest.doors import generic
+from ingest.doors.alert import BadPayload
+from ingest.doors.default_mapping import DEFAULT
+from ingest.doors.generic import BadMapping, Preview
+
+OVERLAP = "1 d"
+EXAMPLE = '{\n  "title": "Disk d7 is slow",\n  "status": "firing"\n}'
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def integrations(request: HttpRequest) -> HttpResponse:
+    """The list, for all; the form, and the new key shown once, for staff."""
+    if request.method != "POST":
+        return _listed(request)
+    _staff(request)
+    errors, name = {}, request.POST.get("name", "").strip()
+    sender = BY_SLUG.get(request.POST.get("sender", ""))
+    if sender is None:
+        errors["sender"] = "choose what will send here"
+    if not 1 <= len(name) <= 100 or not name.isprintable():
+        errors["name"] = "must be one line of 1 to 100 characters"
+    if errors or sender is None:
+        return _listed(request, errors=errors)
+    scopes = [sender.scope, *(["alerts"] if sender.slug == "otlp" else [])]
+    doors = [sender.door] if sender.door and sender.scope == "alerts" else []
+    try:
+        secret = keys.create(name, scopes, mapping=sender.mapping, doors=doors)
+    except keys.KeyNameTaken:
+        return _listed(request, errors={"name": "is taken; a revoked integration keeps its name"})
+    return _listed(request, made=(name, secret, [sender]))
+
+
+def _listed(
+    request: HttpRequest,
+    errors: dict[str, str] | None = None,
+    made: tuple[str, str, list[Sender]] | None = None,
+) -> HttpResponse:
+    """A key that was made is in the answer to this request and nowhere else; pages are never stored."""
+    rows = list(IntegrationKey.objects.all())
+    context: dict[str, Any] = {
+        "integrations": [
+            {"it": row, "senders": _senders(row), "doors": _doors(row)} for row in rows if not row.revoked_at
+        ],
+        "revoked": [row for row in rows if row.revoked_at],
+        "senders": SENDERS,
+        "errors": errors or {},
+        "typed": request.POST,
+        "overlap": OVERLAP,
+        "now": timezone.now(),
+    }
+    if made is not None:
+        name, secret, senders = made
+        context["made"] = {
+            "name": name,
+            "secret": secret,
+            "senders": [(one, one.configured(settings.BASE_URL, secret)) for one in senders],
+        }
+    status = 400 if errors else 200
+    return show(request, "frontend/integrations.html", context, section="integrations", status=status)
+
+
+def _senders(row: IntegrationKey) -> list[Sender]:
+    """The senders that a key is for: of a mapping that comes with Dossier its own, else by door and scope."""
+    own = [one for one in SENDERS if one.mapping is not None and one.mapping == row.mapping]
+    return own or [
+        one
+        for one in SENDERS
+        if one.mapping is None
+        and (one.scope in row.scopes or "admin" in row.scopes)
+        and (not row.doors or one.door in row.doors)
+    ]
+
+
+def _doors(row: IntegrationKey) -> list[str]:
+    """The doors that a test alert can go through: not those whose payloads a mapping of its own reads."""
+    if not {"alerts", "admin"} & set(row.scopes):
+        return []
+    return [
+        door
+        for door in trial.DOORS
+        if (not row.doors or door in row.doors) and not (door == "generic" and row.mapping)
+    ]
+
+
+def _staff(request: HttpRequest) -> None:
+    if not getattr(request.user, "is_staff", False):
+        raise PermissionDenied
+
+
+def _row(pk: int) -> IntegrationKey:
+    row = IntegrationKey.objects.filter(pk=pk, revoked_at=None).first()
+    if row is None:
+        raise Http404("no such integration")
+    return row
+
+
+@page
+@require_POST
+def act(request: HttpRequest, pk: int, verb: str) -> HttpResponse:
+    """Rotate, revoke or try one integration."""
+    _staff(request)
+    row = _row(pk)
+    if verb == "rotate":
+        try:
+            overlap = parse_span(request.POST.get("overlap", OVERLAP))
+        except ValueError as error:
+            messages.error(request, f"Not rotated: the overlap {error}.")
+            return HttpResponseRedirect(reverse("integrations"))
+        return _rotated(request, row, overlap)
+    if verb == "revoke":
+        keys.revoke(row.name)
+        messages.success(request, f"Revoked {row.name}. It is refused everywhere within seconds.")
+        return HttpResponseRedirect(reverse("integrations"))
+    door = request.POST.get("door", "")
+    if verb != "test" or door not in _doors(row):
+        raise Http404(verb)
+    taken = trial.send_sample(row.name, door, user_name(request))
+    messages.success(
+        request, "Sent and committed. The ticket follows within seconds and is over in five minutes."
+    )
+    return HttpResponseRedirect(reverse("receipt", args=[taken.receipt]))
+
+
+def _rotated(request: HttpRequest, row: IntegrationKey, overlap: timedelta) -> HttpResponse:
+    secret = keys.rotate(row.name, overlap)
+    if secret is None:
+        raise Http404("no such integration")
+    return _listed(request, made=(row.name, secret, _senders(row)))
+
+
+# The mapping of the generic door
+# ----------------------------------------------------------------------------------------------------------
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def mapping(request: HttpRequest, pk: int) -> HttpResponse:
+    """Try a mapping on a payload: what alert it makes, and why; then keep it."""
+    _staff(request)
+    row = _row(pk)
+    kept = "" if row.mapping is None else json.dumps(row.mapping, indent=2)
+    text, payload = request.POST.get("mapping", kept), request.POST.get("payload", EXAMPLE)
+    errors: dict[str, str] = {}
+    preview: Preview | None = None
+    if request.method == "POST":
+        try:
+            told = json.loads(text) if text.strip() else None
+            how = DEFAULT if told is None else generic.mapping(told)
+            if "save" in request.POST:
+                keys.set_mapping(row.name, told)
+                messages.success(request, f"{row.name} reads payloads this way from now on.")
+                return HttpResponseRedirect(reverse("integrations"))
+            try:
+                media_type = generic.FORM if request.POST.get("form") == "on" else "application/json"
+                preview = generic.receive(how, payload.encode(errors="replace"), media_type)
+            except BadPayload as error:
+                errors["payload"] = str(error)
+        except BadMapping as error:
+            errors["mapping"] = str(error)
+        except (ValueError, RecursionError) as error:
+            errors["mapping"] = f"is no JSON: {error}"
+    context = {
+        "it": row,
+        "text": text,
+        "payload": payload,
+        "form": request.POST.get("form") == "on",
+        "errors": errors,
+        "items": [] if preview is None else preview.items[:20],
+        "more": 0 if preview is None else max(0, len(preview.items) - 20),
+    }
+    status = 400 if errors else 200
+    return show(request, "frontend/mapping.html", context, section="integrations", status=status)

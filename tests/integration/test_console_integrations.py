@@ -1,0 +1,139 @@
+"""Integrations in the console: keys made, tried, rotated, revoked; mappings tried and kept."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+
+from incidents import queries
+from incidents.reactors import follower
+from ingest.alerts.expiring import expire
+from ingest.api import keys, trial
+from ingest.api.models import IntegrationKey
+from tests.following import follow_to_the_end
+
+pytestmark = pytest.mark.usefixtures("log_database")
+
+
+def signed_in(name: str, is_staff: bool) -> Client:
+    client = Client()
+    client.force_login(get_user_model().objects.create(username=name, is_staff=is_staff))
+    return client
+
+
+@pytest.fixture
+def alice(log_database: str) -> Client:  # noqa: ARG001
+    return signed_in("alice", True)
+
+
+def made(client: Client, sender: str = "grafana", name: str = "grafana-dc1") -> str:
+    """The key that the page shows."""
+    body = client.post("/integrations", {"sender": sender, "name": name}).content.decode()
+    found = re.search(r'<pre id="secret">(\S+)</pre>', body)
+    assert found is not None
+    return found[1]
+
+
+def row() -> IntegrationKey:
+    return IntegrationKey.objects.get()
+
+
+def test_a_key_is_shown_once_with_what_to_paste(alice: Client) -> None:
+    secret = made(alice)
+    assert keys.find(secret) is not None
+    body = alice.get("/integrations").content.decode()
+    assert "grafana-dc1" in body
+    assert secret not in body
+
+
+def test_a_key_opens_only_the_door_that_it_was_made_for(alice: Client) -> None:
+    secret = made(alice)
+    answer = Client().post(f"/integrations/generic/{secret}", {"title": "x"}, content_type="application/json")
+    assert answer.status_code == 403
+
+
+def test_a_sender_with_a_ready_mapping_gets_it(alice: Client) -> None:
+    made(alice, "nagios", "nagios")
+    assert (row().mapping or {})["title"]["from"][0] == "{service} on {host} is {state}"
+
+
+def test_a_name_that_is_taken_is_said_beside_the_field(alice: Client) -> None:
+    made(alice)
+    answer = alice.post("/integrations", {"sender": "grafana", "name": "grafana-dc1"})
+    assert answer.status_code == 400
+    assert "Is taken" in answer.content.decode()
+
+
+def test_both_keys_are_good_for_the_overlap(alice: Client) -> None:
+    first = made(alice)
+    body = alice.post(f"/integration/{row().pk}/rotate", {"overlap": "1 h"}).content.decode()
+    found = re.search(r'<pre id="secret">(\S+)</pre>', body)
+    assert found is not None
+    assert found[1] != first
+    assert all(keys.find(secret) for secret in (first, found[1]))
+
+
+def test_a_revoked_key_is_refused(alice: Client) -> None:
+    secret = made(alice)
+    alice.post(f"/integration/{row().pk}/revoke")
+    assert keys.find(secret) is None
+
+
+@pytest.mark.parametrize("door", trial.DOORS)
+def test_a_test_alert_opens_a_ticket_and_is_over_by_itself(alice: Client, door: str) -> None:
+    keys.create("everything", ["alerts"])
+    answer = alice.post(f"/integration/{row().pk}/test", {"door": door})
+    follow_to_the_end(follower())
+    assert trial.TITLE in alice.get(answer.headers["Location"]).content.decode()
+    (view,) = queries.list_incidents().items
+    assert (view.incident.state, view.incident.severity) == ("open", "info")
+    expire(datetime.now(UTC) + trial.LASTS + timedelta(seconds=1))
+    follow_to_the_end(follower())
+    assert queries.get("1").incident.state == "resolved"
+
+
+@pytest.mark.parametrize("path", ["rotate", "revoke", "test", "mapping"])
+def test_only_staff_changes_integrations(path: str) -> None:
+    keys.create("monitoring", ["alerts"])
+    assert signed_in("bob", False).post(f"/integration/{row().pk}/{path}").status_code == 403
+
+
+def test_a_mapping_is_tried_with_the_reason_for_each_field(alice: Client) -> None:
+    keys.create("monitoring", ["alerts"])
+    told = {"title": "{check} on {host}", "key": "$.check"}
+    form = {"mapping": json.dumps(told), "payload": '{"check": "Fan", "host": "srv1"}'}
+    body = alice.post(f"/integration/{row().pk}/mapping", form).content.decode()
+    assert "<h2>Fan on srv1</h2>" in body
+    assert "<code>severity</code></td><td>warning, the mapping says nothing else" in body
+    assert row().mapping is None
+
+
+def test_a_mapping_that_was_kept_reads_payloads(alice: Client) -> None:
+    secret = keys.create("monitoring", ["alerts"])
+    form = {"mapping": '{"title": "$.check", "key": "$.check"}', "save": "yes"}
+    alice.post(f"/integration/{row().pk}/mapping", form)
+    Client().post(f"/integrations/generic/{secret}", {"check": "Fan"}, content_type="application/json")
+    follow_to_the_end(follower())
+    assert queries.get("1").incident.title == "Fan"
+
+
+@pytest.mark.parametrize(
+    ("mapping", "payload", "says"),
+    [
+        ("{", "{}", "is no JSON"),
+        ("{}", "{}", "title"),
+        ("", "[", 'id="payload" name="payload" class="mono" rows="16" spellcheck="false" aria-invalid'),
+    ],
+)
+def test_what_cannot_be_tried_says_why_beside_its_field(
+    alice: Client, mapping: str, payload: str, says: str
+) -> None:
+    keys.create("monitoring", ["alerts"])
+    answer = alice.post(f"/integration/{row().pk}/mapping", {"mapping": mapping, "payload": payload})
+    assert answer.status_code == 400
+    assert says in answer.content.decode()
