@@ -61,12 +61,14 @@ def _listed(
     rows = list(IntegrationKey.objects.all())
     context: dict[str, Any] = {
         "integrations": [
-            {"it": row, "senders": _senders(row), "doors": _doors(row)} for row in rows if not row.revoked_at
+            {"it": row, "senders": _senders(row), "doors": _doors(row), "mapped": _mapped(row)}
+            for row in rows
+            if not row.revoked_at
         ],
         "revoked": [row for row in rows if row.revoked_at],
         "senders": SENDERS,
         "errors": errors or {},
-        "typed": request.POST,
+        "typed": request.POST if errors else {},
         "overlap": OVERLAP,
         "now": timezone.now(),
     }
@@ -102,6 +104,13 @@ def _doors(row: IntegrationKey) -> list[str]:
         for door in trial.DOORS
         if (not row.doors or door in row.doors) and not (door == "generic" and row.mapping)
     ]
+
+
+def _mapped(row: IntegrationKey) -> bool:
+    """Whether a mapping can play a part in what it sends."""
+    if not {"alerts", "admin"} & set(row.scopes):
+        return False
+    return not row.doors or bool({"generic", "cloudevents"} & set(row.doors))
 
 
 def _staff(request: HttpRequest) -> None:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from django.urls import path
 
-from ingest.api import remote_write, telemetry
+from ingest.api import integrations, remote_write, telemetry
 
 urlpatterns = [
     path("telemetry", telemetry.kinds, name="telemetry-kinds"),
     path("telemetry/<str:kind>", telemetry.telemetry, name="telemetry"),
+    path("integrations", integrations.IntegrationsView.as_view(), name="api-integrations"),
+    path("integrations/<str:name>", integrations.IntegrationView.as_view(), name="api-integration"),
+    path("integrations/<str:name>/rotate", integrations.RotateView.as_view(), name="api-integration-rotate"),
+    path(
+        "integrations/<str:name>/preview", integrations.PreviewView.as_view(), name="api-integration-preview"
+    ),
     path("write", remote_write.write, name="remote-write"),
 ]

@@ -1,0 +1,208 @@
+"""Integrations over HTTP, under /api/v1/integrations: made, listed, rotated, revoked, and their mappings tried."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import IO, Any
+
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers as s
+from rest_framework import status
+from rest_framework.exceptions import NotFound, ParseError, ValidationError
+from rest_framework.parsers import BaseParser
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from ingest.api import keys
+from ingest.api.authentication import HasScope
+from ingest.api.models import IntegrationKey
+from ingest.doors import generic
+from ingest.doors.alert import BadPayload
+from ingest.doors.default_mapping import DEFAULT
+from ingest.doors.json_body import LARGEST, read
+from ingest.doors.mapping_form import BadMapping
+
+OVERLAP, LONGEST = 86_400, 31 * 86_400
+"""Seconds for which the key before stays good."""
+
+
+class IntegrationShape(s.Serializer[Any]):
+    name = s.CharField(max_length=100)
+    scopes = s.ListField(child=s.ChoiceField(choices=keys.SCOPES), allow_empty=False)
+    doors = s.ListField(child=s.CharField(), required=False, help_text="doors of alerts; none for all")
+    region = s.CharField(required=False, allow_blank=True, max_length=100)
+    mapping = s.JSONField(required=False, allow_null=True, help_text="how its generic door reads payloads")
+    kinds = s.ListField(child=s.CharField(), read_only=True, help_text="kinds of telemetry; none for all")
+    created_at = s.DateTimeField(read_only=True)
+    last_used_at = s.DateTimeField(read_only=True, allow_null=True)
+    previous_until = s.DateTimeField(
+        read_only=True, allow_null=True, help_text="until then the key before is good, too"
+    )
+
+
+class MadeShape(s.Serializer[Any]):
+    name = s.CharField()
+    key = s.CharField(help_text="shown this once")
+
+
+class RotateShape(s.Serializer[Any]):
+    overlap_seconds = s.IntegerField(default=OVERLAP, min_value=0, max_value=LONGEST)
+
+
+class TryShape(s.Serializer[Any]):
+    payload = s.JSONField(help_text="as the sender writes it")
+    mapping = s.JSONField(required=False, allow_null=True, help_text="default: the integration's own")
+
+
+class IntegrationListShape(s.Serializer[Any]):
+    results = IntegrationShape(many=True)
+
+
+ERRORS = {
+    400: OpenApiResponse(description="Wrong: `errors` names field and reason."),
+    403: OpenApiResponse(description="The key lacks the scope `admin`."),
+}
+MISSING = {404: OpenApiResponse(description="There is no such integration.")}
+
+
+class _AdminOrStaff(HasScope):
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        person_without = request.auth is None and not getattr(request.user, "is_staff", False)
+        return super().has_permission(request, view) and not person_without
+
+
+class _StrictJSON(BaseParser):
+    """JSON of bounded size and depth, as at the doors of alerts."""
+
+    media_type = "application/json"
+
+    def parse(
+        self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> Any:
+        del media_type, parser_context
+        try:
+            return read(stream.read(LARGEST + 1))
+        except BadPayload as error:
+            raise ParseError(f"Nothing was done: the body {error}.") from None
+
+
+class _Admin(APIView):
+    """For keys with the scope `admin`, and for staff."""
+
+    parser_classes = (_StrictJSON,)
+
+    def get_permissions(self) -> list[BasePermission]:
+        return [_AdminOrStaff("admin")]
+
+
+class IntegrationsView(_Admin):
+    @extend_schema(operation_id="integrations_list", responses={200: IntegrationListShape, **ERRORS})
+    def get(self, request: Request) -> Response:  # noqa: ARG002
+        """Integrations that are not revoked, by name."""
+        rows = IntegrationKey.objects.filter(revoked_at=None)
+        return Response({"results": [IntegrationShape(row).data for row in rows]})
+
+    @extend_schema(
+        operation_id="integrations_create",
+        request=IntegrationShape,
+        responses={201: MadeShape, **ERRORS},
+    )
+    def post(self, request: Request) -> Response:
+        """Make an integration; the answer holds its key, which is shown this once."""
+        body = _valid(IntegrationShape, request)
+        try:
+            secret = keys.create(
+                body["name"],
+                body["scopes"],
+                body.get("region", ""),
+                mapping=body.get("mapping"),
+                doors=body.get("doors", ()),
+            )
+        except keys.KeyNameTaken as error:
+            raise ValidationError({"name": [str(error)]}) from None
+        except BadMapping as error:
+            raise ValidationError({"mapping": [str(error)]}) from None
+        return Response({"name": body["name"], "key": secret}, status=status.HTTP_201_CREATED)
+
+
+class IntegrationView(_Admin):
+    @extend_schema(operation_id="integrations_revoke", responses={204: None, **ERRORS, **MISSING})
+    def delete(self, request: Request, name: str) -> Response:  # noqa: ARG002
+        """Revoke it: it is refused everywhere within seconds, for ever."""
+        if not keys.revoke(name):
+            raise NotFound(f"There is no integration {name[:100]}.")
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class RotateView(_Admin):
+    @extend_schema(
+        operation_id="integrations_rotate",
+        request=RotateShape,
+        responses={200: MadeShape, **ERRORS, **MISSING},
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """Make a new key; the one of now stays good for the overlap, by default a day."""
+        overlap = timedelta(seconds=_valid(RotateShape, request)["overlap_seconds"])
+        secret = keys.rotate(name, overlap)
+        if secret is None:
+            raise NotFound(f"There is no integration {name[:100]}.")
+        return Response({"name": name, "key": secret})
+
+
+class PreviewView(_Admin):
+    @extend_schema(
+        operation_id="integrations_preview",
+        request=TryShape,
+        responses={
+            200: OpenApiResponse(description="An entry in `items` for each alert."),
+            **ERRORS,
+            **MISSING,
+        },
+    )
+    def post(self, request: Request, name: str) -> Response:
+        """What a mapping makes of a payload, and why, field by field. Nothing is stored."""
+        row = IntegrationKey.objects.filter(name=name, revoked_at=None).first()
+        if row is None:
+            raise NotFound(f"There is no integration {name[:100]}.")
+        body = _valid(TryShape, request)
+        told = body.get("mapping", row.mapping)
+        try:
+            preview = generic.apply(DEFAULT if told is None else generic.mapping(told), body["payload"])
+        except BadMapping as error:
+            raise ValidationError({"mapping": [str(error)]}) from None
+        except BadPayload as error:
+            raise ValidationError({"payload": [str(error)]}) from None
+        return Response({"items": [_item(item) for item in preview.items]})
+
+
+def _item(item: generic.Item) -> dict[str, Any]:
+    alert = item.alert
+    return {
+        "alert": alert
+        and {
+            "key": alert.key,
+            "status": alert.status,
+            "title": alert.title,
+            "severity": alert.severity,
+            "component": alert.component,
+            "group": alert.group,
+            "description": alert.description,
+            "labels": dict(alert.labels),
+            "links": [dict(link) for link in alert.links],
+            "starts_at": alert.starts_at,
+            "notes": list(alert.notes),
+        },
+        "refused": item.refused or None,
+        "refused_field": item.refused_field or None,
+        "ignored": item.ignored or None,
+        "why": dict(item.why),
+    }
+
+
+def _valid(shape: type[s.Serializer[Any]], request: Request) -> dict[str, Any]:
+    told = shape(data=request.data)
+    told.is_valid(raise_exception=True)
+    return dict(told.validated_data)
