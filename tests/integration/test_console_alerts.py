@@ -105,3 +105,16 @@ def test_titles_of_alerts_are_found_by_their_ids() -> None:
     send(alert("s1"))
     (one,), _ = queries.members("1")
     assert queries.alert_titles([one.id]) == {one.id: "s1 is slow"}
+
+
+def test_a_payload_is_shown_without_the_key_that_its_sender_wrote_into_it(alice: Client) -> None:
+    secret = keys.create("pager", ["alerts"])
+    told = {
+        "routing_key": secret,
+        "event_action": "trigger",
+        "payload": {"summary": "CPU is hot", "source": "srv-1", "severity": "error"},
+    }
+    answer = Client().post("/v2/enqueue", told, content_type="application/json")
+    body = html(alice, f"/receipts/{answer['Dossier-Receipt']}")
+    assert "CPU is hot" in body
+    assert secret not in body
