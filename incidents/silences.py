@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
+from django.db.models import Count
 from django.utils import timezone
 
 from incidents import queries
@@ -91,7 +91,8 @@ def held_alerts(limit: int = 100) -> tuple[list[Held], int]:
 
 def holding() -> Mapping[str, int]:
     """How many firing alerts each silence holds back, by its id."""
-    return Counter(str(id) for id in SuppressedAlert.objects.values_list("silence", flat=True))
+    counted = SuppressedAlert.objects.values_list("silence").annotate(n=Count("pk")).order_by()
+    return {str(silence): count for silence, count in counted}
 
 
 def labels_in_common(reference: str, most: int = 500) -> dict[str, str]:
