@@ -26,7 +26,7 @@ check: dev  ## format, lint, types, import contracts, migrations, unit tests
 	@.venv/bin/lint-imports
 	@$(PY) manage.py check_migrations
 	@$(PY) -m mypy
-	@$(PY) -m pytest tests/unit tests/architecture -q
+	@$(PY) -m pytest tests/unit tests/architecture -q -n $(WORKERS) --dist loadfile
 
 test: dev  ## everything: unit, integration, acceptance, browser, architecture
 	@$(PY) -m pytest -q -n $(WORKERS) --dist loadfile

@@ -26,6 +26,7 @@ NAMES = (
     "ingest",
     "kinds",
     "points",
+    "alerts",
     "solver",
     "accuracy",
     "real_traces",

@@ -1,0 +1,277 @@
+"""Alerts through HTTP to committed, beside Alertmanager (in memory, writes nothing) and Alerta (the same Postgres).
+
+All take what they take from their own senders: Dossier and Alertmanager arrays at `POST /api/v2/alerts`, Alerta one
+alert a request. 16 clients each, one product at a time, in turn; new alerts first and then the same ones again. Then
+FIRING alerts fire in Dossier and in Alertmanager, and one more POST and a read of all groups are timed in both.
+
+    python -m tests.benchmarks.alerts
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+
+from deploy.embedded import Home
+from tests.benchmarks.ingest import _manage, stack
+from tests.senders.daemons import ALERTMANAGER, alertmanager, free_port, missing
+
+CLIENTS = 16
+SECONDS = 5.0
+FIRING = 30_000
+PROBES = 20
+PEER = ("alerta-server==9.1.0", "gunicorn", "psycopg2-binary", "setuptools<80")
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """Something that takes alerts: where, with which headers, how many in a body, and what it says yes with."""
+
+    name: str
+    port: int
+    path: str
+    headers: str
+    yes: bytes
+
+
+def main() -> list[Row]:
+    """Rows of name, value, unit, bar and a note. Takes about three minutes."""
+    if told := missing(ALERTMANAGER):
+        raise RuntimeError(told)
+    with contextlib.ExitStack() as running:
+        home, port, _ = running.enter_context(stack("alerts"))
+        environment = {**os.environ, "DATABASE_URL": home.database_url, "DOSSIER_HOME": str(home.root)}
+        scopes = ("--scope", "alerts", "--scope", "incidents:read")
+        key = _manage(environment, "create_key", "alerts", *scopes).strip()
+        directory = Path(running.enter_context(tempfile.TemporaryDirectory()))
+        receiver = {"name": "nobody"}
+        other = running.enter_context(alertmanager(directory, [receiver]))
+        dossier = Product("Dossier", port, "/api/v2/alerts", f"Authorization: Bearer {key}\r\n", b" 200 ")
+        in_memory = Product("Alertmanager", int(other.rpartition(":")[2]), "/api/v2/alerts", "", b" 200 ")
+        rows = list(_rates(dossier, in_memory, running, home))
+        rows += _firing(dossier, in_memory)
+    return rows
+
+
+# Rates
+# ----------------------------------------------------------------------------------------------------------
+def _rates(dossier: Product, other: Product, running: contextlib.ExitStack, home: Home) -> Iterator[Row]:
+    peer = _alerta(running, home)
+    if peer is not None:
+        theirs = _sent(peer, (_request(peer, json.dumps(_alerta_alert(n))) for n in itertools.count()))
+        ours = _sent(dossier, _arrays(dossier, 1, "peer"))
+        again = _sent(peer, (_request(peer, json.dumps(_alerta_alert(n % 100))) for n in itertools.count()))
+        note = f"{ours:,.0f} against {theirs:,.0f} alerts/s; repeats there {again:,.0f}"
+        yield _row("new alerts, 1 a body, against Alerta", ours / theirs, "x", ">= 15", note)
+    for batch, bars in ((1, (None, None)), (64, (">= 0.15", ">= 0.5"))):
+        measured: dict[str, list[float]] = {}
+        for turn in range(3):
+            for product in (dossier, other):
+                tag, known = f"{batch} {turn}", list[bytes]()
+                fresh = _remembered(_arrays(product, batch, tag), known)
+                measured.setdefault(f"{product.name} new", []).append(batch * _sent(product, fresh))
+                rate = batch * _sent(product, itertools.cycle(known))
+                measured.setdefault(f"{product.name} again", []).append(rate)
+        for word, bar in zip(("new", "again"), bars, strict=True):
+            ours, theirs = (statistics.median(measured[f"{p.name} {word}"]) for p in (dossier, other))
+            note = f"{ours:,.0f} against {theirs:,.0f} alerts/s, median of 3 turns of {SECONDS:.0f} s"
+            what = "new alerts" if word == "new" else "repeats of firing alerts"
+            yield _row(f"{what}, {batch} a body, against Alertmanager", ours / theirs, "x", bar, note)
+
+
+def _remembered(requests: Iterable[bytes], known: list[bytes]) -> Iterator[bytes]:
+    for request in requests:
+        known.append(request)
+        yield request
+
+
+def _arrays(product: Product, batch: int, tag: str) -> Iterator[bytes]:
+    for number in itertools.count():
+        alerts = [_alert(f"{tag} {number} {place}") for place in range(batch)]
+        yield _request(product, json.dumps(alerts))
+
+
+def _alert(name: str) -> dict[str, Any]:
+    labels = {"alertname": "HostDown", "instance": f"{name}:9100", "severity": "critical", "job": "node"}
+    annotations = {"summary": f"{name} does not answer", "description": "No answer for five minutes."}
+    return {
+        "labels": labels,
+        "annotations": annotations,
+        "generatorURL": "http://prometheus:9090/graph?g0.expr=up",
+    }
+
+
+def _alerta_alert(number: int) -> dict[str, Any]:
+    return {
+        "resource": f"host-{number}",
+        "event": "HostDown",
+        "environment": "Production",
+        "service": ["node"],
+        "severity": "critical",
+        "text": "No answer for five minutes.",
+    }
+
+
+def _request(product: Product, body: str) -> bytes:
+    head = (
+        f"POST {product.path} HTTP/1.1\r\nHost: localhost\r\n{product.headers}"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return (head + body).encode()
+
+
+def _sent(product: Product, requests: Iterable[bytes]) -> float:
+    """Requests a second that were answered with yes, from CLIENTS connections. Raises AssertionError for a no."""
+    source, lock = iter(requests), threading.Lock()
+    counts, failed = [0] * CLIENTS, list[bytes]()
+    begun = time.perf_counter()
+
+    def post(client: int) -> None:
+        with socket.create_connection(("127.0.0.1", product.port)) as connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            while time.perf_counter() - begun < SECONDS and not failed:
+                with lock:
+                    request = next(source)
+                answer = _exchange(connection, request)
+                if product.yes not in answer[:20]:
+                    failed.append(answer)
+                    return
+                counts[client] += 1
+
+    def guarded(client: int) -> None:
+        try:
+            post(client)
+        except (OSError, AssertionError) as error:
+            failed.append(repr(error).encode())
+
+    threads = [threading.Thread(target=guarded, args=(client,)) for client in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed, failed[0][:500]
+    return sum(counts) / (time.perf_counter() - begun)
+
+
+def _exchange(connection: socket.socket, request: bytes) -> bytes:
+    connection.sendall(request)
+    answer = b""
+    while b"\r\n\r\n" not in answer:
+        got = connection.recv(65_536)
+        assert got, f"the connection was closed after {answer!r}"
+        answer += got
+    head, _, body = answer.partition(b"\r\n\r\n")
+    lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+    length = int(lengths[0].partition(b":")[2]) if lengths else 0
+    while len(body) < length:
+        body += connection.recv(65_536)
+    return head
+
+
+# Many firing
+# ----------------------------------------------------------------------------------------------------------
+def _firing(dossier: Product, other: Product) -> Iterator[Row]:
+    """One more POST, and the read of all groups, while FIRING alerts fire."""
+    took: dict[tuple[str, str], list[float]] = {}
+    for product in (dossier, other):
+        bodies = _arrays(product, 64, "many")
+        with socket.create_connection(("127.0.0.1", product.port)) as connection:
+            for _ in range(FIRING // 64 + 1):
+                _exchange(connection, next(bodies))
+            read = f"GET /api/v2/alerts/groups HTTP/1.1\r\nHost: localhost\r\n{product.headers}\r\n".encode()
+            for number in range(PROBES):
+                more = _request(product, json.dumps([_alert(f"one more {number}")]))
+                for word, request in (("post", more), *((("read", read),) if number < 3 else ())):
+                    began = time.perf_counter()
+                    _exchange(connection, request)
+                    took.setdefault((product.name, word), []).append(time.perf_counter() - began)
+    p95 = statistics.quantiles(took["Dossier", "post"], n=20)[-1]
+    theirs = statistics.quantiles(took["Alertmanager", "post"], n=20)[-1]
+    note = f"p95 of {PROBES} while {FIRING:,} fire and as many came before; Alertmanager {theirs:.3f} s"
+    yield _row("one more alert in a storm", p95, "s", "< 1", note)
+    ours, theirs = (statistics.median(took[p.name, "read"]) for p in (dossier, other))
+    yield _row("all groups read in a storm", ours / theirs, "x", None, f"{ours:.2f} s against {theirs:.2f} s")
+
+
+# Alerta
+# ----------------------------------------------------------------------------------------------------------
+def _alerta(running: contextlib.ExitStack, home: Home) -> Product | None:
+    """An Alerta on a database of its own in the same cluster; None where it cannot be installed."""
+    python = _environment(Path(os.environ.get("DOSSIER_HOME", ".dossier")).absolute() / "alerta-venv")
+    if python is None:
+        return None
+    with contextlib.closing(psycopg2.connect(home.database_url)) as connection:
+        connection.autocommit = True
+        connection.cursor().execute("CREATE DATABASE alerta")
+    port = free_port()
+    variables = {
+        **os.environ,
+        "DATABASE_URL": home.database_url.replace("/dossier?", "/alerta?"),
+        "SECRET_KEY": "of a benchmark",
+        "AUTH_REQUIRED": "false",
+        "HOME": str(home.root),
+    }
+    command = [
+        python,
+        "-m",
+        "gunicorn",
+        "--preload",
+        "--workers",
+        "2",
+        "--threads",
+        "16",
+        "--bind",
+        f"127.0.0.1:{port}",
+    ]
+    with (home.logs / "alerta.log").open("wb") as log:
+        server = subprocess.Popen(
+            [*command, "alerta.app:create_app()"], env=variables, stdout=log, stderr=log
+        )
+    running.callback(server.wait, 20)
+    running.callback(server.terminate)
+    product = Product("Alerta", port, "/alert", "", b" 201 ")
+    for _ in range(300):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+            return product
+        time.sleep(0.1)
+    raise RuntimeError((home.logs / "alerta.log").read_text()[-2000:])
+
+
+def _environment(venv: Path) -> str | None:
+    python, marker = venv / "bin" / "python", venv / PEER[0]
+    if not marker.exists():
+        shutil.rmtree(venv, ignore_errors=True)
+        subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+        install = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", *PEER]
+        if subprocess.run(install, check=False).returncode != 0:
+            print("Alerta could not be installed: its rows are left out", file=sys.stderr)
+            return None
+        marker.touch()
+    return str(python)
+
+
+def _row(name: str, value: float, unit: str, bar: str | None, note: str) -> Row:
+    return {"name": name, "value": round(value, 3), "unit": unit, "bar": bar, "note": note}
+
+
+if __name__ == "__main__":
+    for row in main():
+        bar = f"   (bar {row['bar']})" if row["bar"] else ""
+        print(f"{row['name']:<60} {row['value']:>10,} {row['unit']}{bar}  {row['note']}")
