@@ -7,7 +7,7 @@ from ingest.alerts.rows import Standing as Alert
 from ingest.log.follow import Place as FollowerPlace
 from ingest.log.follow import places as follower_places
 from ingest.log.registry import registered as registered_event_types
-from ingest.log.store import head, position_at, read_all, read_stream, watermark, watermark_age
+from ingest.log.store import head, position_at, read_all, read_stream, read_streams, watermark, watermark_age
 from ingest.log.types import Body, Context, Event, Head, Json, NewEvent, Position, WrongExpectedVersion
 from ingest.log.wake import CHANNEL as LOG_CHANNEL
 from ingest.telemetry.frozen import dumps as dump_sums
@@ -54,6 +54,7 @@ __all__ = [
     "position_at",
     "read_all",
     "read_stream",
+    "read_streams",
     "read_window",
     "regions",
     "registered_event_types",

@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
 
-from incidents import queries
 from incidents.domain.incident import Incident, fold
 from incidents.domain.times import optional_rfc3339, rfc3339
 from incidents.domain.values import SEVERITIES
 from incidents.projections.models import IncidentRow
-from ingest.queries import Position
+from incidents.projections.store import stream_of
+from ingest.queries import Position, read_streams
 
 Json = dict[str, Any]
+AT_ONCE = 500
+"""Tickets whose events are read with one query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,26 +43,32 @@ class Ticket:
 def tickets_of(region: str, team: str, start: datetime, end: datetime, upto: Position) -> list[Ticket]:
     """The tickets that were there in `[start, end)`, by number, of a region and a team ("" is any)."""
     rows = IncidentRow.objects.filter(opened_at__lt=end).exclude(resolved_at__lt=start)
-    found = (_as_of(str(pk), upto) for pk in rows.order_by("number").values_list("pk", flat=True))
+    ids = [str(pk) for pk in rows.order_by("number").values_list("pk", flat=True)]
+    found = (one for some in _batched(ids) for one in _as_of(some, upto))
     return [
         one
         for one in found
-        if one is not None
-        and one.state.opened_at < end
+        if one.state.opened_at < end
         and (not team or one.state.team == team)
         and (not region or one.state.region in (None, region))
     ]
 
 
-def _as_of(id_: str, upto: Position) -> Ticket | None:
-    events = queries.incident_events(id_, upto)
-    state = fold(events)
-    if state is None:
-        return None
-    # A hand-over takes the acknowledgement back; how quickly somebody looked stays true.
-    taken = [event.occurred_at for event in events if event.type == "incident.acknowledged"]
-    moved = [event.occurred_at for event in events if event.type == "incident.handed_over"]
-    return Ticket(state, taken[0] if taken else None, moved[-1] if moved else state.opened_at)
+def _as_of(ids: Sequence[str], upto: Position) -> Iterator[Ticket]:
+    """Those of them that were open by then."""
+    histories = read_streams([stream_of(id_) for id_ in ids], upto)
+    for events in (histories.get(stream_of(id_), []) for id_ in ids):
+        state = fold(events)
+        if state is None:
+            continue
+        # A hand-over takes the acknowledgement back; how quickly somebody looked stays true.
+        taken = [event.occurred_at for event in events if event.type == "incident.acknowledged"]
+        moved = [event.occurred_at for event in events if event.type == "incident.handed_over"]
+        yield Ticket(state, taken[0] if taken else None, moved[-1] if moved else state.opened_at)
+
+
+def _batched(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE))
 
 
 def listed(tickets: Iterable[Ticket], start: datetime, end: datetime) -> Json:

@@ -206,6 +206,18 @@ def read_stream(stream: str, after_version: int = 0, upto: Position | None = Non
     return _read(f"{sql} ORDER BY version", values)
 
 
+def read_streams(streams: Sequence[str], upto: Position) -> dict[str, list[Event]]:
+    """The events of several streams up to a position, each in order of version; those without any are left out."""
+    found: dict[str, list[Event]] = {}
+    sql = (
+        f"SELECT {COLUMNS} FROM log_event WHERE stream = ANY(%s) AND (epoch, txid, seq) <= (%s, %s::xid8, %s)"
+        " ORDER BY stream, version"
+    )
+    for event in _read(sql, [list(streams), upto.epoch, str(upto.txid), upto.seq]):
+        found.setdefault(event.stream, []).append(event)
+    return found
+
+
 def read_all(
     after: Position, limit: int, types: Collection[str] | None = None, upto: Position | None = None
 ) -> list[Event]:
