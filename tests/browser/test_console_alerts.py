@@ -22,16 +22,17 @@ def send(*alerts: Alert) -> None:
     follow_to_the_end(follower())
 
 
-def disk(name: str, status: str = "firing") -> Alert:
+def disk(name: str, rule: str, status: str = "firing") -> Alert:
+    """An alert of a rule; each test has its own rule, so that its alerts are a ticket of their own."""
     return Alert(
         name,
         "resolved" if status == "resolved" else "firing",
         f"Disk {name} is slow",
         severity="error",
-        group="DiskSlow",
+        group=rule,
         component=f"disk/{name}",
         description="Reads take longer than 50 ms.",
-        labels={"alertname": "DiskSlow", "disk": name, "rack": "r12"},
+        labels={"alertname": rule, "disk": name, "rack": "r12"},
         links=({"href": "https://runbooks.example/disk", "text": "Runbook"},),
     )
 
@@ -54,9 +55,9 @@ def pictured(page: Page, name: str) -> None:
 
 
 def test_a_ticket_lists_its_alerts_and_changes_by_itself(console: Console) -> None:
-    send(disk("d7"), disk("d8"), disk("d9"))
-    send(disk("d9", "resolved"))
-    number = queries.list_incidents().items[0].incident.number
+    send(*(disk(name, "DiskSlow") for name in ("d7", "d8", "d9")))
+    send(disk("d9", "DiskSlow", "resolved"))
+    number = queries.list_incidents(limit=1).items[0].incident.number
     page = console.open(f"/incidents/{number}")
     alerts = page.get_by_role("region", name="Alerts")
     expect(alerts).to_contain_text("2 of 3 firing")
@@ -64,13 +65,13 @@ def test_a_ticket_lists_its_alerts_and_changes_by_itself(console: Console) -> No
     expect(alerts.get_by_text("rack=r12").first).to_be_visible()
     pictured(page, "ticket")
     expect(page.locator(".live")).to_have_attribute("data-state", "live")
-    send(disk("d8", "resolved"))
+    send(disk("d8", "DiskSlow", "resolved"))
     expect(alerts).to_contain_text("1 of 3 firing")
     pictured(console.open("/"), "inbox")
 
 
 def test_what_a_tickets_alerts_have_in_common_is_silenced_and_heard_again(console: Console) -> None:
-    send(disk("e1"), disk("e2"))
+    send(disk("e1", "DiskBusy"), disk("e2", "DiskBusy"))
     number = queries.list_incidents(limit=1).items[0].incident.number
     page = console.open(f"/incidents/{number}")
     page.get_by_role("link", name="Silence these alerts…").click()
@@ -78,7 +79,7 @@ def test_what_a_tickets_alerts_have_in_common_is_silenced_and_heard_again(consol
     page.get_by_label("Why?").fill("Rack 12 is rebuilt")
     page.get_by_label("30 min", exact=True).check()
     page.get_by_role("button", name="Silence", exact=True).click()
-    send(disk("f1"))
+    send(disk("f1", "DiskBusy"))
     page.reload()
     expect(page.get_by_role("region", name="Held back")).to_contain_text("Rack 12 is rebuilt")
     pictured(page, "silences")
@@ -96,7 +97,9 @@ def test_a_sender_gets_a_key_and_a_test_alert_becomes_a_ticket(console: Console)
         "/integrations/grafana/dsr_"
     )
     pictured(page, "integrations")
-    page.get_by_role("button", name="Send a test alert").click()
+    page.get_by_role("region", name="grafana-dc1", exact=True).get_by_role(
+        "button", name="Send a test alert"
+    ).click()
     expect(page.get_by_role("heading", name="What became of it")).to_be_visible()
     follow_to_the_end(follower())
     page.reload()
