@@ -16,7 +16,7 @@ from frontend.views.pages import page, show, user_name
 from incidents import silences as writing
 from incidents.catalog.models import Silence
 from incidents.commands import Invalid
-from incidents.domain.matching_text import read_matchers, write_matcher, write_matchers
+from incidents.domain.matching_text import read_matchers, write_matchers
 from incidents.domain.silencing import Matcher
 
 SPANS = ("30 min", "1 h", "4 h", "1 d", "7 d")
@@ -60,7 +60,7 @@ def _groups() -> list[dict[str, object]]:
             "silences": [
                 {
                     "it": row,
-                    "matchers": [write_matcher(matcher) for matcher in row.rule.matchers],
+                    "matchers": [str(matcher) for matcher in row.rule.matchers],
                     "holds": holding.get(str(row.pk), 0),
                 }
                 for row in rows[:MOST_OVER]

@@ -25,6 +25,7 @@ from incidents.domain.routing import route
 from incidents.domain.silencing import Matcher, matchers_from
 from incidents.domain.times import rfc3339
 from incidents.domain.values import Invalid, check_text
+from incidents.silences import LONGEST
 from ingest.api.alerts import alertmanager_api, key_of
 from ingest.api.keys import Key
 from ingest.doors.alert import BadPayload, instant
@@ -259,6 +260,8 @@ def _post_silence(request: HttpRequest, who: str) -> HttpResponse:
     now = timezone.now()
     if ends <= starts or ends <= now:
         raise Invalid("endsAt", "must be later than startsAt and than now")
+    if ends - max(starts, now) > LONGEST:
+        raise Invalid("endsAt", f"must be at most {LONGEST.days} days after startsAt")
     values: dict[str, Any] = {
         "matchers": [matcher.as_json() for matcher in matchers],
         "starts_at": max(starts, now),

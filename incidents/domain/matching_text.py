@@ -43,13 +43,7 @@ def read_matchers(text: str) -> list[dict[str, Any]]:
 
 def write_matchers(matchers: Iterable[Matcher]) -> str:
     """One a line, as `read_matchers` reads them."""
-    return "\n".join(map(write_matcher, matchers))
-
-
-def write_matcher(one: Matcher) -> str:
-    sign = next(sign for sign, what in _SIGNS.items() if what == (one.is_regex, one.is_equal))
-    value = one.value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'{one.name}{sign}"{value}"'
+    return "\n".join(map(str, matchers))
 
 
 def _unquoted(text: str) -> str:

@@ -34,8 +34,10 @@ class Matcher:
         return same == self.is_equal
 
     def __str__(self) -> str:
+        """As Alertmanager writes it, and `matching_text.read_matchers` reads it."""
         sign = {(False, True): "=", (False, False): "!=", (True, True): "=~", (True, False): "!~"}
-        return f"{self.name}{sign[self.is_regex, self.is_equal]}{self.value!r}"
+        quoted = self.value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        return f'{self.name}{sign[self.is_regex, self.is_equal]}"{quoted}"'
 
     def as_json(self) -> dict[str, Any]:
         return {"name": self.name, "value": self.value, "isRegex": self.is_regex, "isEqual": self.is_equal}
