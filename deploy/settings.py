@@ -55,6 +55,19 @@ WEB_WORKERS = env.integer(
 WEB_THREADS = env.integer(
     "WEB_THREADS", 16, "threads, each with a database connection, in each of those processes", low=1, high=256
 )
+READS_AT_ONCE = env.integer(
+    "READS_AT_ONCE",
+    max(1, WEB_THREADS * 3 // 4),
+    "reads of pages and the API at the same time in each of those processes (default: 3/4 of WEB_THREADS)",
+    low=1,
+    high=256,
+)
+KEY_RATE = env.integer(
+    "KEY_RATE",
+    1000,
+    "requests a second that one key may send to the doors of each of those processes; ten times as many at once",
+    low=1,
+)
 WORKERS = env.integer("WORKERS", 2, "processes that run analyses and other tasks", low=1, high=256)
 METRICS_TOKEN = env.text(
     "METRICS_TOKEN", "", "a bearer token that /metrics asks for; unset, it answers this machine only"

@@ -175,6 +175,34 @@ SENDERS: tuple[Sender, ...] = (
         f"`resolve` ends it, `acknowledge` acknowledges the ticket if it is its only alert. {_TICKET}",
     ),
     Sender(
+        "pagerduty-changes",
+        "PagerDuty change events",
+        "alerts",
+        ("pagerduty-change",),
+        "pagerduty",
+        "What deploys and configures tells of each change, as to PagerDuty: `POST /v2/change/enqueue`. A change opens "
+        "no ticket. Tickets about the same component, host, service or source show the changes of the day before under "
+        "“Changes shortly before”; programs read `/api/v1/changes` and `/api/v1/incidents/ID/changes`.",
+        (
+            ("the client's settings", f"address      {_HTTPS}\nrouting key  {KEY}\n"),
+            (
+                "at the end of a deployment",
+                f"""curl {_HTTPS}/v2/change/enqueue -H 'Content-Type: application/json' -d '{{
+  "routing_key": "{KEY}",
+  "payload": {{"summary": "Deployed cart 2.31", "source": "cart", "timestamp": "2026-11-21T10:00:00Z",
+              "custom_details": {{"service": "cart", "version": "2.31"}}}},
+  "links": [{{"href": "https://builds.example.com/2231", "text": "Build 2231"}}]}}'
+""",
+            ),
+        ),
+        "202, as PagerDuty answers. The change is committed to disk. 400 lists in `errors` what is wrong.",
+        "512 KiB a body, also after decompression.",
+        "429 with `Retry-After`, which PagerDuty's clients wait out and try again.",
+        "The same bytes with a `timestamp` are one change, however often they are sent; without one each is another. "
+        "What a ticket is about is compared with `source` and with the details that name something: `service`, `host`, "
+        "`node`, `component`, ….",
+    ),
+    Sender(
         "cloudevents",
         "CloudEvents",
         "alerts",

@@ -17,6 +17,7 @@ from incidents.domain.incident import Incident
 from incidents.domain.times import rfc3339
 from incidents.projections.store import stream_of
 from ingest.queries import (
+    CHANGES_DOOR,
     AlertDelivery,
     Event,
     TelemetryReceipt,
@@ -60,7 +61,33 @@ def _incident(id: str) -> tuple[str, dict[str, Any]] | None:
 
 def _alerts(id: str) -> tuple[str, dict[str, Any]] | None:
     delivery = alert_delivery(id)
-    return None if delivery is None else (f"key:{delivery.integration}", _delivered(delivery))
+    if delivery is None:
+        return None
+    told = _change(delivery) if delivery.door == CHANGES_DOOR else _delivered(delivery)
+    return f"key:{delivery.integration}", {**told, "payload": _payload(delivery)}
+
+
+def _payload(delivery: AlertDelivery) -> dict[str, Any]:
+    return {
+        "door": delivery.door,
+        "content_type": delivery.content_type,
+        "bytes": len(delivery.payload),
+        "sha256": delivery.sha256,
+    }
+
+
+def _change(delivery: AlertDelivery) -> dict[str, Any]:
+    (fate,) = delivery.fates
+    events = read_stream(f"change/{fate.alert}")
+    outcome = "kept; a change opens no incident and is shown on those that it may have caused"
+    return {
+        "kind": "change",
+        "recorded_at": rfc3339(delivery.received_at),
+        "outcome": outcome if fate.outcome == "recorded" else "the same change was kept before",
+        "incident": None,
+        "events": [{"id": e.id, "type": e.type, "position": str(e.position)} for e in events],
+        "change": fate.alert,
+    }
 
 
 def _delivered(delivery: AlertDelivery) -> dict[str, Any]:
@@ -73,7 +100,9 @@ def _delivered(delivery: AlertDelivery) -> dict[str, Any]:
     return {
         "kind": "alerts",
         "recorded_at": rfc3339(delivery.received_at),
-        "outcome": _in_words([fate.outcome for fate in delivery.fates], len(delivery.refused)),
+        "outcome": _in_words(
+            [fate.outcome for fate in delivery.fates], len(delivery.refused), len(delivery.left_out)
+        ),
         "incident": None if first is None else _reference(first),
         "events": [{"id": e.id, "type": e.type, "position": str(e.position)} for e in events],
         "alerts": [
@@ -88,17 +117,12 @@ def _delivered(delivery: AlertDelivery) -> dict[str, Any]:
         "refused": [
             {"alert": place, "field": field, "reason": reason} for place, field, reason in delivery.refused
         ],
-        "payload": {
-            "door": delivery.door,
-            "content_type": delivery.content_type,
-            "bytes": len(delivery.payload),
-            "sha256": delivery.sha256,
-        },
+        "left_out": [{"alert": place, "reason": reason} for place, reason in delivery.left_out],
     }
 
 
-def _in_words(outcomes: Sequence[str], refused: int) -> str:
-    counted = Counter([*outcomes, *["refused"] * refused])
+def _in_words(outcomes: Sequence[str], refused: int, left_out: int) -> str:
+    counted = Counter([*outcomes, *["refused"] * refused, *["left out"] * left_out])
     return ", ".join(f"{count} {outcome}" for outcome, count in counted.items()) or "empty: nothing to do"
 
 

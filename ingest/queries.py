@@ -1,5 +1,9 @@
 """What the floors above may ask of ingest."""
 
+from ingest.alerts.changes import DOOR as CHANGES_DOOR
+from ingest.alerts.changes import ReportedChange, changes
+from ingest.alerts.changes import change as reported_change
+from ingest.alerts.changes import names_of as names_of_changed
 from ingest.alerts.deliveries import Delivered as AlertDelivery
 from ingest.alerts.deliveries import delivered as alert_delivery
 from ingest.alerts.queries import alerts, firing_alerts, open_alerts
@@ -21,6 +25,7 @@ from ingest.telemetry.windows import DataClock, data_clock, read_window, regions
 from ingest.topology.reading import Component, Topology, component, topology_at
 
 __all__ = [
+    "CHANGES_DOOR",
     "LOG_CHANNEL",
     "TELEMETRY_KINDS",
     "Alert",
@@ -36,12 +41,14 @@ __all__ = [
     "LateRows",
     "NewEvent",
     "Position",
+    "ReportedChange",
     "StoredRows",
     "TelemetryReceipt",
     "Topology",
     "WrongExpectedVersion",
     "alert_delivery",
     "alerts",
+    "changes",
     "component",
     "data_clock",
     "dump_sums",
@@ -50,6 +57,7 @@ __all__ = [
     "head",
     "late_rows",
     "load_sums",
+    "names_of_changed",
     "open_alerts",
     "position_at",
     "read_all",
@@ -58,6 +66,7 @@ __all__ = [
     "read_window",
     "regions",
     "registered_event_types",
+    "reported_change",
     "telemetry_receipt",
     "telemetry_whole_for",
     "topology_at",

@@ -90,7 +90,7 @@ def receipt(request: HttpRequest, id: str) -> HttpResponse:
     if found is None:
         raise Http404("no such receipt; what was sent may be older than what is kept")
     actor, told = found
-    delivery = alert_delivery(id) if told["kind"] == "alerts" else None
+    delivery = alert_delivery(id) if told["kind"] in ("alerts", "change") else None
     text = "" if delivery is None else _readable(delivery.payload)
     context = {
         "id": id,

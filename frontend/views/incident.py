@@ -17,6 +17,7 @@ from frontend.evidence import Group, grouped, latest_of_each
 from frontend.views.alerts import section
 from frontend.views.pages import page, show
 from incidents import queries
+from incidents.changes import changes_before
 from incidents.scorecards.queries import scorecards
 
 SEVERITIES = ("critical", "error", "warning", "info")
@@ -71,6 +72,7 @@ def render_incident(
         "opinions": _opinions(view),
         # Alerts are known as they stand now, not as they stood.
         "alerts": None if as_of else section(reference, request.GET.get("alerts", "1")),
+        "changes": [] if as_of else changes_before(reference),
         "causes": _causes(view, suspects),
         "team_names": {team.slug: team.name for team in queries.teams()},
         "people": _people(),

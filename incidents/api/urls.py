@@ -10,6 +10,7 @@ from incidents.api import serializers as shapes
 from incidents.api.alerts import MemberAlertsView
 from incidents.api.bodies import context
 from incidents.api.catalog import RoutesView, TeamsView
+from incidents.api.changes import ChangesView, IncidentChangesView
 from incidents.api.receipts import ReceiptView
 from incidents.api.silences import SilencesView, SilenceView
 from incidents.api.views import EventsView, EvidenceView, IncidentsView, IncidentView, action
@@ -89,10 +90,12 @@ urlpatterns = [
     path("incidents/<str:reference>/events", EventsView.as_view(), name="api-incident-events"),
     path("incidents/<str:reference>/evidence", EvidenceView.as_view(), name="api-incident-evidence"),
     path("incidents/<str:reference>/alerts", MemberAlertsView.as_view(), name="api-incident-alerts"),
+    path("incidents/<str:reference>/changes", IncidentChangesView.as_view(), name="api-incident-changes"),
     *(
         path(f"incidents/<str:reference>/{verb}", view.as_view(), name=f"api-incident-{verb}")
         for verb, view in ACTIONS.items()
     ),
+    path("changes", ChangesView.as_view(), name="api-changes"),
     path("silences", SilencesView.as_view(), name="api-silences"),
     path("silences/<str:id>", SilenceView.as_view(), name="api-silence"),
     path("receipts/<str:id>", ReceiptView.as_view(), name="api-receipt"),

@@ -39,6 +39,7 @@ def keep(deliveries: Sequence[Prepared], taken: Sequence[Taken], now: datetime) 
             plain_array(each.outcome for each in told.told),
             array(each.why for each in told.told),
             json.dumps([[r.place, r.field, r.reason] for r in one.parsed.refused]),
+            json.dumps([[r.place, r.reason] for r in one.parsed.left_out]),
             one.delivery.trace,
         )
         for one, told in zip(deliveries, taken, strict=True)
@@ -47,7 +48,7 @@ def keep(deliveries: Sequence[Prepared], taken: Sequence[Taken], now: datetime) 
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO alert_delivery (receipt, received_at, integration, door, content_type, sha256, payload,"
-            f" alerts, versions, outcomes, whys, refused, trace) VALUES {', '.join([places] * len(values))}",
+            f" alerts, versions, outcomes, whys, refused, left_out, trace) VALUES {', '.join([places] * len(values))}",
             list(itertools.chain.from_iterable(values)),
         )
 
@@ -64,7 +65,7 @@ class Fate:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """A delivery as it is remembered. `refused` are (place, field, reason)."""
+    """A delivery as it is remembered. `refused` are (place, field, reason), `left_out` (place, reason)."""
 
     receipt: str
     received_at: datetime
@@ -75,6 +76,7 @@ class Delivered:
     payload: bytes
     fates: tuple[Fate, ...]
     refused: tuple[tuple[int, str, str], ...]
+    left_out: tuple[tuple[int, str], ...]
 
 
 def delivered(receipt: str) -> Delivered | None:
@@ -86,13 +88,13 @@ def delivered(receipt: str) -> Delivered | None:
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT receipt::text, received_at, integration, door, content_type, sha256, payload, alerts::text[],"
-            " versions, outcomes, whys, refused FROM alert_delivery WHERE receipt = %s",
+            " versions, outcomes, whys, refused, left_out FROM alert_delivery WHERE receipt = %s",
             (receipt,),
         )
         row = cursor.fetchone()
     if row is None:
         return None
-    id_, received_at, integration, door, content_type, digest, payload, *fates, refused = row
+    id_, received_at, integration, door, content_type, digest, payload, *fates, refused, left_out = row
     return Delivered(
         receipt=id_,
         received_at=received_at,
@@ -103,6 +105,7 @@ def delivered(receipt: str) -> Delivered | None:
         payload=bytes(payload),
         fates=tuple(Fate(*each) for each in zip(*fates, strict=True)),
         refused=tuple((place, field, reason) for place, field, reason in json.loads(refused)),
+        left_out=tuple((place, reason) for place, reason in json.loads(left_out)),
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
+from typing import Literal
 
 from django.db import DatabaseError, OperationalError, connection, transaction
 
@@ -43,11 +44,14 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What became of one alert: its id, the version of its stream (0: it has none), the outcome and why."""
+    """What became of one alert: its id, the version of its stream (0: it has none), the outcome and why.
+
+    A change has an id, too, and is `recorded` or `repeated`.
+    """
 
     alert: str
     version: int
-    outcome: Outcome
+    outcome: Outcome | Literal["recorded"]
     why: str = ""
 
 

@@ -7,7 +7,6 @@ good ones are stored; the receipt names the others.
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,9 +21,10 @@ from django.views.decorators.csrf import csrf_exempt
 from ingest.alerts import heartbeats
 from ingest.alerts.receiving import Delivery, Taken, receive
 from ingest.api.keys import Key, authenticate, find
+from ingest.api.limits import Overloaded, admitted
 from ingest.api.problems import problem
 from ingest.api.reading import read_body
-from ingest.doors import generic, grafana, pagerduty, prometheus
+from ingest.doors import generic, grafana, prometheus
 from ingest.doors import heartbeat as heartbeats_door
 from ingest.doors.alert import BadPayload, Parsed
 from ingest.doors.bodies import decompress
@@ -66,12 +66,13 @@ def serve(door: Door, request: HttpRequest, key: Key | None) -> HttpResponse:
             raise Refusal(405, f"Only {' and '.join(door.methods)} here.")
         allowed(key, door.name)
         assert key is not None
-        body = body_of(request)
-        parsed = door.parse(body, key)
-        taken = stored(request, door.name, key, parsed, body)
+        with admitted(key.name, door.name):
+            body = body_of(request)
+            parsed = door.parse(body, key)
+            taken = stored(request, door.name, key, parsed, body)
         answer = door.accept(taken, parsed)
         answer["Dossier-Receipt"] = taken.receipt
-    except (Refusal, TooLarge, BadBody, BadPayload, OperationalError, InterfaceError) as error:
+    except (Refusal, Overloaded, TooLarge, BadBody, BadPayload, OperationalError, InterfaceError) as error:
         answer = refused(door.refuse, error, door.overloaded)
         if answer.status_code == 405:
             answer["Allow"] = ", ".join(door.methods)
@@ -83,6 +84,9 @@ def refused(refuse: Refuse, error: Exception, overloaded: int = 503) -> HttpResp
     match error:
         case Refusal():
             answer = refuse(error.status, str(error))
+        case Overloaded():
+            answer = refuse(overloaded, f"{error}.")
+            answer["Retry-After"] = str(error.retry_after)
         case TooLarge():
             answer = refuse(413, f"Nothing was stored: {error}.")
         case BadBody() | BadPayload():
@@ -165,11 +169,6 @@ def _text(status: int, message: str) -> HttpResponse:
     return HttpResponse(json.dumps(message), status=status, content_type="application/json")
 
 
-def _pagerduty_error(status: int, message: str) -> HttpResponse:
-    body = {"status": "error", "message": message, "errors": [message]}
-    return JsonResponse(body, status=status)
-
-
 # Doors
 # ----------------------------------------------------------------------------------------------------------
 ALERTMANAGER_API = Door(
@@ -217,29 +216,6 @@ def generic_webhook(request: HttpRequest, key: str) -> HttpResponse:
 
 
 @csrf_exempt
-def enqueue(request: HttpRequest) -> HttpResponse:
-    """POST /v2/enqueue: PagerDuty's Events API; the routing key is an integration key."""
-    try:
-        if request.method != "POST":
-            raise Refusal(405, "Only POST here.")
-        body = body_of(request)
-        event = pagerduty.event(body, str(uuid.uuid4()))
-        key = find(event.routing_key)
-        if key is None or not key.allows("alerts") or not key.allows_door("pagerduty"):
-            raise pagerduty.InvalidEvent(
-                ["'routing_key' is invalid (no integration key with the scope alerts)"]
-            )
-        taken = stored(request, "pagerduty", key, Parsed((event.alert,)), body)
-    except BadPayload as error:
-        return JsonResponse(pagerduty.refusal(error), status=400)
-    except (Refusal, TooLarge, BadBody, OperationalError, InterfaceError) as error:
-        return refused(_pagerduty_error, error, overloaded=429)
-    answer = JsonResponse(pagerduty.accepted(event.dedup_key), status=202)
-    answer["Dossier-Receipt"] = taken.receipt
-    return answer
-
-
-@csrf_exempt
 def heartbeat(request: HttpRequest, key: str) -> HttpResponse:
     """GET or POST /integrations/heartbeat/{key}?name=…&every=…: it came; when the next one is due, it says itself."""
     try:
@@ -253,8 +229,9 @@ def heartbeat(request: HttpRequest, key: str) -> HttpResponse:
         trace = getattr(request, "trace", None)
         delivery = Delivery(found.name, heartbeats.DOOR, "application/x-www-form-urlencoded", query, trace)
         now = datetime.now(UTC)
-        taken = heartbeats.heard(told, delivery, now)
-    except (Refusal, BadPayload, OperationalError, InterfaceError) as error:
+        with admitted(found.name, heartbeats.DOOR):
+            taken = heartbeats.heard(told, delivery, now)
+    except (Refusal, Overloaded, BadPayload, OperationalError, InterfaceError) as error:
         return refused(refused_as_problem, error)
     due = (now + told.every + told.grace).isoformat(timespec="seconds").replace("+00:00", "Z")
     answer = JsonResponse({"heartbeat": told.name, "due": due, "receipt": taken.receipt})

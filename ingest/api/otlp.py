@@ -19,6 +19,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from ingest.alerts import receiving as alerts
 from ingest.api.keys import Key, authenticate
+from ingest.api.limits import Overloaded, admitted
 from ingest.api.reading import read_body
 from ingest.doors import otlp, otlp_logs
 from ingest.doors.bodies import decompress
@@ -79,6 +80,10 @@ def _answered(request: HttpRequest, signal: Signal, take: Take) -> HttpResponse:
         done = _taken(request, signal, media_type, take)
     except _Refused as refused:
         return _status(refused.code, str(refused), form)
+    except Overloaded as error:
+        told = _status(429, f"{error}.", form)
+        told["Retry-After"] = str(error.retry_after)
+        return told
     except TooLarge as error:
         return _status(413, f"Nothing was stored: {error}.", form)
     except BadBody as error:
@@ -117,9 +122,10 @@ def _taken(request: HttpRequest, signal: Signal, media_type: str, take: Take) ->
     encoding = request.headers.get("Content-Encoding", "").strip().lower()
     if media_type not in (PROTOBUF, JSON) or encoding not in ENCODINGS:
         raise _Refused(415, f"Send {PROTOBUF} or {JSON}; Content-Encoding may be gzip or zstd.")
-    sent = read_body(request, settings.TELEMETRY_MAX_BODY)
-    body = decompress(sent, encoding, min(settings.TELEMETRY_MAX_DECODED, MOST_BYTES))
-    return take(request, signal, key, body, media_type)
+    with admitted(key.name, f"otlp-{signal.name}"):
+        sent = read_body(request, settings.TELEMETRY_MAX_BODY)
+        body = decompress(sent, encoding, min(settings.TELEMETRY_MAX_DECODED, MOST_BYTES))
+        return take(request, signal, key, body, media_type)
 
 
 def _take_rows(made: Callable[..., otlp.Taken]) -> Take:

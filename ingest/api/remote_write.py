@@ -17,6 +17,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from ingest.api.keys import Key, authenticate
+from ingest.api.limits import Overloaded, admitted
 from ingest.api.reading import read_body
 from ingest.doors.remote_write import MESSAGES, MOST_BYTES, Version, Written, rows, unpack
 from ingest.telemetry import liveness
@@ -49,7 +50,11 @@ def write(request: HttpRequest) -> HttpResponse:
         version = _version(request)
         if version is None:
             return _said(415, "Send application/x-protobuf of remote write 1.0 or 2.0, as a snappy block.")
-        return _taken(request, key, version)
+        with admitted(key.name, "remote-write"):
+            return _taken(request, key, version)
+    except Overloaded as error:
+        # Not 429: senders must repeat after a 5xx, and only may after a 429.
+        return _said(503, f"{error}.", Retry_After=str(error.retry_after))
     except TooLarge as error:
         return _said(413, f"Nothing was stored: {error}.")
     except BadBody as error:

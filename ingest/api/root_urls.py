@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from ingest.api import alerts, cloudevents, otlp
+from ingest.api import alerts, cloudevents, otlp, pagerduty
 
 urlpatterns = [
     path("integrations/alertmanager/<str:key>", alerts.alertmanager, name="alertmanager-webhook"),
@@ -12,7 +12,8 @@ urlpatterns = [
     path("integrations/generic/<str:key>", alerts.generic_webhook, name="generic-webhook"),
     path("integrations/cloudevents/<str:key>", cloudevents.cloudevents, name="cloudevents"),
     path("integrations/heartbeat/<str:key>", alerts.heartbeat, name="heartbeat"),
-    path("v2/enqueue", alerts.enqueue, name="pagerduty-enqueue"),
+    path("v2/enqueue", pagerduty.enqueue, name="pagerduty-enqueue"),
+    path("v2/change/enqueue", pagerduty.enqueue_change, name="pagerduty-change"),
     path("v1/metrics", otlp.metrics, name="otlp-metrics"),
     path("v1/traces", otlp.traces, name="otlp-traces"),
     path("v1/logs", otlp.logs, name="otlp-logs"),

@@ -16,6 +16,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from ingest.api.keys import Key, authenticate
+from ingest.api.limits import Overloaded, admitted
 from ingest.api.problems import problem
 from ingest.api.reading import read_body
 from ingest.doors.bodies import ENCODINGS, decompress
@@ -72,7 +73,13 @@ def telemetry(request: HttpRequest, kind: str) -> HttpResponse:
     assert isinstance(key, Key)
     if not key.allows_kind(kind):
         return problem(403, "Forbidden", f"The key {key.name} may send {', '.join(sorted(key.kinds))} only.")
-    return _post(request, declared, key)
+    try:
+        with admitted(key.name, "telemetry"):
+            return _post(request, declared, key)
+    except Overloaded as error:
+        answer = problem(429, "Too Many Requests", f"{error}.")
+        answer["Retry-After"] = str(error.retry_after)
+        return answer
 
 
 def _key(request: HttpRequest) -> Key | HttpResponse:

@@ -90,6 +90,8 @@ class Parsed:
 
     alerts: tuple[Alert, ...]
     refused: tuple[Refused, ...] = ()
+    left_out: tuple[Refused, ...] = ()
+    """What a mapping or a rule leaves out on purpose, and why: nothing is dropped silently."""
 
 
 # Severity

@@ -7,7 +7,8 @@ object around one:
     {"from": "$.state", "words": {"PROBLEM": "firing", "RECOVERY": "resolved"}, "default": "firing"}
 
 `from` may be an array: the first counts whose every path finds a text, the last with whatever it finds. `words`
-translates whole texts, whatever their case.
+translates whole texts, whatever their case. `find` is a pattern of RE2: what its group finds in the text, or all that
+it matches, is the text, as in `{"from": "$.subject", "find": "#(\\d+)"}`.
 
     {
       "items": "$.alerts",                     where the alerts are; without it the payload, or each of its items
@@ -92,12 +93,13 @@ class Preview:
 
     @property
     def parsed(self) -> Parsed:
-        """The alerts and what was refused; items that the mapping leaves out are neither."""
+        """The alerts, what was refused, and what the mapping leaves out."""
         return Parsed(
             tuple(item.alert for item in self.items if item.alert is not None),
             tuple(
                 Refused(item.place, item.refused_field, item.refused) for item in self.items if item.refused
             ),
+            tuple(Refused(item.place, "", item.ignored) for item in self.items if item.ignored),
         )
 
 
@@ -248,8 +250,14 @@ class _Reading:
             told.append(filled.why)
             if not filled.text or not (filled.whole or choice is source.choices[-1]):
                 continue
-            meaning = source.words.get(filled.text.strip().lower(), filled.text)
-            if meaning != filled.text:
+            found = source.found(filled.text)
+            if not found:
+                told.append("in which the pattern finds nothing")
+                continue
+            if found != filled.text:
+                told.append(f"in which the pattern finds {shown(found)}")
+            meaning = source.words.get(found.strip().lower(), found)
+            if meaning != found:
                 told.append(f"which means {shown(meaning)}")
             self.why[where] = ", ".join(told)
             return meaning

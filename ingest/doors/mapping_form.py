@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections import abc
 from dataclasses import dataclass, field
+from typing import Any
+
+import re2
 
 from ingest.doors.alert import MOST_LABELS, MOST_LINKS
 from ingest.doors.json_body import called
@@ -12,6 +15,7 @@ from ingest.doors.templates import BadTemplate, Path, Template, path, template
 TEXTS = ("title", "key", "status", "severity", "component", "group", "description", "starts_at")
 REQUIRED = ("title", "key")
 MOST_CHOICES, MOST_WORDS = 10, 100
+LONGEST_PATTERN = 500
 
 
 class BadMapping(ValueError):
@@ -25,11 +29,21 @@ class BadMapping(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where one text comes from: the first of `choices` that finds one, translated by `words` (in lower case)."""
+    """Where one text comes from: the first of `choices` that finds one, of it what `find` finds, translated by `words`
+    (in lower case)."""
 
     choices: tuple[Template, ...]
     words: abc.Mapping[str, str] = field(default_factory=dict)
     default: str = ""
+    find: Any = None
+    """A pattern of RE2, which is linear in the text; None for the whole text."""
+
+    def found(self, text: str) -> str:
+        """What `find` finds: its group where it has one, else all that it matches; empty where it matches nothing."""
+        if self.find is None:
+            return text
+        found = self.find.search(text.encode(errors="replace").decode())
+        return "" if found is None else found[min(1, self.find.groups)] or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +104,33 @@ def _source(told: object, where: str) -> Source:
     if not isinstance(told, dict):
         return Source(_choices(told, where))
     for name in told:
-        if name not in ("from", "words", "default"):
-            raise BadMapping(f"{where}.{name}", "is not known; there are from, words, default")
+        if name not in ("from", "find", "words", "default"):
+            raise BadMapping(f"{where}.{name}", "is not known; there are from, find, words, default")
     if "from" not in told:
         raise BadMapping(f"{where}.from", "is required")
     default = told.get("default", "")
     if not isinstance(default, str):
         raise BadMapping(f"{where}.default", f"must be a text, not {called(default)}")
     return Source(
-        _choices(told["from"], f"{where}.from"), _words(told.get("words", {}), f"{where}.words"), default
+        _choices(told["from"], f"{where}.from"),
+        _words(told.get("words", {}), f"{where}.words"),
+        default,
+        _pattern(told["find"], f"{where}.find") if "find" in told else None,
     )
+
+
+def _pattern(told: object, where: str) -> Any:
+    if not isinstance(told, str) or not 1 <= len(told) <= LONGEST_PATTERN:
+        raise BadMapping(where, f"must be a pattern of 1 to {LONGEST_PATTERN} characters")
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        pattern = re2.compile(told.encode(errors="replace").decode(), options)
+    except re2.error as error:
+        raise BadMapping(where, f"must be a regular expression of RE2: {error}") from None
+    if pattern.groups > 1:
+        raise BadMapping(where, "must have at most one group, which is what it finds; (?:…) is none")
+    return pattern
 
 
 def _choices(told: object, where: str) -> tuple[Template, ...]:

@@ -134,6 +134,10 @@ def accepted(dedup_key: str) -> dict[str, str]:
     return {"status": "success", "message": "Event processed", "dedup_key": dedup_key}
 
 
+CHANGE_ACCEPTED = {"status": "success", "message": "Change event processed"}
+"""The body of a 202 to `/v2/change/enqueue`."""
+
+
 def refusal(bad: BadPayload) -> dict[str, Any]:
     """The body of a 400."""
     errors = list(bad.errors) if isinstance(bad, InvalidEvent) else [str(bad)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -203,10 +203,11 @@ def test_without_its_database_a_door_says_come_again(
 
 # What amtool, Karma and Grafana read
 # ----------------------------------------------------------------------------------------------------------
+TOMORROW = datetime.now(UTC) + timedelta(days=1)
 SILENCE = {
     "matchers": [{"name": "disk", "value": "d.", "isRegex": True, "isEqual": True}],
     "startsAt": "2026-01-01T00:00:00Z",
-    "endsAt": "2999-01-01T00:00:00Z",
+    "endsAt": TOMORROW.isoformat(),
     "createdBy": "alice",
     "comment": "disks are being replaced",
 }
@@ -242,7 +243,8 @@ def test_the_receipt_of_a_silenced_alert_says_who_silenced_it(key: str) -> None:
     post("/api/v2/silences", SILENCE, authorization=f"Bearer {key}")
     answer = post("/api/v2/alerts", [FIRING], authorization=f"Bearer {key}")
     (told,) = get(f"/api/v1/receipts/{answer['Dossier-Receipt']}", key)["alerts"]
-    assert told["why"].startswith("silenced by alice until 2999-01-01 00:00 UTC")
+    assert '(disk=~"d.")' in told["why"]
+    assert told["why"].startswith(f"silenced by alice until {TOMORROW:%Y-%m-%d %H:%M} UTC")
 
 
 @pytest.mark.parametrize(
@@ -260,3 +262,28 @@ def test_a_silence_that_cannot_be_is_refused(key: str, wrong: dict[str, Any]) ->
     answer = post("/api/v2/silences", {**SILENCE, **wrong}, authorization=f"Bearer {key}")
     assert answer.status_code in (400, 404)
     assert get("/api/v2/silences", key) == []
+
+
+def test_a_receipt_names_what_a_mapping_left_out_on_purpose() -> None:
+    mapping = {
+        "items": "$.e",
+        "title": "$.t",
+        "key": "$.t",
+        "status": {"from": "$.s", "words": {"GREY": "ignored"}},
+    }
+    key = keys.create("mapped", ["alerts"], mapping=mapping)
+    answer = post(f"/integrations/generic/{key}", {"e": [{"t": "a", "s": "firing"}, {"t": "b", "s": "grey"}]})
+    assert answer.json()["accepted"] == 1
+    receipt = get(f"/api/v1/receipts/{answer.json()['receipt']}", key)
+    assert receipt["outcome"] == "1 fired, 1 left out"
+    (left_out,) = receipt["left_out"]
+    assert left_out["alert"] == 1
+    assert "ignored" in left_out["reason"]
+
+
+def test_a_silence_of_a_hundred_years_is_refused(key: str) -> None:
+    matchers = [{"name": "disk", "value": "d7", "isRegex": False}]
+    told = {"matchers": matchers, "startsAt": "2026-01-01T00:00:00Z", "endsAt": "2126-01-01T00:00:00Z"}
+    answer = post("/api/v2/silences", {**told, "createdBy": "alice"}, authorization=f"Bearer {key}")
+    assert answer.status_code == 400
+    assert "at most 366 days" in answer.json()

@@ -1,0 +1,180 @@
+"""Changes that senders tell of: a deployment, another configuration. Each is an event and a row, and opens no ticket.
+
+A change that says when it happened is known again when its sender repeats the message, because the same integration
+sends the same bytes; one that does not say it is another change each time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from hashlib import sha256
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.db import connection, transaction
+
+from ingest.alerts.deliveries import keep
+from ingest.alerts.events import CHANGED
+from ingest.alerts.receiving import Delivery, Prepared, Taken, Told
+from ingest.alerts.rows import as_json
+from ingest.doors.alert import LABELS_OF_COMPONENTS, LONGEST_NAME, Parsed, component_of
+from ingest.doors.pagerduty import Change
+from ingest.log.retrying import retrying
+from ingest.log.store import append
+from ingest.log.types import Context, Head, NewEvent
+
+DOOR = "pagerduty-change"
+SHORTEST_NAME = 3
+"""Characters of a name without its kind that two things may meet by: `host/1` and `disk/1` have nothing in common."""
+_COLUMNS = "id, integration, summary, source, component, details, links, notes, at, received_at, receipt"
+_SHOWN = _COLUMNS.replace("id,", "id::text,", 1).replace("receipt", "receipt::text")
+_NAMING = {"source", "component", *(label for label, _ in LABELS_OF_COMPONENTS)} - {"cluster"}
+"""Labels that name what something is about. Half of all tickets are in the same cluster."""
+_PORT = re.compile(r":\d{1,5}$")
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedChange:
+    """A change as it is kept. `at` is when it happened, or came where nobody said; `receipt` names its delivery."""
+
+    id: str
+    integration: str
+    summary: str
+    source: str
+    component: str | None
+    details: dict[str, str]
+    links: tuple[dict[str, str], ...]
+    notes: tuple[str, ...]
+    at: datetime
+    received_at: datetime
+    receipt: str
+
+
+def names_of(labels: Iterable[tuple[str, str]]) -> list[str]:
+    """What labels call things, in lower case: whole, and without the kind. Labels that name nothing are left out.
+
+    Of a label with dots, as those within custom details have, the last part counts; of `host:port` the host.
+    """
+    found: set[str] = set()
+    for label, text in labels:
+        name = _PORT.sub("", text.strip().lower())
+        if label.rpartition(".")[2] not in _NAMING or not 0 < len(name) <= LONGEST_NAME:
+            continue
+        found.add(name)
+        _, slash, bare = name.partition("/")
+        if slash and len(bare) >= SHORTEST_NAME:
+            found.add(bare)
+    return sorted(found)
+
+
+def take_change(change: Change, delivery: Delivery) -> Taken:
+    """Store a change durably. Raises django.db.Error, and then nothing of it is stored."""
+    return retrying(partial(_store, change, Prepared(delivery, Parsed(()))))
+
+
+@transaction.atomic
+def _store(change: Change, prepared: Prepared) -> Taken:
+    now = datetime.now(UTC)
+    id_ = _id(change, prepared)
+    new = _insert(id_, change, prepared, now)
+    if new:
+        context = Context(f"key:{prepared.delivery.integration}", trace=prepared.delivery.trace)
+        event = NewEvent(CHANGED.name, _body(id_, change, prepared), now)
+        append(f"change/{id_}", [event], Head.NEW, context)
+    taken = Taken(prepared.receipt, (Told(id_, 1, "recorded" if new else "repeated"),))
+    keep([prepared], [taken], now)
+    return taken
+
+
+def _id(change: Change, prepared: Prepared) -> str:
+    if change.at is None:
+        return str(uuid4())
+    told = sha256(prepared.delivery.integration.encode() + b"\0" + prepared.delivery.payload).digest()
+    return str(UUID(bytes=told[:16], version=5))
+
+
+def _component(change: Change) -> str | None:
+    return component_of({**(change.details or {}), "component": change.source}) or component_of(
+        change.details or {}
+    )
+
+
+def _insert(id_: str, change: Change, prepared: Prepared, now: datetime) -> bool:
+    details = change.details or {}
+    values: tuple[Any, ...] = (
+        id_,
+        prepared.delivery.integration,
+        change.summary,
+        change.source,
+        _component(change),
+        as_json(details),
+        as_json(change.links),
+        as_json(change.notes),
+        change.at or now,
+        now,
+        prepared.receipt,
+        names_of([("source", change.source), *details.items()]),
+    )
+    places = ", ".join(["%s"] * len(values))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO reported_change ({_COLUMNS}, names) VALUES ({places}) ON CONFLICT DO NOTHING",
+            values,
+        )
+        return bool(cursor.rowcount)
+
+
+def _body(id_: str, change: Change, prepared: Prepared) -> dict[str, Any]:
+    return {
+        "change": id_,
+        "integration": prepared.delivery.integration,
+        "door": prepared.delivery.door,
+        "summary": change.summary,
+        "source": change.source,
+        "component": _component(change),
+        "at": None if change.at is None else change.at.isoformat().replace("+00:00", "Z"),
+        "details": dict(change.details or {}),
+        "links": [dict(link) for link in change.links],
+        "notes": list(change.notes),
+        "receipt": prepared.receipt,
+        "sha256": prepared.sha256.hex(),
+    }
+
+
+def changes(
+    since: datetime, until: datetime, names: Sequence[str] | None = None, limit: int = 100
+) -> list[ReportedChange]:
+    """Changes that happened between two moments, the latest first; with `names` those about any of them (lower
+    case)."""
+    about = "" if names is None else " AND names && %s::text[]"
+    values: list[Any] = [since, until, *([] if names is None else [list(names)]), limit]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT {_SHOWN} FROM reported_change WHERE at >= %s AND at <= %s{about}"
+            " ORDER BY at DESC, id LIMIT %s",
+            values,
+        )
+        return [_change(*row) for row in cursor.fetchall()]
+
+
+def change(id_: str) -> ReportedChange | None:
+    """One change; None where there is none of that id."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {_SHOWN} FROM reported_change WHERE id = %s::uuid", (id_,))
+        row = cursor.fetchone()
+    return None if row is None else _change(*row)
+
+
+def _change(
+    id_: str, integration: str, summary: str, source: str, component: str | None, details: str, links: str,
+    notes: str, at: datetime, received_at: datetime, receipt: str,
+) -> ReportedChange:  # fmt: skip
+    return ReportedChange(
+        id_, integration, summary, source, component, json.loads(details), tuple(json.loads(links)),
+        tuple(json.loads(notes)), at, received_at, receipt,
+    )  # fmt: skip

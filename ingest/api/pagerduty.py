@@ -1,0 +1,83 @@
+"""POST /v2/enqueue and /v2/change/enqueue: PagerDuty's Events API; the routing key is an integration key. Thin."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.csrf import csrf_exempt
+
+from ingest.alerts.changes import DOOR as CHANGES
+from ingest.alerts.changes import take_change
+from ingest.alerts.receiving import Delivery, Taken
+from ingest.api.alerts import Refusal, body_of, refused, stored
+from ingest.api.keys import Key, find
+from ingest.api.limits import Overloaded, admitted
+from ingest.doors import pagerduty
+from ingest.doors.alert import BadPayload, Parsed
+from ingest.telemetry import liveness
+from ingest.telemetry.faults import BadBody, TooLarge
+
+NAME = "pagerduty"
+Answer = tuple[Taken, dict[str, str]]
+
+
+@csrf_exempt
+def enqueue(request: HttpRequest) -> HttpResponse:
+    """An alert: triggered, acknowledged or resolved."""
+    return _answered(request, _event)
+
+
+@csrf_exempt
+def enqueue_change(request: HttpRequest) -> HttpResponse:
+    """A change, which is shown beside tickets and opens none."""
+    return _answered(request, _change)
+
+
+def _answered(request: HttpRequest, take: Callable[[HttpRequest, bytes], Answer]) -> HttpResponse:
+    try:
+        if request.method != "POST":
+            raise Refusal(405, "Only POST here.")
+        taken, told = take(request, body_of(request))
+    except BadPayload as error:
+        return JsonResponse(pagerduty.refusal(error), status=400)
+    except (Refusal, Overloaded, TooLarge, BadBody, OperationalError, InterfaceError) as error:
+        answer = refused(_error, error, overloaded=429)
+        if answer.status_code == 405:
+            answer["Allow"] = "POST"
+        return answer
+    answer = JsonResponse(told, status=202)
+    answer["Dossier-Receipt"] = taken.receipt
+    return answer
+
+
+def _event(request: HttpRequest, body: bytes) -> Answer:
+    event = pagerduty.event(body, str(uuid.uuid4()))
+    key = _key(event.routing_key)
+    with admitted(key.name, NAME):
+        taken = stored(request, NAME, key, Parsed((event.alert,)), body)
+    return taken, pagerduty.accepted(event.dedup_key)
+
+
+def _change(request: HttpRequest, body: bytes) -> Answer:
+    change = pagerduty.change(body)
+    key = _key(change.routing_key)
+    trace = getattr(request, "trace", None)
+    with admitted(key.name, CHANGES):
+        taken = take_change(change, Delivery(key.name, CHANGES, request.content_type or "", body, trace))
+    liveness.used()
+    return taken, pagerduty.CHANGE_ACCEPTED
+
+
+def _key(routing_key: str) -> Key:
+    key = find(routing_key)
+    if key is None or not key.allows("alerts") or not key.allows_door(NAME):
+        raise pagerduty.InvalidEvent(["'routing_key' is invalid (no integration key with the scope alerts)"])
+    return key
+
+
+def _error(status: int, message: str) -> HttpResponse:
+    body = {"status": "error", "message": message, "errors": [message]}
+    return JsonResponse(body, status=status)
