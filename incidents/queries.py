@@ -16,7 +16,8 @@ from django.conf import settings
 from django.db.models import Count, Q, QuerySet
 
 from incidents.catalog.models import Route, Team
-from incidents.domain.incident import EVENT_TYPES, Incident, evolve, fold
+from incidents.domain.evolve import EVENT_TYPES, evolve, fold
+from incidents.domain.incident import Incident
 from incidents.domain.opinion import Opinion
 from incidents.domain.times import optional_rfc3339, parse_rfc3339, rfc3339
 from incidents.domain.values import SEVERITIES, STATES, Invalid, State

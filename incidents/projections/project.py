@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 
-from incidents.domain.incident import Incident, evolve
+from incidents.domain.evolve import evolve
+from incidents.domain.incident import Incident
 from incidents.domain.standing import standings
 from incidents.projections.models import (
     EvidenceItem,

@@ -9,7 +9,8 @@ from django.db import connection
 
 from incidents.domain.commands import Command, Open, OpenForAlerts, OpenForFinding
 from incidents.domain.decide import decide
-from incidents.domain.incident import Incident, fold
+from incidents.domain.evolve import fold
+from incidents.domain.incident import Incident
 from incidents.projections.models import IncidentRow
 from incidents.projections.project import project
 from incidents.projections.rows import state_of

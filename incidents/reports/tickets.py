@@ -15,7 +15,8 @@ from typing import Any
 
 from django.conf import settings
 
-from incidents.domain.incident import Incident, fold
+from incidents.domain.evolve import fold
+from incidents.domain.incident import Incident
 from incidents.domain.times import optional_rfc3339, rfc3339
 from incidents.domain.values import SEVERITIES
 from incidents.projections.models import IncidentRow

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from incidents import commands, queries
 from incidents.commands import Refused, Report
 from incidents.domain import commands as c
+from incidents.domain.evolve import fold
 from incidents.domain.finding import Finding
-from incidents.domain.incident import fold
 from incidents.domain.routing import Routing
 from incidents.projections.models import EvidenceItem, IncidentRow, TimelineEntry
 from incidents.projections.rebuild import checksum, rebuild, rebuild_incident

@@ -10,8 +10,9 @@ from typing import Any
 from incidents.domain import commands as c
 from incidents.domain.commands import Report
 from incidents.domain.decide import decide
+from incidents.domain.evolve import evolve
 from incidents.domain.finding import Finding
-from incidents.domain.incident import Incident, evolve
+from incidents.domain.incident import Incident
 from incidents.domain.opinion import FAILS, Word
 from incidents.domain.routing import Routing
 

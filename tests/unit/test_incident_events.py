@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from incidents.domain.incident import EVENT_TYPES, fold
+from incidents.domain.evolve import EVENT_TYPES, fold
 from incidents.domain.sentences import sentence, who
 from ingest.log import registry
 from tests.unit.incident_cases import NOON, Recorded

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from incidents.domain import commands as c
 from incidents.domain.decide import decide
-from incidents.domain.incident import Incident, evolve
+from incidents.domain.evolve import evolve
+from incidents.domain.incident import Incident
 from incidents.domain.opinion import CAP, fused, opinion_from
 from incidents.domain.sentences import repeated, sentence
 from tests.unit.incident_cases import NOON, Recorded, after, blamed, finding, opened, types, word

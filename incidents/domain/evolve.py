@@ -1,0 +1,260 @@
+"""An incident folded from its events: `evolve(state, event) -> state`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from incidents.domain.incident import Fact, Incident, Shown, person
+from incidents.domain.opinion import Opinion, Opinions, blaming, opinion_from, without
+from incidents.domain.times import optional_time, parse_rfc3339
+
+
+def evolve(state: Incident | None, event: Fact) -> Incident:
+    """The state after `event`. Raises KeyError for a type that is no incident's."""
+    if event.type == "incident.opened":
+        return _opened(event)
+    if state is None:
+        raise ValueError(f"an incident's first event is incident.opened, not {event.type}")
+    return _EVOLVE[event.type](state, event)
+
+
+def fold(events: Iterable[Fact], state: Incident | None = None) -> Incident | None:
+    for event in events:
+        state = evolve(state, event)
+    return state
+
+
+def _opened(event: Fact) -> Incident:
+    body = event.body
+    opened = Incident(
+        id=body["id"],
+        number=body["number"],
+        title=body["title"],
+        description=body["description"],
+        state="open",
+        severity=body["severity"],
+        component=body["component"],
+        ambiguous_with=tuple(body["ambiguous_with"]),
+        region=body["region"],
+        team=body["routing"]["team"],
+        routing=body["routing"]["explanation"],
+        dedup_key=body["dedup_key"],
+        labels=body["labels"],
+        links=tuple(body["links"]),
+        opened_at=event.occurred_at,
+        opened_by=person(event.actor),
+        verdict=body["verdict"],
+        alerts=body["alerts"],
+    )
+    if body["finding"] is None:
+        return replace(opened, reported_at=event.occurred_at)
+    finding = body["finding"]
+    blamed = _blamed(opened, finding, True, event.occurred_at)
+    return replace(blamed, confidence=finding["score"], analyzer=finding["analyzer"])
+
+
+def _blamed(state: Incident, finding: Mapping[str, Any], leads: bool, at: datetime) -> Incident:
+    """What any finding that joins tells: how often, since when, until when, and who says so."""
+    end = parse_rfc3339(finding["window"]["end"])
+    first, last = optional_time(finding["first_failure"]), optional_time(finding["last_failure"])
+    schedule = finding["schedule"]
+    return replace(
+        state,
+        findings=state.findings + 1,
+        failing_since=_earliest(state.failing_since, first),
+        last_failure=_latest(state.last_failure, last),
+        last_blamed=_latest(state.last_blamed, end),
+        blamed_by=state.blamed_by if schedule is None else tuple(sorted({*state.blamed_by, schedule})),
+        opinions=_with(state, blaming(state.opinions.get(finding["analyzer"]), finding, leads, at)),
+    )
+
+
+def _with(state: Incident, opinion: Opinion) -> Opinions:
+    return {**state.opinions, opinion.analyzer: opinion}
+
+
+def _earliest(a: datetime | None, b: datetime | None) -> datetime | None:
+    return min((t for t in (a, b) if t is not None), default=None)
+
+
+def _latest(a: datetime | None, b: datetime | None) -> datetime | None:
+    return max((t for t in (a, b) if t is not None), default=None)
+
+
+def _joined(state: Incident, event: Fact) -> Incident:
+    return replace(state, alerts=state.alerts + 1, reported_at=state.reported_at or event.occurred_at)
+
+
+def _alerts_joined(state: Incident, event: Fact) -> Incident:
+    members = event.body["alerts"]
+    return replace(
+        state,
+        alerts=state.alerts + event.body["new"],
+        firing=state.firing + len(members),
+        flapping=False,
+        alert_at=event.occurred_at,
+        reported_at=state.reported_at or event.occurred_at,
+    )
+
+
+def _alerts_rested(state: Incident, event: Fact) -> Incident:
+    return replace(
+        state,
+        firing=max(0, state.firing - len(event.body["alerts"])),
+        flapping=state.flapping or bool(event.body["flapping"]),
+        alert_at=event.occurred_at,
+    )
+
+
+def _finding_joined(state: Incident, event: Fact) -> Incident:
+    finding, body = event.body["finding"], event.body
+    blamed = _blamed(state, finding, body["leads"], event.occurred_at)
+    return replace(
+        _concluded(blamed, body),
+        component=body["component"],
+        ambiguous_with=tuple(body["ambiguous_with"]),
+    )
+
+
+def _concluded(state: Incident, body: Mapping[str, Any]) -> Incident:
+    """What the analyzers together say; None in the event leaves it as it was."""
+    return replace(
+        state,
+        confidence=state.confidence if body["confidence"] is None else body["confidence"],
+        analyzer=body["analyzer"] or state.analyzer,
+        verdict=body["verdict"] or state.verdict,
+    )
+
+
+def _finding_recorded(state: Incident, _: Fact) -> Incident:
+    return replace(state, findings=state.findings + 1)
+
+
+def _no_longer_blamed(state: Incident, event: Fact) -> Incident:
+    schedule = event.body["schedule"]
+    opinions = {name: without(one, schedule) for name, one in state.opinions.items()}
+    left = tuple(s for s in state.blamed_by if s != schedule)
+    return _concluded(replace(state, blamed_by=left, opinions=opinions), event.body)
+
+
+def _opinion_changed(state: Incident, event: Fact) -> Incident:
+    opinion = opinion_from(event.body["opinion"])
+    return _concluded(replace(state, opinions=_with(state, opinion)), event.body)
+
+
+def _cause_missed(state: Incident, event: Fact) -> Incident:
+    missed_by = {**state.missed_by, event.body["analyzer"]: event.body["version"]}
+    return replace(state, missed_by=missed_by)
+
+
+def _evidence_attached(state: Incident, event: Fact) -> Incident:
+    finding = event.body["finding"]
+    if finding is None:
+        return state
+    shown = Shown(finding["score"], parse_rfc3339(finding["window"]["end"]))
+    return replace(state, shown={**state.shown, finding["analyzer"]: shown})
+
+
+def _acknowledged(state: Incident, event: Fact) -> Incident:
+    who = person(event.actor)
+    return replace(
+        state,
+        state="acknowledged",
+        acknowledged_at=event.occurred_at,
+        acknowledged_by=who,
+        owner=state.owner or who,
+    )
+
+
+def _unacknowledged(state: Incident, _: Fact) -> Incident:
+    return replace(state, state="open", acknowledged_at=None, acknowledged_by=None)
+
+
+def _assigned(state: Incident, event: Fact) -> Incident:
+    return replace(state, owner=event.body["owner"])
+
+
+def _handed_over(state: Incident, event: Fact) -> Incident:
+    """The receiving team has seen nothing yet: nobody there owns or has acknowledged the ticket."""
+    return replace(
+        state,
+        team=event.body["to"],
+        owner=None,
+        state="open",
+        acknowledged_at=None,
+        acknowledged_by=None,
+        hops=state.hops + 1,
+    )
+
+
+def _commented(state: Incident, _: Fact) -> Incident:
+    return state
+
+
+def _severity_set(state: Incident, event: Fact) -> Incident:
+    by_person = state.severity_by_person or event.body["by_person"]
+    return replace(state, severity=event.body["severity"], severity_by_person=by_person)
+
+
+def _title_set(state: Incident, event: Fact) -> Incident:
+    return replace(state, title=event.body["title"])
+
+
+def _linked(state: Incident, event: Fact) -> Incident:
+    link = {"href": event.body["href"], "text": event.body["text"]}
+    return replace(state, links=(*state.links, link))
+
+
+def _resolved(state: Incident, event: Fact) -> Incident:
+    return replace(
+        state,
+        state="resolved",
+        resolved_at=event.occurred_at,
+        resolved_by=person(event.actor),
+        confirmed_cause=event.body["confirmed_cause"],
+        firing=0,
+        flapping=False,
+        blamed_by=(),
+        opinions={name: replace(one, schedules=()) for name, one in state.opinions.items()},
+    )
+
+
+def _reopened(state: Incident, _: Fact) -> Incident:
+    return replace(
+        state,
+        state="open",
+        resolved_at=None,
+        resolved_by=None,
+        confirmed_cause=None,
+        missed_by={},
+        acknowledged_at=None,
+        acknowledged_by=None,
+    )
+
+
+_EVOLVE: dict[str, Callable[[Incident, Fact], Incident]] = {
+    "incident.joined": _joined,
+    "incident.alerts_joined": _alerts_joined,
+    "incident.alerts_rested": _alerts_rested,
+    "incident.finding_joined": _finding_joined,
+    "incident.finding_recorded": _finding_recorded,
+    "incident.no_longer_blamed": _no_longer_blamed,
+    "incident.opinion_changed": _opinion_changed,
+    "incident.cause_missed": _cause_missed,
+    "incident.evidence_attached": _evidence_attached,
+    "incident.acknowledged": _acknowledged,
+    "incident.unacknowledged": _unacknowledged,
+    "incident.assigned": _assigned,
+    "incident.handed_over": _handed_over,
+    "incident.commented": _commented,
+    "incident.severity_set": _severity_set,
+    "incident.title_set": _title_set,
+    "incident.linked": _linked,
+    "incident.resolved": _resolved,
+    "incident.reopened": _reopened,
+}
+
+EVENT_TYPES: tuple[str, ...] = ("incident.opened", *_EVOLVE)
