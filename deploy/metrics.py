@@ -25,7 +25,7 @@ from redis.exceptions import RedisError
 from analyzers.queries import Run
 from deploy import broker
 from deploy.version import VERSION
-from incidents.queries import counts
+from incidents.queries import counts, unanswered
 from ingest.queries import TELEMETRY_KINDS, follower_places, read_all, watermark_age
 
 REQUESTS = Counter("dossier_requests", "Requests answered", ["view", "method", "status"])
@@ -114,6 +114,14 @@ def from_database() -> Iterator[Metric]:
     for incident_state, count in counts().items():
         incidents.add_metric([incident_state], count)
     yield incidents
+    waiting = GaugeMetricFamily(
+        "dossier_incidents_unanswered",
+        "Hand-overs that wait to be accepted, by sending team",
+        labels=["team"],
+    )
+    for team, number in unanswered().items():
+        waiting.add_metric([team], number)
+    yield waiting
 
 
 def from_broker() -> Iterator[Metric]:

@@ -84,6 +84,20 @@ def hand_over(incident_id: str, team: str, reason: str, context: Context) -> Rec
     return _carry_out(incident_id, command, context)
 
 
+def accept(incident_id: str, context: Context) -> Recorded:
+    return _carry_out(incident_id, c.Accept(), context)
+
+
+def bounce(incident_id: str, reason: str, context: Context) -> Recorded:
+    """Back to the team that handed it over."""
+    return _carry_out(incident_id, c.Bounce(reason), context)
+
+
+def undo(incident_id: str, context: Context) -> Recorded:
+    """Takes back what can be: a hand-over that nobody has answered."""
+    return _carry_out(incident_id, c.Undo(), context)
+
+
 def comment(incident_id: str, text: str, context: Context) -> Recorded:
     return _carry_out(incident_id, c.Comment(text), context)
 

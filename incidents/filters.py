@@ -96,6 +96,12 @@ def _share(name: str, text: str) -> float:
     return float(text)
 
 
+def _seconds(name: str, text: str) -> float:
+    if not re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,6})?", text):
+        raise Invalid(name, "must be a number of seconds")
+    return float(text)
+
+
 def _uuid(name: str, text: str) -> str:
     try:
         return str(UUID(text))
@@ -140,6 +146,16 @@ PARAMETERS: dict[str, tuple[str, Operator, Reader, str]] = {
     "alerts_max": ("alerts", "max", _integer, "greatest number of alerts"),
     "hops_min": ("hops", "min", _integer, "least number of hand-overs"),
     "hops_max": ("hops", "max", _integer, "greatest number of hand-overs"),
+    "bounces_min": ("bounces", "min", _integer, "least number of times that it was bounced back"),
+    "bounces_max": ("bounces", "max", _integer, "greatest number of times that it was bounced back"),
+    "handed_from": (
+        "handed_from",
+        "in",
+        _optional,
+        "team whose hand-over waits to be accepted; empty: none waits",
+    ),
+    "seconds_to_team_min": ("seconds_to_team", "min", _seconds, "least time to the team that resolved it"),
+    "seconds_to_team_max": ("seconds_to_team", "max", _seconds, "longest time to the team that resolved it"),
     "opened_after": ("opened_at", "after", _time, "opened later than"),
     "opened_before": ("opened_at", "before", _time, "opened earlier than"),
     "acknowledged_after": ("acknowledged_at", "after", _time, "acknowledged later than"),
@@ -171,5 +187,6 @@ ORDERS: dict[str, tuple[tuple[str, bool], ...]] = {
     "oldest": (("number", False),),
     "severity": (("severity_rank", False), ("number", True)),
     "updated": (("position", True),),
+    "hops": (("hops", True), ("number", True)),
 }
 """Order: its columns, and whether each descends. The last is unique, so that a page has an edge."""

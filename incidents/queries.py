@@ -12,14 +12,13 @@ from itertools import islice
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.db.models import Count, Q, QuerySet
 
 from incidents.catalog.models import Route, Team
 from incidents.domain.evolve import EVENT_TYPES, evolve, fold
 from incidents.domain.incident import Incident
 from incidents.domain.opinion import Opinion
-from incidents.domain.times import optional_rfc3339, parse_rfc3339, rfc3339
+from incidents.domain.times import parse_rfc3339
 from incidents.domain.values import SEVERITIES, STATES, Invalid, State
 from incidents.filters import ORDERS, PARAMETERS, Filter, parse_filters
 from incidents.projections.models import (
@@ -34,6 +33,7 @@ from incidents.projections.project import entry_of
 from incidents.projections.rows import state_of
 from incidents.projections.store import NoSuchIncident, stream_of
 from incidents.projections.timeline import Entry, Evidence, evidence_in, timeline_of, worth_a_screen
+from incidents.projections.view import View
 from ingest.queries import Alert, Event, Position, alerts, position_at, read_all, read_stream
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "Entry",
     "Evidence",
     "Filter",
+    "Incident",
     "NoSuchIncident",
     "Opinion",
     "Page",
@@ -62,68 +63,10 @@ __all__ = [
     "teams",
     "tickets_of",
     "timeline",
+    "unanswered",
 ]
 
 PAGE_LIMIT = 200
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """An incident and the log position at which this view of it is true."""
-
-    incident: Incident
-    version: int
-    position: str
-
-    @property
-    def url(self) -> str:
-        return f"{settings.BASE_URL}/incidents/{self.incident.number}"
-
-    @property
-    def opinions(self) -> list[Opinion]:
-        """Who blames it first, the most probable first; then who names something else, then who sees nothing."""
-        said = self.incident.opinions.values()
-        return sorted(said, key=lambda one: (-one.weight, -(one.score or 0.0), one.analyzer))
-
-    def as_json(self) -> dict[str, Any]:
-        i = self.incident
-        return {
-            "id": i.id,
-            "number": i.number,
-            "title": i.title,
-            "description": i.description,
-            "state": i.state,
-            "severity": i.severity,
-            "component": i.component,
-            "ambiguous_with": list(i.ambiguous_with),
-            "region": i.region,
-            "team": i.team,
-            "routing": i.routing,
-            "owner": i.owner,
-            "dedup_key": i.dedup_key,
-            "labels": dict(i.labels),
-            "links": [dict(link) for link in i.links],
-            "confidence": i.confidence,
-            "verdict": i.verdict,
-            "analyzer": i.analyzer,
-            "opinions": [one.as_json() for one in self.opinions],
-            "still_blamed": bool(i.blamed_by),
-            "alerts": i.alerts,
-            "firing": i.firing,
-            "findings": i.findings,
-            "hops": i.hops,
-            "opened_at": rfc3339(i.opened_at),
-            "opened_by": i.opened_by,
-            "acknowledged_at": optional_rfc3339(i.acknowledged_at),
-            "acknowledged_by": i.acknowledged_by,
-            "resolved_at": optional_rfc3339(i.resolved_at),
-            "resolved_by": i.resolved_by,
-            "confirmed_cause": i.confirmed_cause,
-            "failing_since": optional_rfc3339(i.failing_since),
-            "last_failure": optional_rfc3339(i.last_failure),
-            "position": self.position,
-            "url": self.url,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +204,12 @@ def counts(filters: Sequence[Filter] = ()) -> dict[State, int]:
     return {state: by_state.get(state, 0) for state in STATES}
 
 
+def unanswered() -> dict[str, int]:
+    """How many hand-overs of each team wait to be accepted or bounced back."""
+    waiting = IncidentRow.objects.filter(handed_from__isnull=False).values_list("handed_from")
+    return {str(team): count for team, count in waiting.annotate(n=Count("pk")).order_by()}
+
+
 def list_incidents(
     filters: Sequence[Filter] = (),
     order: str = "newest",
@@ -345,6 +294,7 @@ def _fields(view: View) -> Mapping[str, Any]:
         **{name: getattr(view.incident, name) for name in Incident.__dataclass_fields__},
         "severity_rank": SEVERITIES.index(view.incident.severity),
         "position": view.position,
+        "handed_from": view.incident.handed_from,
     }
 
 

@@ -174,6 +174,12 @@ def duration(span: timedelta | float | None) -> str:
 
 
 @register.filter
+def held(seconds: float) -> str:
+    """How long someone had a ticket: in minutes and more, since a page stands for a while."""
+    return "under 1 min" if seconds < 60 else duration(seconds // 60 * 60)
+
+
+@register.filter
 def lead(span: timedelta) -> str:
     """`12 min before`, `3 min after`: how long a blame came before the first report, or after it."""
     words_of_it = duration(abs(span)) if abs(span) >= timedelta(minutes=1) else "under 1 min"

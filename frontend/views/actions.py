@@ -36,8 +36,11 @@ VERBS: dict[str, tuple[Verb, str, str]] = {
     "hand_over": (
         lambda i, f, c: commands.hand_over(i, f.get("team", ""), f.get("reason", ""), c),
         "Handed over",
-        "",
+        "undo",
     ),
+    "accept": (lambda i, _, c: commands.accept(i, c), "Accepted", ""),
+    "bounce": (lambda i, f, c: commands.bounce(i, f.get("reason", ""), c), "Bounced back", ""),
+    "undo": (lambda i, _, c: commands.undo(i, c), "Taken back:", ""),
     "set_severity": (
         lambda i, f, c: commands.set_severity(i, f.get("severity", ""), c),
         "Severity set for",

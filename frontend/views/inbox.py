@@ -21,6 +21,7 @@ ORDERS = (
     ("newest", "Newest first"),
     ("oldest", "Oldest first"),
     ("updated", "Last changed first"),
+    ("hops", "Most hand-overs first"),
 )
 SEVERITIES = ("critical", "error", "warning", "info")
 

@@ -10,9 +10,11 @@ from uuid import UUID
 from django.contrib.auth import get_user_model
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from analyzers import queries as analyzers
+from frontend.custody import custody
 from frontend.evidence import Group, grouped, latest_of_each
 from frontend.views.alerts import section
 from frontend.views.pages import page, show
@@ -74,6 +76,7 @@ def render_incident(
         "alerts": None if as_of else section(reference, request.GET.get("alerts", "1")),
         "changes": [] if as_of else changes_before(reference),
         "causes": _causes(view, suspects),
+        "custody": custody(view.incident, entries[-1].last_at if as_of else timezone.now()),
         "team_names": {team.slug: team.name for team in queries.teams()},
         "people": _people(),
         "severities": SEVERITIES,

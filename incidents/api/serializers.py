@@ -64,6 +64,14 @@ class OpinionShape(s.Serializer[Any]):
     first_at = s.DateTimeField(allow_null=True, help_text="when it first blamed this ticket")
 
 
+class CustodyShape(s.Serializer[Any]):
+    """Seconds with each, counted until `until`; while it is not resolved, those that have it have it longer."""
+
+    teams = s.DictField(child=s.FloatField())
+    owners = s.DictField(child=s.FloatField())
+    until = s.DateTimeField()
+
+
 class IncidentShape(s.Serializer[Any]):
     """An incident as it stands at `position`."""
 
@@ -93,7 +101,19 @@ class IncidentShape(s.Serializer[Any]):
     still_blamed = s.BooleanField(help_text="whether a schedule's latest window blames it")
     alerts = s.IntegerField(help_text="reports with a dedup key that opened or joined it")
     findings = s.IntegerField(help_text="findings that opened, joined or were recorded on it")
-    hops = s.IntegerField(help_text="how often it was handed over")
+    hops = s.IntegerField(help_text="how often it moved to another team, bounces included")
+    bounces = s.IntegerField(help_text="how often it was bounced back to the team that had handed it over")
+    handed_from = s.CharField(
+        allow_null=True, help_text="the team whose hand-over waits to be accepted or bounced back"
+    )
+    accepted_at = s.DateTimeField(allow_null=True, help_text="when its team accepted the last hand-over")
+    accepted_by = s.CharField(allow_null=True)
+    team_since = s.DateTimeField(help_text="when it came to the team that has it")
+    custody = CustodyShape(help_text="how long each team and each owner had it")
+    seconds_to_team = s.FloatField(
+        allow_null=True,
+        help_text="once resolved: from its opening until it came to the team that resolved it, to stay",
+    )
     opened_at = s.DateTimeField()
     opened_by = s.CharField()
     acknowledged_at = s.DateTimeField(allow_null=True)
@@ -162,6 +182,10 @@ class AssignShape(s.Serializer[Any]):
 class HandOverShape(s.Serializer[Any]):
     team = s.CharField(help_text="slug of the receiving team")
     reason = s.CharField(max_length=2000, help_text="why it is theirs")
+
+
+class BounceShape(s.Serializer[Any]):
+    reason = s.CharField(max_length=2000, help_text="why it is not theirs")
 
 
 class SetSeverityShape(s.Serializer[Any]):

@@ -36,9 +36,27 @@ ACTIONS = {
     ),
     "hand_over": action(
         "hand_over",
-        "Move it to another team, with the reason. Counts a hop; the new team has yet to acknowledge.",
+        "Move it to another team, with the reason. Counts a hop; the new team has yet to accept or acknowledge.",
         shapes.HandOverShape,
         lambda id, body, request: commands.hand_over(id, body["team"], body["reason"], context(request)),
+    ),
+    "accept": action(
+        "accept",
+        "Say that a ticket that was handed over is your team's. Refused where no hand-over waits for that.",
+        shapes.NothingShape,
+        lambda id, _, request: commands.accept(id, context(request)),
+    ),
+    "bounce": action(
+        "bounce",
+        "Send it back to the team that handed it over, and to its owner there, with the reason; until it is accepted.",
+        shapes.BounceShape,
+        lambda id, body, request: commands.bounce(id, body["reason"], context(request)),
+    ),
+    "undo": action(
+        "undo",
+        "Take back a hand-over that nobody of the receiving team has answered.",
+        shapes.NothingShape,
+        lambda id, _, request: commands.undo(id, context(request)),
     ),
     "set_severity": action(
         "set_severity",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from incidents.domain.incident import Incident
@@ -33,4 +34,13 @@ def raise_severity(severity: Severity, state: Incident, reason: str) -> tuple[st
 
 def refuse_resolved(state: Incident) -> None:
     if state.state == "resolved":
-        raise Refused(f"#{state.number} is resolved; reopen it first")
+        raise Refused(f"#{state.number} is resolved{_by_whom(state)}; reopen it first")
+
+
+def _by_whom(state: Incident) -> str:
+    return "" if state.resolved_at is None else f", by {state.resolved_by} at {at_second(state.resolved_at)}"
+
+
+def at_second(moment: datetime) -> str:
+    """A time as refusals name it: RFC 3339 to the second."""
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -214,6 +214,26 @@ class HandOver:
 
 
 @dataclass(frozen=True, slots=True)
+class Accept:
+    """The team that it was handed to says that it is theirs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounce:
+    """Back to the team that handed it over, because it is not theirs."""
+
+    reason: str
+
+    def __post_init__(self) -> None:
+        _set(self, "reason", check_text("reason", self.reason, 2000, blank=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """Takes back the latest hand-over that nobody has answered."""
+
+
+@dataclass(frozen=True, slots=True)
 class Comment:
     text: str
 
@@ -288,6 +308,9 @@ Command = (
     | Unacknowledge
     | Assign
     | HandOver
+    | Accept
+    | Bounce
+    | Undo
     | Comment
     | SetSeverity
     | SetTitle

@@ -16,7 +16,8 @@ from incidents.domain.blame import (
     verdict_of,
     worth_showing,
 )
-from incidents.domain.bodies import Bodies, Refused, opening, raise_severity, refuse_resolved
+from incidents.domain.bodies import Bodies, Refused, at_second, opening, raise_severity, refuse_resolved
+from incidents.domain.custody import accept, bounce, hand_over, undo_hand_over
 from incidents.domain.decide_alerts import join_alerts, note_worse, open_for_alerts, rest_alerts, settle
 from incidents.domain.finding import Finding
 from incidents.domain.incident import Incident
@@ -220,7 +221,7 @@ def _attach_evidence(_: Incident, command: c.AttachEvidence) -> Bodies:
 def _acknowledge(state: Incident, _: c.Acknowledge) -> Bodies:
     refuse_resolved(state)
     if state.state == "acknowledged" and state.acknowledged_at is not None:
-        at = state.acknowledged_at.isoformat(timespec="seconds").replace("+00:00", "Z")
+        at = at_second(state.acknowledged_at)
         raise Refused(f"#{state.number} is already acknowledged, by {state.acknowledged_by} at {at}")
     return [("incident.acknowledged", {})]
 
@@ -238,12 +239,8 @@ def _assign(state: Incident, command: c.Assign) -> Bodies:
     return [("incident.assigned", {"owner": command.owner, "previous": state.owner})]
 
 
-def _hand_over(state: Incident, command: c.HandOver) -> Bodies:
-    refuse_resolved(state)
-    if command.team == state.team:
-        raise Refused(f"#{state.number} is already with {state.team}")
-    body = {"from": state.team, "to": command.team, "reason": command.reason}
-    return [("incident.handed_over", body)]
+def _undo(state: Incident, _: c.Undo) -> Bodies:
+    return undo_hand_over(state)
 
 
 def _comment(_: Incident, command: c.Comment) -> Bodies:
@@ -274,7 +271,7 @@ def _link(state: Incident, command: c.Link) -> Bodies:
 
 def _resolve(state: Incident, command: c.Resolve) -> Bodies:
     if state.state == "resolved" and state.resolved_at is not None:
-        at = state.resolved_at.isoformat(timespec="seconds").replace("+00:00", "Z")
+        at = at_second(state.resolved_at)
         raise Refused(f"#{state.number} is already resolved, by {state.resolved_by} at {at}")
     body = {"confirmed_cause": command.confirmed_cause, "note": command.note}
     return [("incident.resolved", body)]
@@ -306,7 +303,10 @@ _DECIDE: dict[type, Callable[[Incident, Any], Bodies]] = {
     c.Acknowledge: _acknowledge,
     c.Unacknowledge: _unacknowledge,
     c.Assign: _assign,
-    c.HandOver: _hand_over,
+    c.HandOver: hand_over,
+    c.Accept: accept,
+    c.Bounce: bounce,
+    c.Undo: _undo,
     c.Comment: _comment,
     c.SetSeverity: _set_severity,
     c.SetTitle: _set_title,

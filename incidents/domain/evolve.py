@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from incidents.domain import custody
+from incidents.domain.custody import accounted
 from incidents.domain.incident import Fact, Incident, Shown, person
 from incidents.domain.opinion import Opinion, Opinions, blaming, opinion_from, without
 from incidents.domain.times import optional_time, parse_rfc3339
@@ -46,6 +48,8 @@ def _opened(event: Fact) -> Incident:
         links=tuple(body["links"]),
         opened_at=event.occurred_at,
         opened_by=person(event.actor),
+        team_since=event.occurred_at,
+        counted_at=event.occurred_at,
         verdict=body["verdict"],
         alerts=body["alerts"],
     )
@@ -161,7 +165,7 @@ def _evidence_attached(state: Incident, event: Fact) -> Incident:
 def _acknowledged(state: Incident, event: Fact) -> Incident:
     who = person(event.actor)
     return replace(
-        state,
+        accounted(state, event.occurred_at),
         state="acknowledged",
         acknowledged_at=event.occurred_at,
         acknowledged_by=who,
@@ -174,20 +178,7 @@ def _unacknowledged(state: Incident, _: Fact) -> Incident:
 
 
 def _assigned(state: Incident, event: Fact) -> Incident:
-    return replace(state, owner=event.body["owner"])
-
-
-def _handed_over(state: Incident, event: Fact) -> Incident:
-    """The receiving team has seen nothing yet: nobody there owns or has acknowledged the ticket."""
-    return replace(
-        state,
-        team=event.body["to"],
-        owner=None,
-        state="open",
-        acknowledged_at=None,
-        acknowledged_by=None,
-        hops=state.hops + 1,
-    )
+    return replace(accounted(state, event.occurred_at), owner=event.body["owner"])
 
 
 def _commented(state: Incident, _: Fact) -> Incident:
@@ -210,11 +201,13 @@ def _linked(state: Incident, event: Fact) -> Incident:
 
 def _resolved(state: Incident, event: Fact) -> Incident:
     return replace(
-        state,
+        accounted(state, event.occurred_at),
         state="resolved",
         resolved_at=event.occurred_at,
         resolved_by=person(event.actor),
         confirmed_cause=event.body["confirmed_cause"],
+        seconds_to_team=custody.seconds_to_team(state),
+        handed_over=None,
         firing=0,
         flapping=False,
         blamed_by=(),
@@ -222,10 +215,11 @@ def _resolved(state: Incident, event: Fact) -> Incident:
     )
 
 
-def _reopened(state: Incident, _: Fact) -> Incident:
+def _reopened(state: Incident, event: Fact) -> Incident:
     return replace(
-        state,
+        accounted(state, event.occurred_at),
         state="open",
+        seconds_to_team=None,
         resolved_at=None,
         resolved_by=None,
         confirmed_cause=None,
@@ -248,7 +242,10 @@ _EVOLVE: dict[str, Callable[[Incident, Fact], Incident]] = {
     "incident.acknowledged": _acknowledged,
     "incident.unacknowledged": _unacknowledged,
     "incident.assigned": _assigned,
-    "incident.handed_over": _handed_over,
+    "incident.handed_over": custody.handed_over,
+    "incident.accepted": custody.accepted,
+    "incident.bounced": custody.bounced,
+    "incident.hand_over_undone": custody.hand_over_undone,
     "incident.commented": _commented,
     "incident.severity_set": _severity_set,
     "incident.title_set": _title_set,

@@ -37,6 +37,21 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
+class HandedOver:
+    """A hand-over that nobody has answered yet, and how the ticket stood at the team that sent it."""
+
+    team: str
+    by: str
+    at: datetime
+    reason: str
+    state: State
+    owner: str | None
+    acknowledged_at: datetime | None
+    acknowledged_by: str | None
+    team_since: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Incident:
     id: str
     number: int
@@ -54,6 +69,10 @@ class Incident:
     links: tuple[Mapping[str, str], ...]
     opened_at: datetime
     opened_by: str
+    team_since: datetime
+    """When it came to the team that has it."""
+    counted_at: datetime
+    """Until when `team_seconds` and `owner_seconds` are counted."""
     severity_by_person: bool = False
     """Then findings and reports leave it alone."""
     verdict: str | None = None
@@ -70,6 +89,18 @@ class Incident:
     """When an alert last joined or rested."""
     findings: int = 0
     hops: int = 0
+    """How often it moved to another team."""
+    bounces: int = 0
+    """How often it came back because it was not theirs; each is a hop, too."""
+    handed_over: HandedOver | None = None
+    accepted_at: datetime | None = None
+    accepted_by: str | None = None
+    """Who accepted the last hand-over for the team that has it."""
+    team_seconds: Mapping[str, float] = field(default_factory=dict)
+    owner_seconds: Mapping[str, float] = field(default_factory=dict)
+    """By team and by person: how long they had it until `counted_at`, in seconds."""
+    seconds_to_team: float | None = None
+    """Once it is resolved: from its opening until it came, to stay, to the team that resolved it."""
     acknowledged_at: datetime | None = None
     acknowledged_by: str | None = None
     resolved_at: datetime | None = None
@@ -89,6 +120,11 @@ class Incident:
     """When a person or an alert first reported it; None while only analyzers have."""
     missed_by: Mapping[str, str] = field(default_factory=dict)
     """Analyzers (with version) that judged the confirmed cause and did not name it."""
+
+    @property
+    def handed_from(self) -> str | None:
+        """The team whose hand-over waits to be accepted or bounced back."""
+        return None if self.handed_over is None else self.handed_over.team
 
     @property
     def cause(self) -> frozenset[str]:

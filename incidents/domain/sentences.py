@@ -130,6 +130,14 @@ def _handed_over(name: str, body: Mapping[str, Any]) -> str:
     return f"{name} handed it over from {body['from']} to {body['to']}: {body['reason']}"
 
 
+def _bounced(name: str, body: Mapping[str, Any]) -> str:
+    return f"{name} bounced it back from {body['from']} to {body['to']}: {body['reason']}"
+
+
+def _hand_over_undone(name: str, body: Mapping[str, Any]) -> str:
+    return f"{name} took the hand-over to {body['from']} back; it is with {body['to']} again"
+
+
 def _severity_set(name: str, body: Mapping[str, Any]) -> str:
     reason = f": {body['reason']}" if body["reason"] else ""
     return f"{name} set the severity from {body['previous']} to {body['severity']}{reason}"
@@ -162,6 +170,9 @@ _SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "incident.unacknowledged": lambda name, _: f"{name} took the acknowledgement back",
     "incident.assigned": _assigned,
     "incident.handed_over": _handed_over,
+    "incident.accepted": lambda name, b: f"{name} accepted it for {b['team']}",
+    "incident.bounced": _bounced,
+    "incident.hand_over_undone": _hand_over_undone,
     "incident.commented": lambda name, b: f"{name}: {b['text']}",
     "incident.severity_set": _severity_set,
     "incident.title_set": lambda name, b: f"{name} changed the title to “{b['title']}”",

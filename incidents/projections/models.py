@@ -41,6 +41,16 @@ class IncidentRow(models.Model):
     alert_at = models.DateTimeField(null=True)
     findings = models.IntegerField()
     hops = models.IntegerField()
+    bounces = models.IntegerField(default=0)
+    handed_over = models.JSONField(null=True)
+    handed_from = models.CharField(max_length=60, null=True)
+    accepted_at = models.DateTimeField(null=True)
+    accepted_by = models.TextField(null=True)
+    team_since = models.DateTimeField()
+    team_seconds = models.JSONField(default=dict)
+    owner_seconds = models.JSONField(default=dict)
+    counted_at = models.DateTimeField()
+    seconds_to_team = models.FloatField(null=True)
     acknowledged_at = models.DateTimeField(null=True)
     acknowledged_by = models.TextField(null=True)
     resolved_at = models.DateTimeField(null=True)
@@ -67,6 +77,11 @@ class IncidentRow(models.Model):
         indexes = (
             models.Index(fields=("state", "severity_rank", "-number"), name="incident_inbox"),
             models.Index(fields=("opened_at",), name="incident_opened_at"),
+            models.Index(
+                fields=("handed_from",),
+                condition=models.Q(handed_from__isnull=False),
+                name="incident_unanswered",
+            ),
             GinIndex(fields=("cause",), name="incident_cause"),
         )
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
-from incidents.domain.incident import Incident, Shown
+from incidents.domain.incident import HandedOver, Incident, Shown
 from incidents.domain.opinion import opinion_from
-from incidents.domain.times import parse_rfc3339, rfc3339
+from incidents.domain.times import optional_rfc3339, optional_time, parse_rfc3339, rfc3339
 from incidents.domain.values import SEVERITIES
 from incidents.projections.models import IncidentRow
 
@@ -24,6 +24,8 @@ def fields_of(state: Incident) -> dict[str, Any]:
         for analyzer, shown in state.shown.items()
     }
     columns["opinions"] = {name: one.as_json() for name, one in state.opinions.items()}
+    columns["handed_over"] = None if state.handed_over is None else _hand_over_json(state.handed_over)
+    columns["handed_from"] = state.handed_from
     columns["cause"] = sorted(state.cause)
     columns["severity_rank"] = SEVERITIES.index(state.severity)
     return columns
@@ -39,4 +41,16 @@ def state_of(row: IncidentRow) -> Incident:
         for analyzer, shown in row.shown.items()
     }
     values["opinions"] = {name: opinion_from(one) for name, one in row.opinions.items()}
+    values["handed_over"] = None if row.handed_over is None else _hand_over_from(row.handed_over)
     return Incident(**values)
+
+
+_TIMES = ("at", "acknowledged_at", "team_since")
+
+
+def _hand_over_json(sent: HandedOver) -> dict[str, Any]:
+    return {**asdict(sent), **{name: optional_rfc3339(getattr(sent, name)) for name in _TIMES}}
+
+
+def _hand_over_from(body: dict[str, Any]) -> HandedOver:
+    return HandedOver(**{**body, **{name: optional_time(body[name]) for name in _TIMES}})

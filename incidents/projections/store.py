@@ -11,6 +11,7 @@ from incidents.domain.commands import Command, Open, OpenForAlerts, OpenForFindi
 from incidents.domain.decide import decide
 from incidents.domain.evolve import fold
 from incidents.domain.incident import Incident
+from incidents.projections.measuring import measure
 from incidents.projections.models import IncidentRow
 from incidents.projections.project import project
 from incidents.projections.rows import state_of
@@ -64,7 +65,9 @@ def record_opening(
 
 
 def _recorded(before: Incident | None, events: list[Event]) -> Recorded:
-    return Recorded(project(before, events), str(events[-1].position), tuple(events))
+    after = project(before, events)
+    measure(before, events, after)
+    return Recorded(after, str(events[-1].position), tuple(events))
 
 
 def next_number() -> int:

@@ -64,8 +64,7 @@ def _as_of(ids: Sequence[str], upto: Position) -> Iterator[Ticket]:
             continue
         # A hand-over takes the acknowledgement back; how quickly somebody looked stays true.
         taken = [event.occurred_at for event in events if event.type == "incident.acknowledged"]
-        moved = [event.occurred_at for event in events if event.type == "incident.handed_over"]
-        yield Ticket(state, taken[0] if taken else None, moved[-1] if moved else state.opened_at)
+        yield Ticket(state, taken[0] if taken else None, state.team_since)
 
 
 def _batched(ids: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -25,6 +25,11 @@ async function acknowledge() {
   if (below) document.querySelector(`tr[data-id="${CSS.escape(below)}"] a.title`)?.focus({ preventScroll: true, focusVisible: true });
 }
 
+function accept() {
+  const form = document.querySelector(".actions form[data-key=y]");
+  if (form) send(form, form.querySelector("button"));
+}
+
 function resolve() {
   const row = current();
   if (row) location.href = `${row.querySelector("a.title").getAttribute("href")}#resolve`;
@@ -47,6 +52,8 @@ const KEYS = {
   c: () => document.querySelector(".comment textarea")?.focus(),
   a: () => openPanel("assign"),
   h: () => openPanel("hand_over"),
+  b: () => openPanel("bounce"),
+  y: accept,
   s: () => openPanel("set_severity"),
   "/": () => { const field = document.querySelector("input[type=search]"); field?.focus(); field?.select(); },
   "?": () => help.showModal(),
