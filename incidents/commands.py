@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,7 @@ from django.db import transaction
 
 from incidents.catalog.models import Team, routing_table
 from incidents.domain import commands as c
-from incidents.domain.commands import Report
+from incidents.domain.commands import Report, Undoable
 from incidents.domain.decide import Refused
 from incidents.domain.incident import Incident
 from incidents.domain.routing import route
@@ -93,9 +94,14 @@ def bounce(incident_id: str, reason: str, context: Context) -> Recorded:
     return _carry_out(incident_id, c.Bounce(reason), context)
 
 
-def undo(incident_id: str, context: Context) -> Recorded:
-    """Takes back what can be: a hand-over that nobody has answered."""
-    return _carry_out(incident_id, c.Undo(), context)
+def snooze(incident_id: str, until: datetime | None, reason: str, context: Context) -> Recorded:
+    """Until a time, or with None until it changes; it wakes when it gets worse in any case."""
+    return _carry_out(incident_id, c.Snooze(until, reason), context)
+
+
+def undo(incident_id: str, what: Undoable | None, context: Context) -> Recorded:
+    """Takes back what can be: a snooze, or a hand-over that nobody has answered."""
+    return _carry_out(incident_id, c.Undo(what), context)
 
 
 def comment(incident_id: str, text: str, context: Context) -> Recorded:

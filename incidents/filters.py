@@ -162,6 +162,8 @@ PARAMETERS: dict[str, tuple[str, Operator, Reader, str]] = {
     "acknowledged_before": ("acknowledged_at", "before", _time, "acknowledged earlier than"),
     "resolved_after": ("resolved_at", "after", _time, "resolved later than"),
     "resolved_before": ("resolved_at", "before", _time, "resolved earlier than"),
+    "snoozed_until_after": ("snoozed_until", "after", _time, "snoozed until later than"),
+    "snoozed_until_before": ("snoozed_until", "before", _time, "snoozed until earlier than"),
     "position_after": ("position", "after", _position, "changed after this log position"),
 }
 """Query parameter: field, operator, how its text is read, what it means. `in` parameters may be repeated."""

@@ -7,20 +7,20 @@ from datetime import UTC, datetime
 from celery import shared_task
 from django.db import connection, transaction
 
-from incidents import alerting
+from incidents import alerting, waking
 from ingest.commands import retrying
 
 
 @shared_task(name="incidents.settle", ignore_result=True)
-def settle() -> tuple[int, int]:
-    """Tickets that were held open and have been quiet, and alerts whose silence has ended: how many of each."""
+def settle() -> tuple[int, int, int]:
+    """Tickets that were held open and are quiet, alerts whose silence ended, tickets that wake: how many of each."""
     return retrying(_settle)
 
 
 @transaction.atomic
-def _settle() -> tuple[int, int]:
+def _settle() -> tuple[int, int, int]:
     with connection.cursor() as cursor:
         # The follower's own lock: what it does about an alert is not done here at the same time.
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('follower incidents', 0))")
     now = datetime.now(UTC)
-    return alerting.settle(now), alerting.unsilence(now)
+    return alerting.settle(now), alerting.unsilence(now), waking.wake(now)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
@@ -28,6 +30,22 @@ def _cause(form: Form) -> str:
     return str(form.get("other", "")).strip() if chosen == "other" else chosen
 
 
+def _until(form: Form) -> datetime | None:
+    """Until when a ticket is put aside: after so many hours, at a time in UTC, or None until it changes."""
+    chosen = str(form.get("for", ""))
+    if chosen == "change":
+        return None
+    if chosen == "time":
+        try:
+            return datetime.fromisoformat(str(form.get("time", ""))).replace(tzinfo=UTC)
+        except ValueError:
+            raise Invalid("time", "must be a date and a time") from None
+    if chosen not in HOURS:
+        raise Invalid("for", "choose for how long")
+    return timezone.now() + timedelta(hours=int(chosen))
+
+
+HOURS = ("1", "4", "24", "72")
 Verb = Callable[[str, Form, Context], Any]
 VERBS: dict[str, tuple[Verb, str, str]] = {
     "acknowledge": (lambda i, _, c: commands.acknowledge(i, c), "Acknowledged", "unacknowledge"),
@@ -40,7 +58,12 @@ VERBS: dict[str, tuple[Verb, str, str]] = {
     ),
     "accept": (lambda i, _, c: commands.accept(i, c), "Accepted", ""),
     "bounce": (lambda i, f, c: commands.bounce(i, f.get("reason", ""), c), "Bounced back", ""),
-    "undo": (lambda i, _, c: commands.undo(i, c), "Taken back:", ""),
+    "snooze": (
+        lambda i, f, c: commands.snooze(i, _until(f), f.get("reason", ""), c),
+        "Snoozed",
+        "undo",
+    ),
+    "undo": (lambda i, f, c: commands.undo(i, f.get("what") or None, c), "Taken back:", ""),
     "set_severity": (
         lambda i, f, c: commands.set_severity(i, f.get("severity", ""), c),
         "Severity set for",

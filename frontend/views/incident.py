@@ -22,6 +22,13 @@ from incidents import queries
 from incidents.changes import changes_before
 from incidents.scorecards.queries import scorecards
 
+SNOOZES = (
+    ("1", "For an hour"),
+    ("4", "For 4 hours"),
+    ("24", "For a day"),
+    ("72", "For 3 days"),
+    ("change", "Until it changes: an alert joins, or another analyzer blames it"),
+)
 SEVERITIES = ("critical", "error", "warning", "info")
 
 
@@ -76,6 +83,7 @@ def render_incident(
         "alerts": None if as_of else section(reference, request.GET.get("alerts", "1")),
         "changes": [] if as_of else changes_before(reference),
         "causes": _causes(view, suspects),
+        "snoozes": SNOOZES,
         "custody": custody(view.incident, entries[-1].last_at if as_of else timezone.now()),
         "team_names": {team.slug: team.name for team in queries.teams()},
         "people": _people(),

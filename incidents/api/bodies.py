@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from datetime import datetime
 from typing import IO, Any, NoReturn
 
 from django.core.exceptions import RequestDataTooBig
@@ -14,6 +15,8 @@ from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.serializers import Serializer
 
+from incidents.domain.times import parse_rfc3339
+from incidents.domain.values import Invalid, check_line
 from ingest.queries import Context
 
 BODY_LIMIT = 2 * 2**20
@@ -86,6 +89,18 @@ def fields(request: Request, shape: type[Serializer[Any]]) -> dict[str, Any]:
     if errors:
         raise ValidationError(errors)
     return given
+
+
+def time_of(field: str, text: object) -> datetime | None:
+    """A time in a body; None where there is none. Raises Invalid."""
+    if text is None:
+        return None
+    try:
+        return parse_rfc3339(check_line(field, text))
+    except (ValueError, OverflowError):
+        raise Invalid(
+            field, "must be an RFC 3339 time with an offset, such as 2026-11-21T10:00:00Z"
+        ) from None
 
 
 def context(request: Request) -> Context:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 from rest_framework import serializers as s
 
 from incidents.catalog.models import Route, Team
+from incidents.domain.commands import Undoable
 from incidents.domain.values import SEVERITIES, STATES, Invalid, check_line
 from ingest.telemetry.component import COMPONENT_FORM
 
@@ -118,6 +119,10 @@ class IncidentShape(s.Serializer[Any]):
     opened_by = s.CharField()
     acknowledged_at = s.DateTimeField(allow_null=True)
     acknowledged_by = s.CharField(allow_null=True)
+    snoozed_until = s.DateTimeField(
+        allow_null=True, help_text="null while `state` is snoozed: until it changes"
+    )
+    snoozed_by = s.CharField(allow_null=True)
     resolved_at = s.DateTimeField(allow_null=True)
     resolved_by = s.CharField(allow_null=True)
     confirmed_cause = s.CharField(allow_null=True, help_text='a component, or "none"')
@@ -186,6 +191,19 @@ class HandOverShape(s.Serializer[Any]):
 
 class BounceShape(s.Serializer[Any]):
     reason = s.CharField(max_length=2000, help_text="why it is not theirs")
+
+
+class SnoozeShape(s.Serializer[Any]):
+    until = s.DateTimeField(
+        required=False, help_text="at most 30 days away; left out or null: until it changes"
+    )
+    reason = s.CharField(max_length=2000, required=False)
+
+
+class UndoShape(s.Serializer[Any]):
+    what = s.ChoiceField(
+        choices=get_args(Undoable), required=False, help_text="what it must be; left out: what was done last"
+    )
 
 
 class SetSeverityShape(s.Serializer[Any]):

@@ -8,7 +8,7 @@ from rest_framework.routers import SimpleRouter
 from incidents import commands
 from incidents.api import serializers as shapes
 from incidents.api.alerts import MemberAlertsView
-from incidents.api.bodies import context
+from incidents.api.bodies import context, time_of
 from incidents.api.catalog import RoutesView, TeamsView
 from incidents.api.changes import ChangesView, IncidentChangesView
 from incidents.api.receipts import ReceiptView
@@ -54,9 +54,18 @@ ACTIONS = {
     ),
     "undo": action(
         "undo",
-        "Take back a hand-over that nobody of the receiving team has answered.",
-        shapes.NothingShape,
-        lambda id, _, request: commands.undo(id, context(request)),
+        "Take back what was done last: a snooze, or a hand-over that nobody of the receiving team has answered.",
+        shapes.UndoShape,
+        lambda id, body, request: commands.undo(id, body.get("what"), context(request)),
+    ),
+    "snooze": action(
+        "snooze",
+        "Put it aside until a time, or until it changes: an alert or a report joins, or another analyzer blames it."
+        " Getting worse wakes it in any case. It wakes as open, with its owner; nothing that joins meanwhile is lost.",
+        shapes.SnoozeShape,
+        lambda id, body, request: commands.snooze(
+            id, time_of("until", body.get("until")), body.get("reason", ""), context(request)
+        ),
     ),
     "set_severity": action(
         "set_severity",

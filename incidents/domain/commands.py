@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime
+from typing import Any, Literal, get_args
 
 from incidents.domain.alerting import Member, Reported
 from incidents.domain.finding import Finding
@@ -13,6 +14,7 @@ from incidents.domain.routing import Routing
 from incidents.domain.values import (
     NO_CAUSE,
     TITLE_LIMIT,
+    Invalid,
     Severity,
     check_component,
     check_evidence,
@@ -229,8 +231,33 @@ class Bounce:
 
 
 @dataclass(frozen=True, slots=True)
+class Snooze:
+    """Until a time, at most 30 days away; None: until it changes."""
+
+    until: datetime | None = None
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        _set(self, "reason", check_text("reason", self.reason, 2000))
+
+
+@dataclass(frozen=True, slots=True)
+class WakeWhenDue:
+    """Wakes a snoozed ticket whose time has come."""
+
+
+Undoable = Literal["hand_over", "snooze"]
+
+
+@dataclass(frozen=True, slots=True)
 class Undo:
-    """Takes back the latest hand-over that nobody has answered."""
+    """Takes back what was done last of what can be; `what` says which, if it must be that."""
+
+    what: Undoable | None = None
+
+    def __post_init__(self) -> None:
+        if self.what not in (None, *get_args(Undoable)):
+            raise Invalid("what", f"must be one of {', '.join(get_args(Undoable))}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +337,8 @@ Command = (
     | HandOver
     | Accept
     | Bounce
+    | Snooze
+    | WakeWhenDue
     | Undo
     | Comment
     | SetSeverity

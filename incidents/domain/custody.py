@@ -14,7 +14,7 @@ from typing import Any
 
 from incidents.domain import commands as c
 from incidents.domain.bodies import Bodies, Refused, at_second, refuse_resolved
-from incidents.domain.incident import Fact, HandedOver, Incident, person
+from incidents.domain.incident import AWAKE, Fact, HandedOver, Incident, person
 
 
 def hand_over(state: Incident, command: c.HandOver) -> Bodies:
@@ -91,6 +91,7 @@ def moved(state: Incident, team: str, at: datetime, **changed: Any) -> Incident:
         "accepted_at": None,
         "accepted_by": None,
         "handed_over": None,
+        **AWAKE,
     }
     return replace(accounted(state, at), **{**fresh, **changed})
 

@@ -22,6 +22,7 @@ from incidents.domain.decide_alerts import join_alerts, note_worse, open_for_ale
 from incidents.domain.finding import Finding
 from incidents.domain.incident import Incident
 from incidents.domain.opinion import Opinions, after_word, agreeing, blaming, fused, without
+from incidents.domain.snoozing import snooze, undo_snooze, wake_when_due, woken_by
 from incidents.domain.times import parse_rfc3339
 from incidents.domain.values import LINKS_LIMIT, Severity
 from ingest.log.types import NewEvent
@@ -40,7 +41,9 @@ def decide(state: Incident | None, command: c.Command, now: datetime) -> list[Ne
     elif state is None:
         raise Refused("there is no such incident")
     else:
-        bodies = _DECIDE[type(command)](state, command)
+        timed = _DECIDE_BY_TIME.get(type(command))
+        bodies = timed(state, command, now) if timed else _DECIDE[type(command)](state, command)
+        bodies = [*bodies, *woken_by(state, bodies)]
     return [NewEvent(type_, body, now) for type_, body in bodies]
 
 
@@ -239,8 +242,10 @@ def _assign(state: Incident, command: c.Assign) -> Bodies:
     return [("incident.assigned", {"owner": command.owner, "previous": state.owner})]
 
 
-def _undo(state: Incident, _: c.Undo) -> Bodies:
-    return undo_hand_over(state)
+def _undo(state: Incident, command: c.Undo) -> Bodies:
+    """What was done last stands in the state: a snooze ends with a hand-over."""
+    latest: c.Undoable = "snooze" if state.state == "snoozed" else "hand_over"
+    return undo_snooze(state) if (command.what or latest) == "snooze" else undo_hand_over(state)
 
 
 def _comment(_: Incident, command: c.Comment) -> Bodies:
@@ -287,6 +292,10 @@ _OPEN: dict[type, Callable[[Any], Bodies]] = {
     c.Open: _open,
     c.OpenForFinding: _open_for_finding,
     c.OpenForAlerts: open_for_alerts,
+}
+_DECIDE_BY_TIME: dict[type, Callable[[Incident, Any, datetime], Bodies]] = {
+    c.Snooze: snooze,
+    c.WakeWhenDue: wake_when_due,
 }
 _DECIDE: dict[type, Callable[[Incident, Any], Bodies]] = {
     c.JoinAlerts: join_alerts,

@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from incidents.domain import custody
+from incidents.domain import custody, snoozing
 from incidents.domain.custody import accounted
-from incidents.domain.incident import Fact, Incident, Shown, person
+from incidents.domain.incident import AWAKE, Fact, Incident, Shown, person
 from incidents.domain.opinion import Opinion, Opinions, blaming, opinion_from, without
 from incidents.domain.times import optional_time, parse_rfc3339
 
@@ -170,6 +170,7 @@ def _acknowledged(state: Incident, event: Fact) -> Incident:
         acknowledged_at=event.occurred_at,
         acknowledged_by=who,
         owner=state.owner or who,
+        **AWAKE,
     )
 
 
@@ -208,6 +209,7 @@ def _resolved(state: Incident, event: Fact) -> Incident:
         confirmed_cause=event.body["confirmed_cause"],
         seconds_to_team=custody.seconds_to_team(state),
         handed_over=None,
+        **AWAKE,
         firing=0,
         flapping=False,
         blamed_by=(),
@@ -246,6 +248,8 @@ _EVOLVE: dict[str, Callable[[Incident, Fact], Incident]] = {
     "incident.accepted": custody.accepted,
     "incident.bounced": custody.bounced,
     "incident.hand_over_undone": custody.hand_over_undone,
+    "incident.snoozed": snoozing.snoozed,
+    "incident.woken": snoozing.woken,
     "incident.commented": _commented,
     "incident.severity_set": _severity_set,
     "incident.title_set": _title_set,

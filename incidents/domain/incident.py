@@ -106,6 +106,9 @@ class Incident:
     resolved_at: datetime | None = None
     resolved_by: str | None = None
     confirmed_cause: str | None = None
+    snoozed_until: datetime | None = None
+    """None while it is snoozed: until it changes."""
+    snoozed_by: str | None = None
     failing_since: datetime | None = None
     last_failure: datetime | None = None
     last_blamed: datetime | None = None
@@ -131,6 +134,10 @@ class Incident:
         """All that a finding may name and mean this ticket; after resolution also the confirmed cause."""
         names = {*self.ambiguous_with, self.component, self.confirmed_cause}
         return frozenset(name for name in names if name and "/" in name)
+
+
+AWAKE: Mapping[str, Any] = {"snoozed_until": None, "snoozed_by": None}
+"""What a ticket that sleeps no more forgets."""
 
 
 def person(actor: str) -> str:

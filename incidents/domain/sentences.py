@@ -138,6 +138,15 @@ def _hand_over_undone(name: str, body: Mapping[str, Any]) -> str:
     return f"{name} took the hand-over to {body['from']} back; it is with {body['to']} again"
 
 
+def _snoozed(name: str, body: Mapping[str, Any]) -> str:
+    until = "it changes" if body["until"] is None else _minute(body["until"])
+    return f"{name} snoozed it until {until}{_after(body['reason'])}"
+
+
+def _woken(name: str, body: Mapping[str, Any]) -> str:
+    return f"{name} took the snooze back" if body["undone"] else f"it woke: {body['why']}"
+
+
 def _severity_set(name: str, body: Mapping[str, Any]) -> str:
     reason = f": {body['reason']}" if body["reason"] else ""
     return f"{name} set the severity from {body['previous']} to {body['severity']}{reason}"
@@ -173,6 +182,8 @@ _SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "incident.accepted": lambda name, b: f"{name} accepted it for {b['team']}",
     "incident.bounced": _bounced,
     "incident.hand_over_undone": _hand_over_undone,
+    "incident.snoozed": _snoozed,
+    "incident.woken": _woken,
     "incident.commented": lambda name, b: f"{name}: {b['text']}",
     "incident.severity_set": _severity_set,
     "incident.title_set": lambda name, b: f"{name} changed the title to “{b['title']}”",

@@ -56,6 +56,8 @@ class IncidentRow(models.Model):
     resolved_at = models.DateTimeField(null=True)
     resolved_by = models.TextField(null=True)
     confirmed_cause = models.TextField(null=True)
+    snoozed_until = models.DateTimeField(null=True)
+    snoozed_by = models.TextField(null=True)
     failing_since = models.DateTimeField(null=True)
     last_failure = models.DateTimeField(null=True)
     last_blamed = models.DateTimeField(null=True)
@@ -81,6 +83,11 @@ class IncidentRow(models.Model):
                 fields=("handed_from",),
                 condition=models.Q(handed_from__isnull=False),
                 name="incident_unanswered",
+            ),
+            models.Index(
+                fields=("snoozed_until",),
+                condition=models.Q(snoozed_until__isnull=False),
+                name="incident_alarms",
             ),
             GinIndex(fields=("cause",), name="incident_cause"),
         )

@@ -72,6 +72,8 @@ class View:
             "opened_by": i.opened_by,
             "acknowledged_at": optional_rfc3339(i.acknowledged_at),
             "acknowledged_by": i.acknowledged_by,
+            "snoozed_until": optional_rfc3339(i.snoozed_until),
+            "snoozed_by": i.snoozed_by,
             "resolved_at": optional_rfc3339(i.resolved_at),
             "resolved_by": i.resolved_by,
             "confirmed_cause": i.confirmed_cause,

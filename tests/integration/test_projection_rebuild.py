@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import redirect_stdout
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from io import StringIO
 from uuid import uuid4
 
@@ -32,6 +32,7 @@ from tests.unit.incident_cases import NOON, finding, word
 ALICE = Context("user:alice")
 STORAGE = Routing("storage", 6, "routed to Storage because rule 6 matched `storage_cluster/*`")
 
+TOMORROW, NEXT_WEEK = (datetime.now() + timedelta(days=days) for days in (1, 7))  # noqa: DTZ005
 words = st.text("ab é\n", min_size=1, max_size=5).filter(str.strip)
 evidence = st.just(({"kind": "table", "title": "t", "columns": ["a"], "rows": [[1.5]]},))
 findings = st.builds(
@@ -66,7 +67,11 @@ any_command: st.SearchStrategy[c.Command] = st.one_of(
     st.builds(c.HandOver, st.sampled_from(["network", "storage"]), words),
     st.builds(c.Accept),
     st.builds(c.Bounce, words),
-    st.builds(c.Undo),
+    st.builds(c.Undo, st.sampled_from([None, "hand_over", "snooze"])),
+    st.builds(
+        c.Snooze, st.none() | st.datetimes(TOMORROW, NEXT_WEEK).map(lambda day: day.replace(tzinfo=UTC))
+    ),
+    st.builds(c.WakeWhenDue),
     st.builds(c.Comment, words),
     st.builds(c.SetSeverity, st.sampled_from(["critical", "error", "warning", "info"])),
     st.builds(c.SetTitle, st.sampled_from(["one", "two"])),

@@ -144,7 +144,7 @@ def test_what_is_so_already_is_done_without_a_receipt(api: Call) -> None:
 
 
 @rolled_back
-@pytest.mark.parametrize("verb", ["merge", "split", "snooze"])
+@pytest.mark.parametrize("verb", ["merge", "split"])
 def test_a_verb_that_is_not_there_yet_is_not_found(api: Call, verb: str) -> None:
     assert api("POST", f"incidents/{opened(api)}/{verb}").status_code == 404
 
