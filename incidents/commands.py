@@ -18,10 +18,12 @@ from django.db import transaction
 from incidents.catalog.models import Team, routing_table
 from incidents.domain import commands as c
 from incidents.domain.commands import Report, Undoable
+from incidents.domain.contending import Happened, Overtaken
 from incidents.domain.decide import Refused
 from incidents.domain.incident import Incident
 from incidents.domain.routing import route
 from incidents.domain.values import Invalid, Severity
+from incidents.projections.asking import Asking, seen_from
 from incidents.projections.models import IncidentRow
 from incidents.projections.store import (
     NoSuchIncident,
@@ -34,7 +36,18 @@ from incidents.projections.store import (
 from ingest.commands import retrying
 from ingest.queries import Context, Event
 
-__all__ = ["Invalid", "NoSuchIncident", "Opened", "Recorded", "Refused", "Report"]
+__all__ = [
+    "Asking",
+    "Happened",
+    "Invalid",
+    "NoSuchIncident",
+    "Opened",
+    "Overtaken",
+    "Recorded",
+    "Refused",
+    "Report",
+    "seen_from",
+]
 
 
 @dataclass(frozen=True, slots=True)

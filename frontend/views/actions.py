@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST
 from frontend.views.incident import Problem, render_incident
 from frontend.views.pages import context_of, page
 from incidents import commands, queries
-from incidents.commands import Invalid, Refused
+from incidents.commands import Invalid, Overtaken, Refused
 from ingest.queries import Context
 
 Form = Any  # the request's POST data
@@ -94,7 +94,8 @@ def act(request: HttpRequest, number: int, verb: str) -> HttpResponse:
             return HttpResponseRedirect(target)
         typed = {name: str(value) for name, value in request.POST.items()}
         status = 409 if isinstance(error, Refused) else 400
-        return render_incident(request, number, Problem(verb, f"{reason}.", typed), status)
+        others = error.meanwhile if isinstance(error, Overtaken) else ()
+        return render_incident(request, number, Problem(verb, f"{reason}.", typed, others), status)
     if done:
         messages.success(request, f"{done} #{number}", extra_tags=f"{back}/{number}" if back else "")
     return HttpResponseRedirect(target)

@@ -20,6 +20,7 @@ from frontend.views.alerts import section
 from frontend.views.pages import page, show
 from incidents import queries
 from incidents.changes import changes_before
+from incidents.commands import Happened
 from incidents.scorecards.queries import scorecards
 
 SNOOZES = (
@@ -39,6 +40,8 @@ class Problem:
     verb: str
     reason: str
     typed: Mapping[str, str]
+    meanwhile: Sequence[Happened] = ()
+    """What others did since this page was shown: the form below is there again, for the ticket as it is now."""
 
 
 @page
@@ -89,6 +92,7 @@ def render_incident(
         "people": _people(),
         "severities": SEVERITIES,
         "problem": problem,
+        "problem_alone": problem is not None and problem.verb not in _panels(view.incident),
     }
     watch = "" if as_of else view.incident.id
     return show(request, "frontend/incident.html", context, section="inbox", watch=watch, status=status)
@@ -163,6 +167,14 @@ def _causes(view: queries.View, suspects: Sequence[Mapping[str, Any]]) -> list[t
         if name:
             causes.setdefault(name, None)
     return list(causes.items())
+
+
+def _panels(state: queries.Incident) -> set[str]:
+    """The forms that can show what went wrong beside what was typed; without one it stands alone."""
+    if state.state == "resolved":
+        return {"comment", "set_severity", "reopen"}
+    answers = {"bounce"} if state.handed_over else set()
+    return {"comment", "set_severity", "resolve", "assign", "hand_over", "snooze"} | answers
 
 
 def _people() -> list[str]:

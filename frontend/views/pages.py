@@ -12,7 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import patch_cache_control
 
-from incidents.commands import Invalid
+from incidents.commands import Asking, Invalid, seen_from
 from incidents.queries import NoSuchIncident
 from ingest.queries import Context, watermark
 
@@ -62,5 +62,6 @@ def user_name(request: HttpRequest) -> str:
 
 
 def context_of(request: HttpRequest) -> Context:
-    """Who is asking, for the events that follow."""
-    return Context(f"user:{user_name(request)}", trace=getattr(request, "trace", None))
+    """Who is asking, for the events that follow, and how the ticket stood on their page."""
+    seen = seen_from("seen", request.POST.get("seen", ""))
+    return Asking(f"user:{user_name(request)}", trace=getattr(request, "trace", None), seen=seen)

@@ -17,6 +17,7 @@ from rest_framework.serializers import Serializer
 
 from incidents.domain.times import parse_rfc3339
 from incidents.domain.values import Invalid, check_line
+from incidents.projections.asking import Asking, seen_from
 from ingest.queries import Context
 
 BODY_LIMIT = 2 * 2**20
@@ -104,6 +105,7 @@ def time_of(field: str, text: object) -> datetime | None:
 
 
 def context(request: Request) -> Context:
-    """Who asks, and the id of the request."""
+    """Who asks, the id of the request, and with `If-Match` how the incident stood when they looked."""
     kind = "user" if request.auth is None else "key"
-    return Context(f"{kind}:{request.user.get_username()}", trace=getattr(request, "trace", None))
+    actor, seen = f"{kind}:{request.user.get_username()}", request.headers.get("If-Match", "")
+    return Asking(actor, trace=getattr(request, "trace", None), seen=seen_from("If-Match", seen))

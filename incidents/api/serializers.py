@@ -283,6 +283,22 @@ class ProblemShape(s.Serializer[Any]):
     errors = s.DictField(required=False, help_text="reasons by field")  # type: ignore[assignment]
 
 
+class HappenedShape(s.Serializer[Any]):
+    type = s.CharField(help_text="incident.acknowledged, incident.resolved …")
+    at = s.DateTimeField()
+    actor = s.CharField()
+    text = s.CharField(help_text="as a sentence")
+    position = s.CharField()
+
+
+class ConflictShape(ProblemShape):
+    """Why a command was not carried out."""
+
+    meanwhile = HappenedShape(
+        many=True, required=False, help_text="with If-Match: what others did since, oldest first"
+    )
+
+
 class Strict:
     """Refuses fields that nobody reads."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from django.db import InterfaceError, OperationalError
@@ -22,7 +23,7 @@ from rest_framework.views import APIView
 from incidents import commands, queries
 from incidents.api import serializers as shapes
 from incidents.api.bodies import StrictJSONParser, context, fields
-from incidents.commands import Invalid, NoSuchIncident, Recorded, Refused, Report
+from incidents.commands import Happened, Invalid, NoSuchIncident, Overtaken, Recorded, Refused, Report
 from incidents.domain.times import rfc3339
 from incidents.filters import ORDERS, PARAMETERS
 from incidents.projections.timeline import Entry, Evidence, next_entry
@@ -35,6 +36,13 @@ PROBLEM = shapes.ProblemShape
 AS_OF = OpenApiParameter(
     "as_of", str, description="an RFC 3339 time or a log position: the answer as it stood then"
 )
+IF_MATCH = OpenApiParameter(
+    "If-Match",
+    str,
+    OpenApiParameter.HEADER,
+    description="ETag or `position` of the incident as you saw it: 409 if somebody has since changed what this command"
+    " is about, with who did what and when in `meanwhile`. Left out, the command is carried out however it stands.",
+)
 ALL = OpenApiParameter("all", bool, description="true: leave nothing out")
 ERRORS = {
     400: OpenApiResponse(PROBLEM, "Wrong: `errors` names field and reason. Nothing was stored."),
@@ -45,7 +53,13 @@ MISSING = {404: OpenApiResponse(PROBLEM, "There is no such incident.")}
 
 
 class Conflict(APIException):
+    """`members` are added to the problem document."""
+
     status_code = status.HTTP_409_CONFLICT
+
+    def __init__(self, detail: str, **members: Any) -> None:
+        super().__init__(detail)
+        self.members = members
 
 
 class Unavailable(APIException):
@@ -69,6 +83,8 @@ def _as_answer(exc: Exception) -> Exception:
     """What the floor below refuses, as the HTTP status that says so."""
     if isinstance(exc, Invalid):
         return ValidationError({exc.field: [exc.reason]})
+    if isinstance(exc, Overtaken):
+        return Conflict(exc.reason, meanwhile=[_happened(one) for one in exc.meanwhile])
     if isinstance(exc, Refused):
         return Conflict(exc.reason)
     if isinstance(exc, NoSuchIncident):
@@ -76,6 +92,10 @@ def _as_answer(exc: Exception) -> Exception:
     if isinstance(exc, OperationalError | InterfaceError):
         return Unavailable()
     return exc
+
+
+def _happened(one: Happened) -> dict[str, Any]:
+    return {**asdict(one), "at": rfc3339(one.at)}
 
 
 def parameters(request: Request, *known: str) -> dict[str, str]:
@@ -267,10 +287,13 @@ def action(verb: str, says: str, shape: type[Serializer[Any]], command: Command)
         @extend_schema(
             operation_id=f"incidents_{verb}",
             description=says,
+            parameters=[IF_MATCH],
             request=None if shape is shapes.NothingShape else shape,
             responses={
                 200: OpenApiResponse(shapes.IncidentShape, "Done, or so already (then without a receipt)."),
-                409: OpenApiResponse(PROBLEM, "It does not fit the incident's state: `detail` says why."),
+                409: OpenApiResponse(
+                    shapes.ConflictShape, "It does not fit the incident's state: `detail` says why."
+                ),
                 **ERRORS,
                 **MISSING,
             },

@@ -131,13 +131,12 @@ def bounced(state: Incident, event: Fact) -> Incident:
 def hand_over_undone(state: Incident, event: Fact) -> Incident:
     """As if it had never been handed over, but for the time that passed."""
     sent = state.handed_over
-    assert sent is not None
-    return moved(
-        state,
-        sent.team,
-        event.occurred_at,
+    back = moved(state, event.body["to"], event.occurred_at, hops=max(0, state.hops - 1))
+    if sent is None:
+        return back
+    return replace(
+        back,
         team_since=sent.team_since,
-        hops=state.hops - 1,
         state=sent.state,
         owner=sent.owner,
         acknowledged_at=sent.acknowledged_at,

@@ -8,15 +8,17 @@ from datetime import UTC, datetime
 from django.db import connection
 
 from incidents.domain.commands import Command, Open, OpenForAlerts, OpenForFinding
-from incidents.domain.decide import decide
+from incidents.domain.contending import Overtaken
+from incidents.domain.decide import Refused, decide
 from incidents.domain.evolve import fold
 from incidents.domain.incident import Incident
+from incidents.projections.asking import meanwhile
 from incidents.projections.measuring import measure
 from incidents.projections.models import IncidentRow
 from incidents.projections.project import project
 from incidents.projections.rows import state_of
 from ingest.commands import append
-from ingest.queries import Context, Event, Head, head, read_stream
+from ingest.queries import Context, Event, Head, NewEvent, head, read_stream
 
 
 class NoSuchIncident(LookupError):
@@ -39,7 +41,7 @@ def stream_of(incident_id: str) -> str:
 def record(incident_id: str, command: Command, context: Context, when: datetime | None = None) -> Recorded:
     """Carries out `command` on an incident, as if it were `when` (default: now).
 
-    Raises NoSuchIncident, Refused, WrongExpectedVersion.
+    Raises NoSuchIncident, Refused (Overtaken where the asker had not seen what others did), WrongExpectedVersion.
     """
     row = IncidentRow.objects.select_for_update().filter(pk=incident_id).first()
     if row is None:
@@ -48,11 +50,25 @@ def record(incident_id: str, command: Command, context: Context, when: datetime 
     at = head(stream)
     # The row was written with the event; a row that is behind is not believed.
     state = state_of(row) if row.version == at.version else fold(read_stream(stream))
-    events = decide(state, command, when or datetime.now(UTC))
+    assert state is not None
+    events = _decided(state, command, context, when or datetime.now(UTC))
     if not events:
-        assert state is not None
         return Recorded(state, row.position, ())
     return _recorded(state, append(stream, events, at, context))
+
+
+def _decided(state: Incident, command: Command, context: Context, now: datetime) -> list[NewEvent]:
+    """What follows from the command, unless somebody else was first. Raises Overtaken."""
+    happened = meanwhile(state.id, command, context)
+    try:
+        events = decide(state, command, now)
+    except Refused as refused:
+        if happened:
+            raise Overtaken(state.number, happened, refused.reason) from refused
+        raise
+    if events and happened:
+        raise Overtaken(state.number, happened)
+    return events
 
 
 def record_opening(

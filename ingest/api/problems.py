@@ -27,7 +27,7 @@ def problem(status: int, title: str, detail: str = "", **more: Any) -> HttpRespo
 
 
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
-    """What DRF raises, as a problem. Other exceptions are not answered here."""
+    """What DRF raises, as a problem, with the `members` that it has. Other exceptions are not answered here."""
     response = drf_handler(exc, context)
     if response is None:
         return None
@@ -37,6 +37,6 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
         body |= {"detail": "The request does not fit what is expected here.", "errors": response.data}
     elif isinstance(response.data, dict) and "detail" in response.data:
         body["detail"] = str(response.data["detail"])
-    response.data = body
+    response.data = body | getattr(exc, "members", {})
     response.content_type = CONTENT_TYPE
     return response

@@ -1,6 +1,7 @@
 // Parts: elements with data-part="name" that a newer copy of the page may replace, one by one.
 // What a person is busy with (an open panel, a field being typed in) is left alone until they are done.
-const CSRF = /name="csrfmiddlewaretoken" value="[^"]*"/g;
+// Tokens change with every page, and `seen` with every comment: neither is news.
+const CSRF = /name="(?:csrfmiddlewaretoken|seen)" value="[^"]*"/g;
 const shown = new WeakMap(); // element -> the markup it came with, before scripts touched it
 const swapped = []; // what other modules want to do to a new part
 let waiting = null; // a newer page that was held back
