@@ -1,6 +1,6 @@
 """How often `trace_blame` is right: on recorded traces with injected faults, and on simulated ones.
 
-    python -m tests.benchmarks.trace_blame [--trials N] [--calibrate]
+    python -m tests.benchmarks.trace_blame [--trials N] [--first SEED] [--calibrate]
 
 *Recorded* (needs `TRACES_DIR`; Yu et al., *Nezha*, FSE 2023): every fault is one window, the traces that start
 after the injection; the history is the one fault-free minute of the application. The method was made on those
@@ -212,13 +212,13 @@ def run(job: Job) -> Told:
     )
 
 
-def simulated_rows(trials: int) -> Iterator[Row]:
+def simulated_rows(trials: int, first: int) -> Iterator[Row]:
     for kind in FAULTS:
-        yield fault_row(kind, spread(run, [Job(FIRST_REPORTING_SEED + n, kind) for n in range(trials)]))
-    healthy = spread(run, [Job(FIRST_REPORTING_SEED + n) for n in range(2 * trials)])
+        yield fault_row(kind, spread(run, [Job(first + n, kind) for n in range(trials)]))
+    healthy = spread(run, [Job(first + n) for n in range(2 * trials)])
     yield false_row("healthy", healthy, "<= 0.02")
     for benign in BENIGN:
-        told = spread(run, [Job(FIRST_REPORTING_SEED + n, benign=benign) for n in range(trials)])
+        told = spread(run, [Job(first + n, benign=benign) for n in range(trials)])
         yield false_row(benign.replace("_", " "), told, None)
 
 
@@ -297,23 +297,24 @@ def calibration(trials: int) -> list[tuple[float, float]]:
     return monotone(pairs)
 
 
-def main(trials: int = 40) -> list[Row]:
-    return list(figures(trials))
+def main(trials: int = 40, first: int = FIRST_REPORTING_SEED) -> list[Row]:
+    return list(figures(trials, first))
 
 
-def figures(trials: int) -> Iterator[Row]:
+def figures(trials: int, first: int) -> Iterator[Row]:
     root = directory()
     if root is None:
         print("recorded traces: TRACES_DIR is not set; nothing to read")
     else:
         yield from recorded_rows(root)
-    yield from simulated_rows(trials)
+    yield from simulated_rows(trials, first)
     yield from growth_rows()
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--trials", type=int, default=40)
+    parser.add_argument("--first", type=int, default=FIRST_REPORTING_SEED)
     parser.add_argument("--calibrate", action="store_true")
     arguments = parser.parse_args()
     if arguments.calibrate:
@@ -322,5 +323,5 @@ if __name__ == "__main__":
     else:
         from tests.benchmarks.__main__ import line
 
-        for row in figures(arguments.trials):
+        for row in figures(arguments.trials, arguments.first):
             print(line(row), flush=True)

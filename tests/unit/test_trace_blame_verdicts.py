@@ -95,7 +95,9 @@ def test_a_service_that_stops_early_is_named_and_not_its_callers(kind: str) -> N
     assert verdict["suspects"][0]["component"] == f"service/{system.services[service]}"
 
 
-@pytest.mark.parametrize("benign", ["restart", "load", "lost_spans", "clock_step", "new_operation"])
+@pytest.mark.parametrize(
+    "benign", ["restart", "load", "lost_spans", "clock_step", "new_operation", "drain", "agent_crash"]
+)
 def test_what_is_no_fault_accuses_no_one(benign: str) -> None:
     assert judged(4, benign=benign)["status"] == "quiet"
 

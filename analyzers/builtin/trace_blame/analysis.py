@@ -1,14 +1,14 @@
 """Blames services and instances from the spans of traces, compared with the windows before.
 
 The parts, in the order of their work: `spans` (one table of all spans), `timing` (own times and ways of
-calls), `places` (what can be compared), `normal` (what is normal, and the weight of a change), `weighing`
-(whose claim it is), `blame` (how well a service explains all of it), `deciding`, `symptoms`, `showing`.
+calls), `silence` (calls whose other side is missing), `places` (what can be compared), `normal` (what is
+normal, and the weight of a change), `weighing` (whose claim it is), `blame` (how well a service explains all of
+it), `deciding`, `symptoms`, `silent` (whose spans stopped arriving), `showing`, `saying`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,10 +17,11 @@ import numpy as np
 from analyzers.builtin.trace_blame.calibration import probability
 from analyzers.builtin.trace_blame.deciding import Blamed, Decision, decide
 from analyzers.builtin.trace_blame.reductions import INPUTS
-from analyzers.builtin.trace_blame.showing import Fact, evidence, facts_of
+from analyzers.builtin.trace_blame.saying import says, summary
+from analyzers.builtin.trace_blame.showing import evidence, facts_about
+from analyzers.builtin.trace_blame.silent import silent_instances, silent_table
 from analyzers.builtin.trace_blame.symptoms import Symptoms, symptoms
 from analyzers.builtin.trace_blame.weighing import Seen, see
-from analyzers.builtin.words import percent
 from analyzers.contract import (
     Analyzer,
     Estimate,
@@ -62,9 +63,12 @@ def analyze(window: Window, params: Params) -> Verdict:
     reason = _too_little(measures, params)
     if reason is not None:
         return inconclusive(reason, measures)
+    silent = silent_instances(seen.spans, seen.silence)
+    measures["silent_instances"] = len(silent)
+    lost = (silent_table(seen.spans, silent),) if silent else ()
     decision = decide(seen, float(params["margin"]), float(params["sure_margin"]))
     if not decision.blamed:
-        return quiet(measures)
+        return quiet(measures, lost)
     shown = [(one, _component(seen, one), symptoms(seen, decision.weighed, one)) for one in decision.blamed]
     suspects = [_suspect(window, seen, decision, params, *each) for each in shown]
     order = sorted(range(len(suspects)), key=lambda row: (-(suspects[row].score or 0.0), row))
@@ -72,7 +76,7 @@ def analyze(window: Window, params: Params) -> Verdict:
         "named",
         suspects=tuple(suspects[row] for row in order),
         measures=measures,
-        evidence=tuple(evidence(seen, decision, [shown[row] for row in order])),
+        evidence=(*evidence(seen, decision, [shown[row] for row in order]), *lost),
     )
 
 
@@ -87,6 +91,7 @@ def _measures(seen: Seen) -> dict[str, Any]:
         "history_spans": int((~now).sum()),
         "history_traces": len(np.unique(spans.trace[~now])),
         "lost_parents": round(seen.shapes.torn, 6),
+        "unanswered_calls": int((now & seen.silence.served).sum()),
     }
 
 
@@ -116,15 +121,17 @@ def _suspect(
     component: str,
     signs: Symptoms,
 ) -> Suspect:
+    facts = facts_about(seen, decision.weighed, one)
     return Suspect(
         component=component,
         score=probability(one.odds),
-        summary=_summary(facts_of(seen, decision.weighed, one.service), component),
+        summary=summary(facts, component),
         estimate=_estimate(signs),
         ambiguous_with=_coinciding(seen, one),
         sure=one.odds >= float(params["sure_margin"]),
         first_failure=_moment(signs.first, window),
         last_failure=_moment(signs.last, window),
+        says=says(facts),
     )
 
 
@@ -136,27 +143,6 @@ def _coinciding(seen: Seen, one: Blamed) -> tuple[str, ...]:
     mine = (spans.era == spans.eras - 1) & (spans.service == one.service)
     instances = np.unique(spans.instance[mine]).tolist()
     return (f"instance/{spans.instances[instances[0]]}",) if len(instances) == 1 else ()
-
-
-def _summary(facts: Sequence[Fact], component: str) -> str:
-    name = component.partition("/")[2]
-    if not facts or facts[0].support <= 0:
-        return f"{name} explains best what changed."
-    top = facts[0]
-    others = sum(fact.support > 1 for fact in facts) - 1
-    more = f", and {others} other place{'s' if others != 1 else ''} changed" if others > 0 else ""
-    normal = "none was seen before" if top.normal is None else f"{_ms(top.normal)} before"
-    if top.kind == "own time":
-        return f"{name} itself spends {_ms(top.now)} in {top.what} ({normal}){more}."
-    if top.kind == "on the way":
-        return f"{name} loses {_ms(top.now)} on the way where {top.what} ({normal}){more}."
-    if top.kind == "outcome never seen":
-        return f"{percent(top.now)} of {top.what} in {name} end as none did before{more}."
-    return f"{name} calls other services than before in {percent(top.now)} of {top.what}{more}."
-
-
-def _ms(milliseconds: float) -> str:
-    return f"{milliseconds:.0f} ms" if milliseconds >= 10 else f"{milliseconds:.2g} ms"
 
 
 def _estimate(signs: Symptoms) -> Estimate | None:
@@ -178,7 +164,7 @@ def _moment(microseconds: int | None, window: Window) -> datetime | None:
 
 ANALYZER = Analyzer(
     name="trace_blame",
-    version="1.0.0",
+    version="1.1.0",
     title="Blames the service or instance that explains what changed in traces",
     inputs=INPUTS,
     params=PARAMS,

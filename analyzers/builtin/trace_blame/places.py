@@ -21,7 +21,7 @@ import numpy as np
 from analyzers.builtin.trace_blame.spans import LOST, Flags, Floats, Ints, Spans
 from analyzers.builtin.trace_blame.timing import Timing
 
-Kind = Literal["own", "way"]
+Kind = Literal["own", "way", "call"]
 
 QUARTERS = 4
 
@@ -63,21 +63,21 @@ def quarter_of(spans: Spans) -> Ints:
     return np.where(now, np.clip((spans.start - first) * QUARTERS // length, 0, QUARTERS - 1), 0)
 
 
-def own_times(spans: Spans, timing: Timing, resolution_us: float) -> Times:
-    """The own times of spans that are not a caller's side of a call."""
-    rows = np.flatnonzero(timing.whole & (timing.called < 0))
+def own_times(spans: Spans, timing: Timing, unanswered: Flags, resolution_us: float) -> Times:
+    """The own times of spans that are not a caller's side of a call, answered or `unanswered`."""
+    rows = np.flatnonzero(timing.whole & (timing.called < 0) & ~unanswered)
     own, where = spans.operation[rows], spans.service[rows]
-    return _summed("own", spans, rows, rows, (where, where, own), timing.own[rows], resolution_us)
+    return summed("own", spans, rows, rows, (where, where, own), timing.own[rows], resolution_us)
 
 
 def ways(spans: Spans, timing: Timing, resolution_us: float) -> Times:
     rows = np.flatnonzero(timing.called >= 0)
     called = timing.called[rows]
     keys = spans.service[rows], spans.service[called], spans.operation[called]
-    return _summed("way", spans, rows, called, keys, timing.way[rows], resolution_us)
+    return summed("way", spans, rows, called, keys, timing.way[rows], resolution_us)
 
 
-def _summed(
+def summed(
     kind: Kind,
     spans: Spans,
     client: Ints,
@@ -86,6 +86,7 @@ def _summed(
     us: Floats,
     resolution_us: float,
 ) -> Times:
+    """Times by the places of `keys` (client, server, operation); `client` and `server` are rows of spans."""
     place, firsts = grouped(*keys)
     quarter = quarter_of(spans)[client]
     columns = place, spans.era[client], quarter, spans.instance[client], spans.instance[server]
@@ -156,14 +157,17 @@ class Shapes:
         return len(self.operation)
 
 
-def shapes(spans: Spans, timing: Timing) -> Shapes:
-    """Outcomes of spans whose children could all be seen and whose oddity no other service explains."""
+def shapes(spans: Spans, timing: Timing, served: Flags) -> Shapes:
+    """Outcomes of spans whose children could all be seen and whose oddity no other service explains.
+
+    Calls that were `served` by somebody who told nothing of it are left out: what they called is not known.
+    """
     sets, members = _called_sets(spans)
     own_error = spans.error & ~_any_child(spans, spans.error)
     outcome, heads = grouped(sets, own_error.astype(np.int64))
     known = _known_before(spans, outcome)
     odd = spans.error | ~known
-    judged = timing.whole & ~_explained_below(spans, odd) & ~_broken(spans)
+    judged = timing.whole & ~_explained_below(spans, odd) & ~_broken(spans) & ~served
     rows = np.flatnonzero(judged)
     place, firsts = grouped(spans.operation[rows])
     quarter = quarter_of(spans)[rows]

@@ -10,7 +10,7 @@ from typing import Any
 from analyzers.builtin.trace_blame.calibration import probability
 from analyzers.builtin.trace_blame.deciding import Blamed, Decision
 from analyzers.builtin.trace_blame.symptoms import Symptoms
-from analyzers.builtin.trace_blame.weighing import Seen, Weighed
+from analyzers.builtin.trace_blame.weighing import Seen, Weighed, at_instance
 from analyzers.contract import Evidence, chart, table, text
 
 Json = dict[str, Any]
@@ -21,11 +21,14 @@ _MOST_FACTS = 8
 _MOST_BARS = 10
 _RUNNERS_UP = 3
 
+_KINDS = {"own": "own time", "way": "on the way", "call": "told by callers alone"}
+
 
 @dataclass(frozen=True, slots=True)
 class Fact:
     """What was seen at one place of a service: `normal` and `now` are mean milliseconds of own times and
-    ways, shares of spans with outcomes gained for what spans do; `support` the nats for a fault.
+    ways, shares of spans with outcomes gained for what spans do; `support` the nats for a fault; `failed` the
+    share of those with an outcome that was never seen that ended in an error.
     """
 
     kind: str
@@ -35,6 +38,13 @@ class Fact:
     normal: float | None
     now: float
     support: float
+    failed: float = 0.0
+
+
+def facts_about(seen: Seen, weighed: Weighed, one: Blamed) -> list[Fact]:
+    """What was seen at the blamed service, or at the blamed instance alone."""
+    mine = weighed if one.instance is None else at_instance(seen, weighed, one.instance)
+    return facts_of(seen, mine, one.service)
 
 
 def facts_of(seen: Seen, weighed: Weighed, service: int) -> list[Fact]:
@@ -49,6 +59,7 @@ def _time_facts(seen: Seen, weighed: Weighed, service: int) -> list[Fact]:
     for times, normal, change in (
         (seen.own, seen.own_normal, weighed.own),
         (seen.way, seen.way_normal, weighed.way),
+        (seen.call, seen.call_normal, weighed.call),
     ):
         for row, place in enumerate(change.place.tolist()):
             client, server = int(times.client[place]), int(times.server[place])
@@ -59,7 +70,7 @@ def _time_facts(seen: Seen, weighed: Weighed, service: int) -> list[Fact]:
             usual = float(normal.us[place])
             found.append(
                 Fact(
-                    "own time" if times.kind == "own" else "on the way",
+                    _KINDS[times.kind],
                     name if times.kind == "own" else what,
                     int(normal.spans[place]),
                     int(change.count[row]),
@@ -73,15 +84,21 @@ def _time_facts(seen: Seen, weighed: Weighed, service: int) -> list[Fact]:
 
 def _shape_facts(seen: Seen, weighed: Weighed, service: int) -> list[Fact]:
     spans, done, odd = seen.spans, seen.shapes, weighed.odd
+    strange = done.surprising & (spans.era == spans.eras - 1)
     found = []
     for row, place in enumerate(odd.place.tolist()):
         support = max(float(odd.new[row]), float(odd.mix[row]))
-        if service in (int(done.client[place]), int(done.server[place])) and support > 0:
+        client, server = int(done.client[place]), int(done.server[place])
+        if service in (client, server) and support > 0:
             name = spans.operations[int(done.operation[place])][1]
+            if client != server:
+                name = f"{spans.services[client]} calls {spans.services[server]}: {name}"
             kind = "outcome never seen" if odd.new[row] >= odd.mix[row] else "other mix of calls"
             before, count = int(seen.habits.spans[place]), int(odd.count[row])
             gained = odd.unseen[row] / odd.count[row] if odd.new[row] >= odd.mix[row] else odd.gained[row]
-            found.append(Fact(kind, name, before, count, 0.0, float(gained), support))
+            failed = spans.error[strange & (spans.operation == done.operation[place])]
+            ended = float(failed.mean()) if len(failed) else 0.0
+            found.append(Fact(kind, name, before, count, 0.0, float(gained), support, ended))
     return found
 
 
@@ -89,7 +106,7 @@ def evidence(seen: Seen, decision: Decision, shown: Sequence[tuple[Blamed, str, 
     """The blamed, what changed at each, the chart, the cleared, example traces."""
     made = [_blamed_table(seen, decision, shown)]
     for one, component, signs in shown:
-        made.append(_changes_table(facts_of(seen, decision.weighed, one.service), component))
+        made.append(_changes_table(facts_about(seen, decision.weighed, one), component))
         if signs.examples:
             made.append(
                 text(f"Traces that show it: {component}", "The clearest first: " + ", ".join(signs.examples))
@@ -104,7 +121,7 @@ def evidence(seen: Seen, decision: Decision, shown: Sequence[tuple[Blamed, str, 
 def _blamed_table(seen: Seen, decision: Decision, shown: Sequence[tuple[Blamed, str, Symptoms]]) -> Evidence:
     rows = []
     for one, component, signs in shown:
-        facts = facts_of(seen, decision.weighed, one.service)
+        facts = facts_about(seen, decision.weighed, one)
         speaking = [fact for fact in facts if fact.support > 1]
         rows.append(
             (
@@ -195,7 +212,7 @@ def _shared(seen: Seen, facts: list[Fact], gone: set[int]) -> list[Fact]:
         fact
         for fact in facts
         if fact.support > 1
-        and fact.kind == "on the way"
+        and fact.kind in (_KINDS["way"], _KINDS["call"])
         and any(f"{name} calls " in fact.what or f" calls {name}: " in fact.what for name in names)
     ]
 
@@ -205,13 +222,11 @@ def _times_chart(
 ) -> Evidence | None:
     """Normal and present times of the places that changed most, of the blamed and of the cleared."""
     values: list[Json] = []
-    groups = [(component, one.service) for one, component, _ in shown]
-    groups += [(f"service/{seen.spans.services[service]}", service) for service in cleared]
-    for component, service in groups:
-        facts = facts_of(seen, decision.weighed, service)
-        timed = [
-            fact for fact in facts if fact.kind in ("own time", "on the way") and fact.normal is not None
-        ]
+    groups = [(component, facts_about(seen, decision.weighed, one)) for one, component, _ in shown]
+    for service in cleared:
+        groups.append((f"service/{seen.spans.services[service]}", facts_of(seen, decision.weighed, service)))
+    for component, facts in groups:
+        timed = [fact for fact in facts if fact.kind in _KINDS.values() and fact.normal is not None]
         for fact in timed[: _MOST_BARS if component == groups[0][0] else 3]:
             place = f"{fact.what} ({fact.kind})"
             if any(value["place"] == place for value in values):

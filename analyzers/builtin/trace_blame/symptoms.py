@@ -8,6 +8,7 @@ import numpy as np
 
 from analyzers.builtin.trace_blame.deciding import Blamed
 from analyzers.builtin.trace_blame.normal import Normal
+from analyzers.builtin.trace_blame.silence import called_service
 from analyzers.builtin.trace_blame.spans import Flags, Floats, Ints, Spans
 from analyzers.builtin.trace_blame.weighing import Seen, Weighed
 
@@ -36,6 +37,8 @@ def symptoms(seen: Seen, weighed: Weighed, one: Blamed) -> Symptoms:
     passing = now & (spans.service == one.service)
     if one.instance is not None:
         passing &= spans.instance == one.instance
+    else:
+        passing |= now & (called_service(spans, seen.silence) == one.service)
     slow = _slow(seen, weighed, one)
     odd = _odd(seen, weighed, one)
     hit = now & ((slow > FAR) | odd)
@@ -78,12 +81,30 @@ def _slow(seen: Seen, weighed: Weighed, one: Blamed) -> Floats:
         if speaking.get(place, 0.0) > 1.0
     }
     far[callers] = _far(seen.way_normal, place_of, key, timing.way[callers], seen.resolution_us)
+    far = np.maximum(far, _waited(seen, weighed, one.service))
     if one.instance is not None:
         other = np.zeros(spans.rows, dtype=np.bool_)
         other[own] = spans.instance[own] != one.instance
         mine = (spans.instance[callers] == one.instance) | (spans.instance[called] == one.instance)
         other[callers] = ~mine
         far[other] = 0.0
+    return far
+
+
+def _waited(seen: Seen, weighed: Weighed, service: int) -> Floats:
+    """The same for calls of or to the service that callers alone tell of."""
+    spans, call = seen.spans, seen.call
+    far = np.zeros(spans.rows)
+    speaking = weighed.call.place[weighed.call.support > 1.0].tolist()
+    place_of = {
+        int(call.operation[place]): place
+        for place in speaking
+        if service in (int(call.client[place]), int(call.server[place]))
+    }
+    if place_of:
+        rows = np.flatnonzero(seen.silence.unanswered & ~spans.error)
+        us = spans.duration[rows].astype(np.float64)
+        far[rows] = _far(seen.call_normal, place_of, spans.operation[rows], us, seen.resolution_us)
     return far
 
 

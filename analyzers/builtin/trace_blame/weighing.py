@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from analyzers.builtin.trace_blame.normal import (
     oddities,
 )
 from analyzers.builtin.trace_blame.places import Shapes, Times, own_times, shapes, ways
+from analyzers.builtin.trace_blame.silence import Silence, silence_of, unanswered_calls
 from analyzers.builtin.trace_blame.spans import Flags, Floats, Ints, Spans, spans_of
 from analyzers.builtin.trace_blame.timing import Timing, timing_of
 from analyzers.contract import Window
@@ -35,9 +36,12 @@ class Seen:
     timing: Timing
     own: Times
     way: Times
+    call: Times
     shapes: Shapes
+    silence: Silence
     own_normal: Normal
     way_normal: Normal
+    call_normal: Normal
     habits: Habits
     resolution_us: float
 
@@ -45,17 +49,23 @@ class Seen:
 def see(window: Window, resolution_us: float) -> Seen:
     spans = spans_of(window)
     timing = timing_of(spans)
-    own, way = own_times(spans, timing, resolution_us), ways(spans, timing, resolution_us)
-    done = shapes(spans, timing)
+    silence = silence_of(spans, timing, resolution_us)
+    own = own_times(spans, timing, silence.unanswered, resolution_us)
+    way = ways(spans, timing, resolution_us)
+    call = unanswered_calls(spans, silence, resolution_us)
+    done = shapes(spans, timing, silence.served)
     eras = spans.eras
     return Seen(
         spans,
         timing,
         own,
         way,
+        call,
         done,
+        silence,
         normal_times(own, eras),
         normal_times(way, eras),
+        normal_times(call, eras),
         habits(done, eras),
         resolution_us,
     )
@@ -72,6 +82,7 @@ class Weighed:
     way_common: float
     own: Change
     way: Change
+    call: Change
     odd: Odd
 
 
@@ -87,7 +98,22 @@ def weigh(seen: Seen, since: int) -> Weighed:
     own, _ = changes(seen.own, seen.own_normal, own_rows, own_common)
     way, _ = changes(seen.way, seen.way_normal, way_rows, way_common)
     odd, _ = oddities(seen.shapes, seen.habits, np.flatnonzero(_now(seen, seen.shapes, since)))
-    return Weighed(since, own_common, way_common, own, way, odd)
+    call_rows = np.flatnonzero(_now(seen, seen.call, since))
+    call, _ = changes(seen.call, seen.call_normal, call_rows, max(own_common, way_common))
+    return Weighed(since, own_common, way_common, own, way, call, odd)
+
+
+def at_instance(seen: Seen, weighed: Weighed, instance: int) -> Weighed:
+    """The same places, as the instance alone changed them; calls that callers alone tell of are nobody's."""
+    since = weighed.since
+    own_rows = _now(seen, seen.own, since) & (seen.own.server_instance == instance)
+    way_rows = _now(seen, seen.way, since)
+    way_rows &= (seen.way.client_instance == instance) | (seen.way.server_instance == instance)
+    odd_rows = _now(seen, seen.shapes, since) & (seen.shapes.instance == instance)
+    own, _ = changes(seen.own, seen.own_normal, np.flatnonzero(own_rows), weighed.own_common)
+    way, _ = changes(seen.way, seen.way_normal, np.flatnonzero(way_rows), weighed.way_common)
+    odd, _ = oddities(seen.shapes, seen.habits, np.flatnonzero(odd_rows))
+    return replace(weighed, own=own, way=way, odd=odd)
 
 
 def claims_of_services(seen: Seen, weighed: Weighed, without: Collection[int] = ()) -> Claims:
@@ -98,6 +124,8 @@ def claims_of_services(seen: Seen, weighed: Weighed, without: Collection[int] = 
     own_at = seen.own.server[own.place]
     client, server = seen.way.client[way.place], seen.way.server[way.place]
     asker, asked = seen.shapes.client[odd.place], seen.shapes.server[odd.place]
+    caller, callee = seen.call.client[weighed.call.place], seen.call.server[weighed.call.place]
+    told = ~gone[caller] & ~gone[callee]
     free, clear, alone = ~gone[own_at], ~gone[client] & ~gone[server], ~gone[asker] & ~gone[asked]
     between = asker != asked
     plain = alone & ~seen.shapes.asks[odd.place]
@@ -105,6 +133,8 @@ def claims_of_services(seen: Seen, weighed: Weighed, without: Collection[int] = 
         _claims(own_at[free], OWN, own.support[free]),
         _claims(server[clear], IN, way.support[clear]),
         _claims(client[clear], OUT, way.support[clear]),
+        _claims(callee[told], IN, weighed.call.support[told]),
+        _claims(caller[told], OUT, weighed.call.support[told]),
         _claims(asker[alone & ~between], NEW, odd.new[alone & ~between]),
         _claims(asker[alone & between], OUT, odd.new[alone & between]),
         _claims(asked[alone & between], IN, odd.new[alone & between]),
