@@ -48,10 +48,11 @@ def brief(verdict: Mapping[str, Any], style: Style = PLAIN) -> list[str]:
     """One line a window, and one more for every suspect."""
     lines = [f"{_window(verdict)}  {_status(verdict, style)}"]
     for suspect in verdict["suspects"]:
-        names = _also(suspect)
+        names, score, estimate = _also(suspect), suspect["score"], suspect["estimate"]
         lines.append(
-            f"    {suspect['rank']}  {style.bold}{suspect['component']}{style.reset}  "
-            f"probability {_share(suspect['score'])}  rate {_estimate(suspect['estimate'])}"
+            f"    {suspect['rank']}  {style.bold}{suspect['component']}{style.reset}"
+            + (f"  probability {_share(score)}" if score is not None else "")
+            + (f"  rate {_estimate(estimate)}" if estimate is not None else "")
             + (f"  or {names}" if names else "")
         )
     return lines
@@ -59,6 +60,8 @@ def brief(verdict: Mapping[str, Any], style: Style = PLAIN) -> list[str]:
 
 def _window(verdict: Mapping[str, Any]) -> str:
     start, end = (datetime.fromisoformat(verdict["window"][name]) for name in ("start", "end"))
+    if start.timestamp() == end.timestamp() == 0:  # SuperBench's results have no times
+        return "(rows without times)"
     day = "" if start.date() == end.date() else f"{end:%Y-%m-%d} "
     return f"{start:%Y-%m-%d %H:%M:%S} to {day}{end:%H:%M:%S} UTC"
 
@@ -86,7 +89,8 @@ def _suspects(suspects: Sequence[Mapping[str, Any]], style: Style) -> list[str]:
         for one in suspects
     ]
     heads = ("#", "suspect", "probability", "failure rate (95 %)", "p", "cannot be told from")
-    lines = _grid(heads, rows, style)
+    told = [place for place in range(len(heads)) if any(row[place] != "–" for row in rows)]
+    lines = _grid([heads[place] for place in told], [[row[place] for place in told] for row in rows], style)
     return [*lines, "", *(f"{one['rank']}. {one['summary']}" for one in suspects)]
 
 

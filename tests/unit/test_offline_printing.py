@@ -40,8 +40,8 @@ def test_a_named_verdict_is_read_from_top_to_bottom() -> None:
         "deepview 1.0.0  2026-03-01 11:00:00 to 12:00:00 UTC",
         "named: 1 suspect",
         "",
-        "#  suspect             probability  failure rate (95 %)        p  cannot be told from",
-        "1  storage_cluster/s7        0.934  2.1 % (1.8 to 2.43)  1.2e-09  –",
+        "#  suspect             probability  failure rate (95 %)        p",
+        "1  storage_cluster/s7        0.934  2.1 % (1.8 to 2.43)  1.2e-09",
         "",
         "1. Storage cluster s7 fails 2.1 % of the disks that depend on it.",
         "",
@@ -63,9 +63,21 @@ def test_what_cannot_be_told_apart_is_listed_shortly() -> None:
     assert any("tor/0, tor/1, tor/2 and 2 more" in line for line in whole(verdict(suspects=[many])))
 
 
-def test_a_method_that_cannot_calibrate_shows_dashes() -> None:
+def test_a_column_that_no_suspect_has_is_left_out() -> None:
     bare = {**SUSPECT, "score": None, "p_value": None, "estimate": None}
-    assert "1  storage_cluster/s7  –            –                    –  –" in whole(verdict(suspects=[bare]))
+    assert "#  suspect" in whole(verdict(suspects=[bare]))
+    assert brief(verdict(suspects=[bare]))[1] == "    1  storage_cluster/s7"
+
+
+def test_what_only_some_suspects_have_is_a_dash_for_the_others() -> None:
+    bare = {**SUSPECT, "score": None, "rank": 2}
+    lines = whole(verdict(suspects=[SUSPECT, bare]))
+    assert any(line.split()[:3] == ["2", "storage_cluster/s7", "–"] for line in lines)
+
+
+def test_rows_without_times_are_not_said_to_be_of_1970() -> None:
+    epoch = {"start": "1970-01-01T00:00:00Z", "end": "1970-01-01T00:00:00Z"}
+    assert whole(verdict(window=epoch))[0] == "deepview 1.0.0  (rows without times)"
 
 
 def test_a_long_table_is_cut_and_says_so() -> None:
