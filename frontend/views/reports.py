@@ -21,6 +21,7 @@ from frontend.views.pages import page, show
 from incidents import queries
 from incidents.reports import mailing, pictures, producing
 from incidents.reports.models import Mailing, ReportSchedule, Subscription
+from incidents.reports.periods import CADENCES
 from incidents.reports.table import csv_of
 
 MOST = 200
@@ -37,6 +38,7 @@ def reports(request: HttpRequest) -> HttpResponse:
     asked = request.GET.get("schedule", "")
     now = timezone.now()
     schedules = list(ReportSchedule.objects.prefetch_related("subscriptions"))
+    schedules.sort(key=lambda one: (CADENCES.index(one.cadence), one.title))
     context = {
         "schedules": [(one, producing.current(one, now)) for one in schedules],
         "asked": asked,
