@@ -37,8 +37,11 @@ class RequestContext:
             seconds = time.perf_counter() - started
             metrics.observe(request, response, seconds)
             # A body a millisecond is routine: metrics count them, and the log of events names each one's trace.
-            if response.status_code != 202 or _lines.isEnabledFor(logging.DEBUG):
-                tell = log.debug if response.status_code == 202 else log.info
+            routine = response.status_code == 202 or (
+                response.status_code == 200 and "Dossier-Receipt" in response
+            )
+            if not routine or _lines.isEnabledFor(logging.DEBUG):
+                tell = log.debug if routine else log.info
                 tell(
                     "answered",
                     method=request.method,

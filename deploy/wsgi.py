@@ -70,7 +70,7 @@ class ShortWay:
         self._headers = [header for header in plain.items() if header[0] != "Content-Type"]
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        door = self._find_door(environ["PATH_INFO"]) if environ["REQUEST_METHOD"] == "POST" else None
+        door = self._find_door(environ["PATH_INFO"], "POST") if environ["REQUEST_METHOD"] == "POST" else None
         if door is None:
             return self._reads(environ, start_response)
         connections[DEFAULT_DB_ALIAS].close_if_unusable_or_obsolete()  # as Django does when a request begins

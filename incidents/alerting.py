@@ -40,10 +40,13 @@ ACTOR = "system:incidents"
 LAST_TIME = "all of its alerts are over"
 
 
-def hear_alerts(events: Sequence[Event]) -> None:
-    """What a run of events `alert.reported`, in the order of the log, makes of tickets."""
+def hear_alerts(events: Sequence[Event], at: datetime | None = None) -> None:
+    """What a run of events `alert.reported`, in the order of the log, makes of tickets.
+
+    Silences count as of `at`; None is when the alerts were recorded.
+    """
     for part in _without_repeats(events):
-        _Placing(part, silences_in_force(), routing_table()).carry_out()
+        _Placing(part, silences_in_force(at), routing_table(), at or part[-1].recorded_at).carry_out()
 
 
 def _without_repeats(events: Sequence[Event]) -> Iterable[list[Event]]:
@@ -70,13 +73,15 @@ class _Group:
 class _Placing:
     """One part of a batch: every alert in it occurs once."""
 
-    def __init__(self, events: Sequence[Event], silences: Sequence[Silence], table: RoutingTable) -> None:
+    def __init__(
+        self, events: Sequence[Event], silences: Sequence[Silence], table: RoutingTable, at: datetime
+    ) -> None:
         self._events = events
         self._silences = silences
         self._table = table
         self._alerts = [reported_from(event.body) for event in events]
         self._context = Context(ACTOR, cause=events[-1].id, trace=events[-1].trace)
-        self._at = events[-1].recorded_at
+        self._at = at
         ids = [alert.alert for alert in self._alerts]
         members = MemberAlert.objects.filter(alert__in=ids).exclude(incident__state="resolved")
         self._members = {str(one.alert): one for one in members}
@@ -224,14 +229,16 @@ def settle(now: datetime) -> int:
     return sum(bool(record(str(pk), c.Settle(why), Context(ACTOR)).events) for pk in tickets)
 
 
-def unsilence(now: datetime) -> int:
-    """Give a ticket to alerts that still fire and whose silence has ended; how many."""
-    silences = silences_in_force(now)
-    kept = [str(alert) for alert in SuppressedAlert.objects.values_list("alert", flat=True)]
-    over = [
-        event
-        for event in firing_alerts(kept)
-        if first_that_holds(silences, event.body["labels"], now) is None
-    ]
-    hear_alerts(over)
-    return len(over)
+def unsilence(now: datetime, most: int = 1_000) -> int:
+    """Give a ticket to alerts that still fire and whose silence has ended, to at most so many; how many it looked at.
+
+    What another silence holds by now is kept under that one.
+    """
+    holding = [silence.id for silence in silences_in_force(now)]
+    over = SuppressedAlert.objects.exclude(silence__in=holding).order_by("at", "alert")
+    ids = [str(alert) for alert in over.values_list("alert", flat=True)[:most]]
+    firing = firing_alerts(ids)
+    hear_alerts(firing, now)
+    # One that fires no more while the follower has not heard of it yet.
+    SuppressedAlert.objects.filter(alert__in=set(ids) - {event.body["alert"] for event in firing}).delete()
+    return len(ids)

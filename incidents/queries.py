@@ -21,12 +21,18 @@ from incidents.domain.opinion import Opinion
 from incidents.domain.times import parse_rfc3339
 from incidents.domain.values import SEVERITIES, STATES, Invalid, State
 from incidents.filters import ORDERS, PARAMETERS, Filter, parse_filters
+from incidents.projections.members import (
+    alert_titles,
+    members_at,
+    members_of,
+    suppressed,
+    ticket_numbers,
+    tickets_of,
+)
 from incidents.projections.models import (
     EvidenceItem,
     FindingPlaced,
     IncidentRow,
-    MemberAlert,
-    SuppressedAlert,
     TimelineEntry,
 )
 from incidents.projections.project import entry_of
@@ -34,7 +40,7 @@ from incidents.projections.rows import state_of
 from incidents.projections.store import NoSuchIncident, stream_of
 from incidents.projections.timeline import Entry, Evidence, evidence_in, timeline_of, worth_a_screen
 from incidents.projections.view import View
-from ingest.queries import Alert, Event, Position, alerts, position_at, read_all, read_stream
+from ingest.queries import Alert, Event, Position, position_at, read_all, read_stream
 
 __all__ = [
     "ORDERS",
@@ -61,6 +67,7 @@ __all__ = [
     "routes",
     "suppressed",
     "teams",
+    "ticket_numbers",
     "tickets_of",
     "timeline",
     "unanswered",
@@ -169,32 +176,18 @@ def _piece(item: EvidenceItem) -> Evidence:
     return Evidence(**{name: getattr(item, name) for name in Evidence.__dataclass_fields__})
 
 
-def tickets_of(ids: Sequence[str]) -> dict[str, Incident]:
-    """The open ticket of each of these alerts that has one, else the one that it joined last."""
-    members = MemberAlert.objects.filter(alert__in=ids).select_related("incident").order_by("at", "pk")
-    found = {str(one.alert): state_of(one.incident) for one in members if one.incident.state == "resolved"}
-    found |= {str(one.alert): state_of(one.incident) for one in members if one.incident.state != "resolved"}
-    return found
+def members(
+    reference: str, limit: int = 100, offset: int = 0, as_of: Position | None = None
+) -> tuple[list[Alert], int]:
+    """The alerts of a ticket, those that fire first and then the latest, and how many there are in all.
 
-
-def suppressed(ids: Sequence[str]) -> dict[str, str]:
-    """Why these alerts, those of them that fire and call nobody, do not."""
-    rows = SuppressedAlert.objects.filter(alert__in=ids)
-    return {str(alert): why for alert, why in rows.values_list("alert", "why")}
-
-
-def members(reference: str, limit: int = 100, offset: int = 0) -> tuple[list[Alert], int]:
-    """The alerts of a ticket, those that fire first and then the latest, and how many there are in all."""
+    With `as_of` those that it had then, as they stood: `last_seen` is then the time of the last change and `repeats`
+    0, because neither is in the log.
+    """
     row = _row(reference)
-    joined = MemberAlert.objects.filter(incident=row).order_by("resting", "-at", "-pk")
-    ids = [str(id_) for id_ in joined.values_list("alert", flat=True)[offset : offset + limit]]
-    known = {one.id: one for one in alerts(ids)}
-    return [known[id_] for id_ in ids if id_ in known], joined.count()
-
-
-def alert_titles(ids: Sequence[str]) -> dict[str, str]:
-    """What these alerts are called."""
-    return {one.id: one.alert.title for one in alerts(ids)}
+    if as_of is None:
+        return members_of(row.pk, limit, offset)
+    return members_at(_history(row, as_of), as_of, limit, offset)
 
 
 def counts(filters: Sequence[Filter] = ()) -> dict[State, int]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 
 from celery import shared_task
 from django.db import connection, transaction
@@ -14,13 +16,15 @@ from ingest.commands import retrying
 @shared_task(name="incidents.settle", ignore_result=True)
 def settle() -> tuple[int, int, int]:
     """Tickets that were held open and are quiet, alerts whose silence ended, tickets that wake: how many of each."""
-    return retrying(_settle)
+    settled, released = retrying(partial(_held, alerting.settle)), 0
+    while part := retrying(partial(_held, alerting.unsilence)):
+        released += part
+    return settled, released, retrying(partial(_held, waking.wake))
 
 
 @transaction.atomic
-def _settle() -> tuple[int, int, int]:
+def _held(do: Callable[[datetime], int]) -> int:
     with connection.cursor() as cursor:
         # The follower's own lock: what it does about an alert is not done here at the same time.
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('follower incidents', 0))")
-    now = datetime.now(UTC)
-    return alerting.settle(now), alerting.unsilence(now), waking.wake(now)
+    return do(datetime.now(UTC))

@@ -6,7 +6,7 @@ from ingest.alerts.changes import change as reported_change
 from ingest.alerts.changes import names_of as names_of_changed
 from ingest.alerts.deliveries import Delivered as AlertDelivery
 from ingest.alerts.deliveries import delivered as alert_delivery
-from ingest.alerts.queries import alerts, firing_alerts, open_alerts
+from ingest.alerts.queries import alerts, alerts_at, firing_alerts, open_alerts
 from ingest.alerts.rows import Standing as Alert
 from ingest.log.follow import Place as FollowerPlace
 from ingest.log.follow import places as follower_places
@@ -48,6 +48,7 @@ __all__ = [
     "WrongExpectedVersion",
     "alert_delivery",
     "alerts",
+    "alerts_at",
     "changes",
     "component",
     "data_clock",

@@ -17,7 +17,7 @@ from incidents import queries
 from incidents.commands import Invalid
 from incidents.receipts import what_became_of
 from ingest.api.keys import PREFIX
-from ingest.queries import Alert, alert_delivery
+from ingest.queries import Alert, Position, alert_delivery
 
 PAGE = 100
 MOST_PAGES = 10_000
@@ -70,12 +70,12 @@ class Section:
         return hashlib.sha256(json.dumps([self.total, shown]).encode()).hexdigest()[:16]
 
 
-def section(number: str, asked: str) -> Section:
-    """The page of a ticket's alerts that an address asks for. Raises Invalid."""
+def section(number: str, asked: str, as_of: Position | None = None) -> Section:
+    """The page of a ticket's alerts that an address asks for, now or as of a moment. Raises Invalid."""
     if not (asked.isascii() and asked.isdigit() and 1 <= int(asked[:9]) <= MOST_PAGES):
         raise Invalid("alerts", "must be the number of a page, from 1")
     here = int(asked)
-    found, total = queries.members(number, PAGE, (here - 1) * PAGE)
+    found, total = queries.members(number, PAGE, (here - 1) * PAGE, as_of)
     return Section([Shown(one, _since(one)) for one in found], total, here, max(1, ceil(total / PAGE)))
 
 

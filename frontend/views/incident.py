@@ -82,8 +82,7 @@ def render_incident(
         "evidence_version": f"{as_of}-{'-'.join(_version(group) for group in (*current, *older))}",
         "suspects": suspects,
         "opinions": _opinions(view),
-        # Alerts are known as they stand now, not as they stood.
-        "alerts": None if as_of else section(reference, request.GET.get("alerts", "1")),
+        "alerts": section(reference, request.GET.get("alerts", "1"), as_of),
         "changes": [] if as_of else changes_before(reference),
         "causes": _causes(view, suspects),
         "snoozes": SNOOZES,

@@ -1,7 +1,7 @@
 """Alertmanager's API v2 beside `POST /api/v2/alerts`: what amtool, Karma and Grafana read, and silences.
 
-Shapes and status codes follow `api/v2/openapi.yaml` of github.com/prometheus/alertmanager. The receiver of an alert is
-the team that would get it; its groups are tickets. Errors are JSON texts, as there.
+Shapes and status codes follow `api/v2/openapi.yaml` of github.com/prometheus/alertmanager. Errors are JSON texts, as
+there.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 
 from incidents import queries
+from incidents.api.firing import Wanted, grouped, listed
 from incidents.catalog.models import Silence, routing_table, silences_in_force
 from incidents.domain.matching_text import read_matchers
-from incidents.domain.routing import route
 from incidents.domain.silencing import Matcher, matchers_from
 from incidents.domain.times import rfc3339
 from incidents.domain.values import Invalid, check_text
@@ -30,11 +30,7 @@ from ingest.api.alerts import alertmanager_api, key_of
 from ingest.api.keys import Key
 from ingest.doors.alert import BadPayload, instant
 from ingest.doors.json_body import read_object
-from ingest.doors.labelled import fingerprint
-from ingest.queries import Alert, open_alerts
 
-FOREVER = timedelta(days=3650)
-"""How far off the end is said to be of an alert that has none."""
 VERSION = "0.28.0"
 """The version whose API this is: amtool refuses to talk to another major one."""
 
@@ -123,81 +119,28 @@ def receivers(request: HttpRequest, _: str) -> HttpResponse:  # noqa: ARG001
 
 @_answers("incidents:read", "GET")
 def _list_alerts(request: HttpRequest, _: str) -> HttpResponse:
-    return _list([one.as_json() for one in _chosen(request)])
+    return _firing(request, listed)
 
 
 @_answers("incidents:read", "GET")
 def groups(request: HttpRequest, _: str) -> HttpResponse:
-    """Tickets with the alerts that are members of them; alerts without a ticket stand in one group at the end."""
-    chosen = {one.alert.id: one for one in _chosen(request)}
-    shared = queries.tickets_of(list(chosen))
-    grouped: dict[tuple[str, str], list[_Shown]] = {}
-    for one in chosen.values():
-        ticket = shared.get(one.alert.id)
-        grouped.setdefault((one.receiver, "" if ticket is None else str(ticket.number)), []).append(one)
-    return _list(
-        [
-            {
-                "labels": {"ticket": number} if number else {},
-                "receiver": {"name": receiver},
-                "alerts": [one.as_json() for one in members],
-            }
-            for (receiver, number), members in grouped.items()
-        ]
+    """Tickets with the alerts that are members of them; those without a ticket are one group of their receiver."""
+    return _firing(request, grouped)
+
+
+def _firing(request: HttpRequest, write: Callable[..., bytes]) -> HttpResponse:
+    wanted = Wanted(
+        [_filter(text) for text in request.GET.getlist("filter")],
+        _pattern("receiver", request.GET.get("receiver", "")),
+        _flag(request, "active"),
+        _flag(request, "silenced"),
     )
+    told = write(wanted, silences_in_force(), routing_table(), timezone.now())
+    return HttpResponse(told, content_type="application/json")
 
 
 def _list(items: list[dict[str, Any]]) -> HttpResponse:
     return JsonResponse(items, safe=False)
-
-
-class _Shown:
-    """An alert that fires, and what Alertmanager would say of it."""
-
-    def __init__(self, alert: Alert, receiver: str, silenced_by: list[str]) -> None:
-        self.alert = alert
-        self.receiver = receiver
-        self.silenced_by = silenced_by
-
-    def as_json(self) -> dict[str, Any]:
-        one = self.alert.alert
-        starts = one.starts_at or (self.alert.fired[-1] if self.alert.fired else self.alert.changed_at)
-        return {
-            "annotations": {
-                "summary": one.title,
-                **({"description": one.description} if one.description else {}),
-            },
-            "endsAt": rfc3339(one.expires_at or self.alert.last_seen + FOREVER),
-            "fingerprint": fingerprint(one.labels),
-            "receivers": [{"name": self.receiver}],
-            "startsAt": rfc3339(starts),
-            "status": {
-                "inhibitedBy": [],
-                "mutedBy": [],
-                "silencedBy": self.silenced_by,
-                "state": "suppressed" if self.silenced_by else "active",
-            },
-            "updatedAt": rfc3339(self.alert.last_seen),
-            **({"generatorURL": one.links[0]["href"]} if one.links else {}),
-            "labels": dict(one.labels),
-        }
-
-
-def _chosen(request: HttpRequest) -> list[_Shown]:
-    matchers = [_filter(text) for text in request.GET.getlist("filter")]
-    wanted_receiver = _pattern("receiver", request.GET.get("receiver", ""))
-    active, silenced = (_flag(request, name) for name in ("active", "silenced"))
-    silences, table, now = silences_in_force(), routing_table(), timezone.now()
-    shown = []
-    for alert in open_alerts():
-        labels = alert.alert.labels
-        if not all(matcher.matches(labels) for matcher in matchers):
-            continue
-        holding = [silence.id for silence in silences if silence.holds(labels, now)]
-        receiver = route(alert.alert.component, table).team
-        if (silenced if holding else active) and wanted_receiver(receiver):
-            shown.append(_Shown(alert, receiver, holding))
-    return shown
 
 
 def _flag(request: HttpRequest, name: str) -> bool:

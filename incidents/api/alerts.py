@@ -1,4 +1,4 @@
-"""GET /api/v1/incidents/{id}/alerts: the alerts of a ticket, those that fire first."""
+"""GET /api/v1/incidents/{id}/alerts: the alerts of a ticket, those that fire first; now, or as of a moment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rest_framework.utils.urls import replace_query_param
 
 from incidents import queries
 from incidents.api import serializers as shapes
-from incidents.api.views import ERRORS, MISSING, IncidentAPI, limit_of, parameters
+from incidents.api.views import AS_OF, ERRORS, MISSING, IncidentAPI, limit_of, parameters
 from incidents.commands import Invalid
 from incidents.domain.times import optional_rfc3339, rfc3339
 from ingest.queries import Alert
@@ -23,18 +23,20 @@ class MemberAlertsView(IncidentAPI):
         parameters=[
             OpenApiParameter("cursor", str, description="from `next` or `previous`"),
             OpenApiParameter("limit", int, description="1 to 200, default 50"),
+            AS_OF,
         ],
         responses={200: shapes.MemberAlertPageShape, **ERRORS, **MISSING},
     )
     def get(self, request: Request, reference: str) -> Any:
-        """The alerts of an incident as they stand now: those that fire first, then the latest."""
-        asked = parameters(request, "cursor", "limit")
+        """The alerts of an incident as they stand, or stood then: those that fire first, then the latest."""
+        asked = parameters(request, "cursor", "limit", "as_of")
         limit, start = limit_of(asked), _start(asked.get("cursor", "0"))
-        found, count = queries.members(reference, limit, start)
+        as_of = queries.parse_moment(asked["as_of"]) if "as_of" in asked else None
+        found, count = queries.members(reference, limit, start, as_of)
         here = request.build_absolute_uri()
         return Response(
             {
-                "results": [_as_json(one) for one in found],
+                "results": [_as_json(one, past=as_of is not None) for one in found],
                 "count": count,
                 "next": replace_query_param(here, "cursor", start + limit) if start + limit < count else None,
                 "previous": replace_query_param(here, "cursor", max(0, start - limit)) if start else None,
@@ -50,7 +52,7 @@ def _start(cursor: str) -> int:
     return int(cursor)
 
 
-def _as_json(one: Alert) -> dict[str, Any]:
+def _as_json(one: Alert, *, past: bool) -> dict[str, Any]:
     told = one.alert
     return {
         "id": one.id,
@@ -69,7 +71,8 @@ def _as_json(one: Alert) -> dict[str, Any]:
         "key": told.key,
         "starts_at": optional_rfc3339(told.starts_at),
         "changed_at": rfc3339(one.changed_at),
-        "last_seen": rfc3339(one.last_seen),
-        "repeats": one.repeats,
+        # Repeats are no events, so the past does not know them.
+        "last_seen": None if past else rfc3339(one.last_seen),
+        "repeats": None if past else one.repeats,
         "receipt": one.receipt,
     }

@@ -243,7 +243,7 @@ class ReceiptShape(s.Serializer[Any]):
 
 
 class MemberAlertShape(s.Serializer[Any]):
-    """An alert of an incident as it stands now."""
+    """An alert of an incident as it stands, or stood."""
 
     id = s.CharField()
     status = s.CharField(help_text="firing, acknowledged or resolved")
@@ -261,8 +261,10 @@ class MemberAlertShape(s.Serializer[Any]):
     key = s.CharField(help_text="the sender's own: two alerts with the same one are the same")
     starts_at = s.DateTimeField(allow_null=True)
     changed_at = s.DateTimeField()
-    last_seen = s.DateTimeField()
-    repeats = s.IntegerField(help_text="how often it was sent again without a change")
+    last_seen = s.DateTimeField(allow_null=True, help_text="null with as_of: repeats are not in the log")
+    repeats = s.IntegerField(
+        allow_null=True, help_text="how often it was sent again without a change; null with as_of"
+    )
     receipt = s.CharField(allow_null=True, help_text="of the delivery that changed it last")
 
 

@@ -55,7 +55,7 @@ class Batch:
     def change(self, id_: str, alert: Alert, outcome: Outcome, by: By, context: Context) -> None:
         """The alert changes: an event and a new row. What comes after in this batch is decided upon it."""
         kept, at_rest = self.kept.get(id_), outcome in _REST
-        fired = list(kept.fired) if kept is not None else []
+        fired = list(rows.times(kept.fired)) if kept is not None else []
         if outcome == "fired":
             fired = fired_lately(fired, self.now)
         status = "resolved" if at_rest else alert.status
@@ -74,7 +74,7 @@ class Batch:
         starts_at = alert.starts_at or (kept.known.starts_at if kept is not None else None)
         self.kept[id_] = Kept(
             Known(status, alert.severity, alert.component, starts_at, expired, settled),
-            tuple(fired),
+            rows.seconds(fired),
             after,
         )
         self._counts.pop(id_, None)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from ingest.alerts.rows import Standing, standing, stream_of
-from ingest.log.store import read_stream
-from ingest.log.types import Event
+from ingest.alerts.rows import Standing, reported, standing, standing_in_parts, stream_of
+from ingest.log.store import read_newest
+from ingest.log.types import Event, Position
 
 
 def alerts(ids: Sequence[str]) -> list[Standing]:
@@ -14,12 +14,20 @@ def alerts(ids: Sequence[str]) -> list[Standing]:
     return standing("id = ANY(%s::uuid[])", (list(ids),), "changed_at DESC, id")
 
 
-def open_alerts() -> list[Standing]:
-    """All alerts that fire or are acknowledged."""
-    return standing("status <> 'resolved'", (), "changed_at, id")
+def alerts_at(ids: Sequence[str], as_of: Position) -> list[Standing]:
+    """These alerts as the log had them at a position, those of them that it knew then.
+
+    How often they were repeated is not in the log: `last_seen` is the time of the last change, `repeats` 0.
+    """
+    return [reported(event) for event in read_newest([stream_of(id_) for id_ in ids], as_of)]
+
+
+def open_alerts() -> Iterator[Standing]:
+    """All alerts that fire or are acknowledged, read in parts: there may be 100,000 of them."""
+    return standing_in_parts("status <> 'resolved'", (), "changed_at, id")
 
 
 def firing_alerts(ids: Sequence[str]) -> list[Event]:
     """The newest event of each of these alerts that still fires, in the order of the log."""
     firing = standing("id = ANY(%s::uuid[]) AND status <> 'resolved'", (list(ids),))
-    return sorted((read_stream(stream_of(one.id))[-1] for one in firing), key=lambda event: event.position)
+    return read_newest([stream_of(one.id) for one in firing])

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, get_args
-from uuid import UUID
 
+import msgspec
 from django.db import connection
 
 from ingest.alerts.deciding import Known
 from ingest.doors.alert import Alert, Severity, Status
 from ingest.log.entries import array, plain_array
-from ingest.log.types import Head
+from ingest.log.types import Event, Head
+
+PART = 2_000
+"""Rows that a cursor over all of them fetches at a time."""
 
 
 def id_of(integration: str, key: str) -> str:
     """An alert's id: the same integration and key give the same one, for ever."""
-    return str(UUID(bytes=sha256(f"{integration}\0{key}".encode()).digest()[:16], version=5))
+    text = sha256(f"{integration}\0{key}".encode()).hexdigest()
+    # A UUID of version 5, written out: every alert that comes in is looked up by it.
+    return (
+        f"{text[:8]}-{text[8:12]}-5{text[13:16]}-{'89ab'[int(text[16], 16) & 3]}{text[17:20]}-{text[20:32]}"
+    )
 
 
 def stream_of(alert_id: str) -> str:
@@ -32,7 +38,8 @@ class Kept:
     """A row, as far as another alert of its key is decided upon."""
 
     known: Known
-    fired: tuple[datetime, ...]
+    fired: str
+    """When it began to fire, as `times` reads it: few that come in need to know."""
     head: Head
 
 
@@ -73,7 +80,7 @@ def locked(ids: Iterable[str]) -> dict[str, Kept]:
         return {
             id_: Kept(
                 Known(status, severity, component, starts_at, expired, settled),
-                _times(fired),
+                fired,
                 Head(version, bytes(digest)),
             )
             for id_, status, severity, component, starts_at, expired, settled, fired, version, digest in (
@@ -109,6 +116,8 @@ _COLUMNS: Mapping[str, str] = {
     "version": "integer",
     "hash": "bytea",
 }
+_QUOTED = frozenset({"integration", "door", "key", "title", "group_name", "component", "description", "labels",
+    "links", "images", "notes", "fired", "hash"})  # fmt: skip
 _NAMES = ", ".join(_COLUMNS)
 _NEW = ", ".join(f"new_{name}" for name in _COLUMNS)
 _UNNEST = ", ".join(f"%s::{type_}[]" for type_ in _COLUMNS.values())
@@ -134,13 +143,17 @@ def change(rows: Sequence[Written]) -> None:
 def _write(statement: str, rows: Sequence[Written]) -> int:
     if not rows:
         return 0
-    columns = zip(*map(_row, rows), strict=True)
+    columns = zip(_COLUMNS, zip(*map(_row, rows), strict=True), strict=True)
     with connection.cursor() as cursor:
-        cursor.execute(statement, [array(column) for column in columns])
+        # What nobody outside wrote has nothing in it to quote; quoting it would cost as much as the rest.
+        cursor.execute(
+            statement, [(array if name in _QUOTED else plain_array)(column) for name, column in columns]
+        )
         return int(cursor.rowcount)
 
 
-def _row(row: Written) -> tuple[str | None, ...]:
+def _row(row: Written) -> tuple[Any, ...]:
+    """Texts that need quotes may be None; of the others NULL is the word for it."""
     alert, changed = row.alert, _text(row.changed_at)
     return (
         row.id,
@@ -155,17 +168,17 @@ def _row(row: Written) -> tuple[str | None, ...]:
         alert.group,
         alert.component,
         alert.description,
-        as_json(alert.labels),
-        as_json(alert.links),
-        as_json(alert.images),
-        as_json(alert.notes),
+        _json(alert.labels),
+        _json(alert.links),
+        _json(alert.images),
+        _json(alert.notes),
         _text(alert.starts_at),
-        _text(alert.expires_at) if row.status != "resolved" else None,
-        ",".join(str(int(at.timestamp())) for at in row.fired),
+        _text(alert.expires_at) if row.status != "resolved" else "NULL",
+        seconds(row.fired),
         changed,
         changed,
         "0",
-        row.receipt,
+        row.receipt or "NULL",
         str(row.head.version),
         f"\\x{row.head.hash.hex()}",
     )
@@ -184,24 +197,29 @@ def count(counts: Mapping[str, Count], now: datetime) -> None:
                 now,
                 plain_array(counts),
                 plain_array(str(one.repeats) for one in counts.values()),
-                array(_text(one.expires_at) for one in counts.values()),
+                plain_array(_text(one.expires_at) for one in counts.values()),
             ),
         )
 
 
-def as_json(value: Any) -> str:
-    if not value:
-        return "{}" if isinstance(value, Mapping) else "[]"
-    return json.dumps(
-        value if isinstance(value, Mapping) else list(value), ensure_ascii=False, separators=(",", ":")
-    )
+_encode = msgspec.json.Encoder().encode
 
 
-def _text(at: datetime | None) -> str | None:
-    return None if at is None else at.isoformat()
+def _json(value: Any) -> str:
+    return _encode(value).decode() if value else "{}" if isinstance(value, Mapping) else "[]"
 
 
-def _times(text: str) -> tuple[datetime, ...]:
+def _text(at: datetime | None) -> str:
+    return "NULL" if at is None else _encode(at).decode()
+
+
+def seconds(times: Iterable[datetime]) -> str:
+    """Times as a row keeps them: seconds since 1970, with commas."""
+    return ",".join(str(int(at.timestamp())) for at in times)
+
+
+def times(text: str) -> tuple[datetime, ...]:
+    """The times that `seconds` wrote."""
     return tuple(datetime.fromtimestamp(int(part), UTC) for part in text.split(",") if part)
 
 
@@ -232,10 +250,22 @@ def standing(
     condition: str, values: Sequence[Any], order: str = "id", limit: int | None = None
 ) -> list[Standing]:
     """The alerts that fit a condition, written in SQL over the columns of `alert`."""
-    sql = f"SELECT {_SHOWN} FROM alert WHERE {condition} ORDER BY {order}"
+    sql = _select(condition, order)
     with connection.cursor() as cursor:
         cursor.execute(sql if limit is None else f"{sql} LIMIT {int(limit)}", values)
         return [_standing(*row) for row in cursor.fetchall()]
+
+
+def standing_in_parts(condition: str, values: Sequence[Any], order: str = "id") -> Iterator[Standing]:
+    """As `standing`, as of when the first one is read, by a cursor that holds PART of them at a time."""
+    with connection.chunked_cursor() as cursor:
+        cursor.execute(_select(condition, order), values)
+        while rows := cursor.fetchmany(PART):
+            yield from (_standing(*row) for row in rows)
+
+
+def _select(condition: str, order: str) -> str:
+    return f"SELECT {_SHOWN} FROM alert WHERE {condition} ORDER BY {order}"
 
 
 def _standing(
@@ -245,12 +275,37 @@ def _standing(
     repeats: int, receipt: str | None,
 ) -> Standing:  # fmt: skip
     alert = Alert(
-        key, _STATUSES[status], title, severity, group, component, description, json.loads(labels),
-        tuple(json.loads(links)), tuple(json.loads(images)), starts_at, expires_at, tuple(json.loads(notes)),
+        key, _STATUSES[status], title, severity, group, component, description, _read(labels),
+        _list(links), _list(images), starts_at, expires_at, _list(notes),
     )  # fmt: skip
     return Standing(
-        id_, integration, door, alert, status, expired, _times(fired), changed_at, last_seen, repeats, receipt
+        id_, integration, door, alert, status, expired, times(fired), changed_at, last_seen, repeats, receipt
     )
+
+
+def reported(event: Event) -> Standing:
+    """An alert as it stood after an event: `last_seen` and `repeats` as of that."""
+    told = event.body
+    alert = Alert(
+        told["key"], told["status"], told["title"], told["severity"], told["group"], told["component"],
+        told["description"], told["labels"], tuple(told["links"]), tuple(told["images"]), _at(told["starts_at"]),
+        _at(told["expires_at"]), tuple(told["notes"]),
+    )  # fmt: skip
+    return Standing(
+        told["alert"], told["integration"], told["door"], alert, told["status"],
+        told["change"] in ("expired", "settled"), (), event.occurred_at, event.occurred_at, 0, told["receipt"],
+    )  # fmt: skip
+
+
+def _at(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+_read = msgspec.json.Decoder().decode
+
+
+def _list(text: str) -> tuple[Any, ...]:
+    return () if text == "[]" else tuple(_read(text))
 
 
 _STATUSES: Mapping[str, Status] = {status: status for status in get_args(Status)}

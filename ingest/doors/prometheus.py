@@ -6,14 +6,16 @@ and of https://prometheus.io/docs/alerting/latest/configuration/#webhook_config.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
 from ingest.doors.alert import Alert, BadPayload, Parsed, Status
-from ingest.doors.json_body import called, read, read_object
+from ingest.doors.json_body import LARGEST, called, read, read_object
 from ingest.doors.labelled import build, each, fingerprint, instant_of, labels_of, text_of, texts
+from ingest.doors.remembered import remembered
 
 RESOLVE_TIMEOUT = timedelta(minutes=5)
 """How long an alert without an end fires when it is not sent again: Alertmanager's default."""
@@ -29,10 +31,13 @@ def alerts(body: bytes, now: datetime) -> Parsed:
     alive by sending it again. `starts_at` is None where the sender gives no start: it cannot tell one firing from
     the next. Raises BadPayload for a body that is no array.
     """
+    if len(body) <= LARGEST and (known := remembered(body, _sent)) is not None:
+        with contextlib.suppress(BadPayload):
+            return Parsed(tuple(_until(alert, end, now) for alert, end in known))
     items = read(body)
     if not isinstance(items, list):
         raise BadPayload("", f"must be an array of alerts, not {called(items)}")
-    return each(items, lambda item: _posted(item, now))
+    return each(items, lambda item: _until(_sent(item), instant_of(item, "endsAt"), now))
 
 
 def webhook(body: bytes) -> Parsed:
@@ -85,22 +90,25 @@ def truncated(message: Mapping[str, Any], setting: str) -> list[str]:
     return [f"{left_out} more {alerts} left out by the sender ({setting})"]
 
 
-def _posted(item: Mapping[str, Any], now: datetime) -> Alert:
+def _sent(item: Mapping[str, Any]) -> Alert:
+    """What an item says but for its end."""
     labels = labels_of(item)
-    starts, ends = instant_of(item, "startsAt"), instant_of(item, "endsAt")
-    expires = ends or now + RESOLVE_TIMEOUT
-    if expires < (starts or ends or now):
-        raise BadPayload("endsAt", "start time must be before end time")
-    firing = expires > now
     return build(
         labels,
         texts(item, "annotations"),
-        status="firing" if firing else "resolved",
+        status="firing",
         key=fingerprint(labels),
-        starts_at=starts,
-        expires_at=expires if firing else None,
+        starts_at=instant_of(item, "startsAt"),
         links=[(text_of(item, "generatorURL"), "Query in Prometheus")],
     )
+
+
+def _until(alert: Alert, ends: datetime | None, now: datetime) -> Alert:
+    """The alert with its end, which may have passed."""
+    expires = ends or now + RESOLVE_TIMEOUT
+    if expires < (alert.starts_at or ends or now):
+        raise BadPayload("endsAt", "start time must be before end time")
+    return alert.until(expires) if expires > now else alert.over()
 
 
 def _delivered(item: Mapping[str, Any], message: Mapping[str, Any]) -> Alert:

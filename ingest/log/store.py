@@ -218,6 +218,17 @@ def read_streams(streams: Sequence[str], upto: Position) -> dict[str, list[Event
     return found
 
 
+def read_newest(streams: Sequence[str], upto: Position | None = None) -> list[Event]:
+    """The newest event of each of these streams, up to a position, of those that have one; in the total order."""
+    sql = f"SELECT DISTINCT ON (stream) {COLUMNS} FROM log_event WHERE stream = ANY(%s)"
+    values: list[Any] = [list(streams)]
+    if upto is not None:
+        sql += " AND (epoch, txid, seq) <= (%s, %s::xid8, %s)"
+        values += [upto.epoch, str(upto.txid), upto.seq]
+    found = _read(f"{sql} ORDER BY stream, version DESC", values)
+    return sorted(found, key=lambda event: event.position)
+
+
 def read_all(
     after: Position, limit: int, types: Collection[str] | None = None, upto: Position | None = None
 ) -> list[Event]:

@@ -16,6 +16,7 @@ from incidents import queries
 from incidents.reactors import follower
 from ingest.api import keys
 from ingest.api.models import IntegrationKey
+from ingest.doors.labelled import fingerprint
 from tests.following import follow_to_the_end
 
 pytestmark = pytest.mark.usefixtures("log_database")
@@ -219,6 +220,14 @@ def test_open_alerts_are_listed_as_alertmanager_does(key: str) -> None:
     assert (found["labels"], found["status"]["state"]) == (FIRING["labels"], "active")
     assert len(get('/api/v2/alerts?filter=alertname=~"S.*|H.*"', key)) == 2
     assert get("/api/v2/alerts?filter=alertname!=Slow&active=false", key) == []
+
+
+def test_an_open_alert_is_listed_with_the_fingerprint_that_prometheus_gives_it(key: str) -> None:
+    for path in ("/api/v2/alerts", f"/integrations/generic/{key}"):
+        sent = [FIRING] if "v2" in path else {"title": "Hot", "labels": FIRING["labels"], "key": "k"}
+        post(path, sent, authorization=f"Bearer {key}")
+    prints = {alert["fingerprint"] for alert in get("/api/v2/alerts", key)}
+    assert prints == {fingerprint(FIRING["labels"])}
 
 
 def test_groups_are_tickets(key: str) -> None:

@@ -80,7 +80,29 @@ def test_the_api_lists_the_alerts_of_a_ticket_page_by_page() -> None:
     assert body["count"] == 3
 
 
-@pytest.mark.parametrize("query", ["limit=0", "limit=201", "cursor=x", "offset=1"])
+def test_the_alerts_of_a_ticket_are_listed_as_they_stood_at_a_moment() -> None:
+    key = keys.create("reader", ["incidents:read"])
+    send(alert("s1"), alert("s2"))
+    then = queries.get("1").position
+    send(alert("s1", "resolved"), alert("s3"))
+    address = f"/api/v1/incidents/1/alerts?limit=1&as_of={then}"
+    seen = []
+    while address:
+        body = Client().get(address, HTTP_AUTHORIZATION=f"Bearer {key}").json()
+        seen += [(one["title"], one["status"], one["repeats"]) for one in body["results"]]
+        address = body["next"]
+    assert sorted(seen) == [("s1 is slow", "firing", None), ("s2 is slow", "firing", None)]
+
+
+def test_the_page_of_a_past_moment_shows_the_alerts_of_that_moment(alice: Client) -> None:
+    send(alert("s1"))
+    then = queries.get("1").position
+    send(alert("s1", "resolved"), alert("s2"))
+    body = html(alice, f"/incidents/1?as_of={then}")
+    assert ("s1 is slow" in body, "1 of 1 firing" in body, "s2 is slow" in body) == (True, True, False)
+
+
+@pytest.mark.parametrize("query", ["as_of=never", "limit=0", "limit=201", "cursor=x", "offset=1"])
 def test_the_api_refuses_a_page_that_is_none(query: str) -> None:
     key = keys.create("reader", ["incidents:read"])
     send(alert("s1"))

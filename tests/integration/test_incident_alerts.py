@@ -190,6 +190,27 @@ def test_an_alert_that_outlives_its_silence_gets_a_ticket(silence: Callable[...,
     assert not SuppressedAlert.objects.exists()
 
 
+def test_an_alert_that_outlives_one_silence_and_not_another_is_held_by_that(
+    silence: Callable[..., Silence],
+) -> None:
+    first = silence("rack", "r1")
+    send(alert(labels={"rack": "r1", "row": "7"}))
+    second = silence("row", "7")
+    Silence.objects.filter(pk=first.pk).update(ends_at=timezone.now())
+    assert unsilence(timezone.now()) == 1
+    assert SuppressedAlert.objects.get().silence == second.pk
+    assert (tickets(), unsilence(timezone.now())) == ([], 0)
+
+
+def test_what_outlives_its_silence_gets_its_ticket_in_parts(silence: Callable[..., Silence]) -> None:
+    silence("rack", "r1")
+    send(*(alert(f"d{n}", labels={"rack": "r1"}) for n in range(5)))
+    Silence.objects.update(ends_at=timezone.now())
+    with transaction.atomic():
+        assert [unsilence(timezone.now(), most=2) for _ in range(4)] == [2, 2, 1, 0]
+    assert ticket().incident.alerts == 5
+
+
 def test_what_still_fires_after_a_person_resolved_its_ticket_fires_anew_but_not_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

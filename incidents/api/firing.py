@@ -1,0 +1,122 @@
+"""The alerts that fire, as Alertmanager's API v2 lists them: read and written in parts, for there may be 100,000.
+
+The receiver of an alert is the team that would get it; its groups are tickets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from incidents import queries
+from incidents.domain.routing import RoutingTable, route
+from incidents.domain.silencing import Matcher, Silence
+from ingest.doors.labelled import fingerprint
+from ingest.queries import Alert, open_alerts
+
+FOREVER = timedelta(days=3650)
+"""How far off the end is said to be of an alert that has none."""
+PART = 2_000
+"""Alerts that are held as objects at a time; of the others only the answer's text is."""
+
+_written = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which alerts a request asks for: those that all `matchers` fit, of receivers that `receiver` fits."""
+
+    matchers: Sequence[Matcher]
+    receiver: Callable[[str], bool]
+    active: bool
+    silenced: bool
+
+
+def listed(wanted: Wanted, silences: Sequence[Silence], table: RoutingTable, now: datetime) -> bytes:
+    """The answer of `GET /api/v2/alerts`: a JSON array."""
+    parts = _chosen(wanted, silences, table, now)
+    return b"[" + b",".join(_written(one.as_json()) for part in parts for one in part) + b"]"
+
+
+def grouped(wanted: Wanted, silences: Sequence[Silence], table: RoutingTable, now: datetime) -> bytes:
+    """The answer of `GET /api/v2/alerts/groups`: tickets with their alerts; those without a ticket are one group."""
+    groups: dict[tuple[str, str], list[bytes]] = {}
+    for part in _chosen(wanted, silences, table, now):
+        numbers = queries.ticket_numbers([one.alert.id for one in part])
+        for one in part:
+            number = str(numbers.get(one.alert.id, ""))
+            groups.setdefault((one.receiver, number), []).append(_written(one.as_json()))
+    return b"[" + b",".join(_group(*key, members) for key, members in groups.items()) + b"]"
+
+
+def _group(receiver: str, number: str, members: Iterable[bytes]) -> bytes:
+    labels = _written({"ticket": number} if number else {})
+    return b'{"labels":%b,"receiver":%b,"alerts":[%b]}' % (
+        labels,
+        _written({"name": receiver}),
+        b",".join(members),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """An alert that fires, and what Alertmanager would say of it."""
+
+    alert: Alert
+    receiver: str
+    silenced_by: list[str]
+
+    def as_json(self) -> dict[str, Any]:
+        one = self.alert.alert
+        starts = one.starts_at or (self.alert.fired[-1] if self.alert.fired else self.alert.changed_at)
+        return {
+            "annotations": {
+                "summary": one.title,
+                **({"description": one.description} if one.description else {}),
+            },
+            "endsAt": one.expires_at or self.alert.last_seen + FOREVER,
+            # The key of what Prometheus posts is its fingerprint.
+            "fingerprint": one.key if self.alert.door == "alertmanager-api" else fingerprint(one.labels),
+            "receivers": [{"name": self.receiver}],
+            "startsAt": starts,
+            "status": {
+                "inhibitedBy": [],
+                "mutedBy": [],
+                "silencedBy": self.silenced_by,
+                "state": "suppressed" if self.silenced_by else "active",
+            },
+            "updatedAt": self.alert.last_seen,
+            **({"generatorURL": one.links[0]["href"]} if one.links else {}),
+            "labels": dict(one.labels),
+        }
+
+
+def _chosen(
+    wanted: Wanted, silences: Sequence[Silence], table: RoutingTable, now: datetime
+) -> Iterator[list[_Shown]]:
+    @lru_cache(maxsize=PART)
+    def team_of(component: str | None) -> str:
+        return route(component, table).team
+
+    shown = _shown(wanted, silences, team_of, now)
+    while part := list(islice(shown, PART)):
+        yield part
+
+
+def _shown(
+    wanted: Wanted, silences: Sequence[Silence], team_of: Callable[[str | None], str], now: datetime
+) -> Iterator[_Shown]:
+    for alert in open_alerts():
+        labels = alert.alert.labels
+        if not all(matcher.matches(labels) for matcher in wanted.matchers):
+            continue
+        holding = [silence.id for silence in silences if silence.holds(labels, now)]
+        receiver = team_of(alert.alert.component)
+        if (wanted.silenced if holding else wanted.active) and wanted.receiver(receiver):
+            yield _Shown(alert, receiver, holding)

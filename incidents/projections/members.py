@@ -1,0 +1,72 @@
+"""The alerts of tickets and the tickets of alerts, with few statements however many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from incidents.domain.incident import Incident
+from incidents.projections.models import IncidentRow, MemberAlert, SuppressedAlert
+from incidents.projections.rows import state_of
+from ingest.queries import Alert, Event, Position, alerts, alerts_at
+
+
+def members_of(incident: UUID, limit: int, offset: int) -> tuple[list[Alert], int]:
+    """A page of the alerts of a ticket, those that fire first and then the latest, and how many there are in all."""
+    joined = MemberAlert.objects.filter(incident__pk=incident)
+    page = joined.order_by("resting", "-at", "-pk").values_list("alert", flat=True)[offset : offset + limit]
+    return _in_order([str(id_) for id_ in page], alerts([str(id_) for id_ in page])), joined.count()
+
+
+def members_at(events: Iterable[Event], as_of: Position, limit: int, offset: int) -> tuple[list[Alert], int]:
+    """As `members_of`, by the events of a ticket up to a position: `last_seen` is the time of the last change and
+    `repeats` is 0, because neither is in the log."""
+    joined: dict[str, tuple[bool, float, int]] = {}
+    for event in events:
+        if event.type in ("incident.alerts_joined", "incident.alerts_rested"):
+            resting = event.type == "incident.alerts_rested"
+            for alert in event.body["alerts"]:
+                place = joined[alert][2] if alert in joined else -len(joined)
+                if not resting or alert in joined:
+                    joined[alert] = (resting, -event.occurred_at.timestamp(), place)
+    page = sorted(joined, key=joined.__getitem__)[offset : offset + limit]
+    return _in_order(page, alerts_at(page, as_of)), len(joined)
+
+
+def _in_order(ids: Sequence[str], found: Iterable[Alert]) -> list[Alert]:
+    known = {one.id: one for one in found}
+    return [known[id_] for id_ in ids if id_ in known]
+
+
+def tickets_of(ids: Sequence[str]) -> dict[str, Incident]:
+    """The open ticket of each of these alerts that has one, else the one that it joined last."""
+    joined = _joined(ids)
+    tickets = {pk: state_of(row) for pk, row in IncidentRow.objects.in_bulk(set(joined.values())).items()}
+    return {alert: tickets[pk] for alert, pk in joined.items()}
+
+
+def ticket_numbers(ids: Sequence[str]) -> dict[str, int]:
+    """As `tickets_of`, by number."""
+    joined = _joined(ids)
+    rows = IncidentRow.objects.filter(pk__in=set(joined.values()))
+    numbers = dict(rows.values_list("pk", "number"))
+    return {alert: numbers[pk] for alert, pk in joined.items()}
+
+
+def _joined(ids: Sequence[str]) -> dict[str, UUID]:
+    """The ids of tickets by alert: a ticket may have 100,000 members and is read once."""
+    members = MemberAlert.objects.filter(alert__in=ids).order_by("at", "pk")
+    found = members.values_list("alert", "incident_id", "incident__state")
+    ordered = sorted(found, key=lambda one: one[2] != "resolved")
+    return {str(alert): incident for alert, incident, _ in ordered}
+
+
+def suppressed(ids: Sequence[str]) -> dict[str, str]:
+    """Why these alerts, those of them that fire and call nobody, do not."""
+    rows = SuppressedAlert.objects.filter(alert__in=ids)
+    return {str(alert): why for alert, why in rows.values_list("alert", "why")}
+
+
+def alert_titles(ids: Sequence[str]) -> dict[str, str]:
+    """What these alerts are called."""
+    return {one.id: one.alert.title for one in alerts(ids)}

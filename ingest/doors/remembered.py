@@ -1,0 +1,79 @@
+"""Alerts of `POST /api/v2/alerts` that were read a moment ago, known again by their bytes. Pure but for that memory.
+
+A Prometheus sends every alert that fires once a minute, byte for byte as before but for `endsAt`. What is remembered is
+what the same bytes gave when they were read in full, so nothing is taken here that would not be taken there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from ingest.doors.alert import Alert, instant
+
+MOST = 20_000
+"""Alerts that a process remembers, at about 3 KiB each. When it is full it is emptied: of more alerts than that, sent
+in turn, the one that was met last is as far from coming back as any other."""
+LONGEST = 2_000
+"""Bytes of the longest alert that is remembered."""
+
+_ABSENT = msgspec.Raw()
+
+
+class _Item(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    labels: msgspec.Raw
+    annotations: msgspec.Raw = _ABSENT
+    startsAt: msgspec.Raw = _ABSENT
+    generatorURL: msgspec.Raw = _ABSENT
+    endsAt: msgspec.Raw = _ABSENT
+
+
+_items = msgspec.json.Decoder(list[_Item]).decode
+_texts = msgspec.json.Decoder(dict[str, str]).decode
+_text = msgspec.json.Decoder(str).decode
+_Key = tuple[bytes, bytes, bytes, bytes]
+_known: dict[_Key, Alert] = {}
+
+
+def remembered(
+    body: bytes, read: Callable[[Mapping[str, Any]], Alert]
+) -> list[tuple[Alert, datetime | None]] | None:
+    """The alerts of a body, each with its end; `read` makes one of what `endsAt` has no part in.
+
+    None where the body holds anything but what Prometheus writes, or `read` raises ValueError: the body is to be read
+    in full, for what is wrong with it.
+    """
+    try:
+        return [(_alert(item, read), _end(bytes(item.endsAt))) for item in _items(body)]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
+        return None
+
+
+def _alert(item: _Item, read: Callable[[Mapping[str, Any]], Alert]) -> Alert:
+    key = (bytes(item.labels), bytes(item.annotations), bytes(item.startsAt), bytes(item.generatorURL))
+    known = _known.get(key)
+    if known is None:
+        labels, annotations, starts, link = key
+        known = read(
+            {
+                "labels": _texts(labels),
+                "annotations": _texts(annotations) if annotations else None,
+                "startsAt": _text(starts) if starts else None,
+                "generatorURL": _text(link) if link else None,
+            }
+        )
+        if sum(map(len, key)) <= LONGEST:
+            if len(_known) >= MOST:
+                _known.clear()
+            _known[key] = known
+    return known
+
+
+@lru_cache(maxsize=1_000)
+def _end(raw: bytes) -> datetime | None:
+    """Alerts that are sent together mostly end together."""
+    return instant(_text(raw)) if raw else None
