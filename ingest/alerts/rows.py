@@ -168,10 +168,10 @@ def _row(row: Written) -> tuple[Any, ...]:
         alert.group,
         alert.component,
         alert.description,
-        _json(alert.labels),
-        _json(alert.links),
-        _json(alert.images),
-        _json(alert.notes),
+        as_json(alert.labels),
+        as_json(alert.links),
+        as_json(alert.images),
+        as_json(alert.notes),
         _text(alert.starts_at),
         _text(alert.expires_at) if row.status != "resolved" else "NULL",
         seconds(row.fired),
@@ -205,7 +205,7 @@ def count(counts: Mapping[str, Count], now: datetime) -> None:
 _encode = msgspec.json.Encoder().encode
 
 
-def _json(value: Any) -> str:
+def as_json(value: Any) -> str:
     return _encode(value).decode() if value else "{}" if isinstance(value, Mapping) else "[]"
 
 
