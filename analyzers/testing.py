@@ -58,11 +58,14 @@ def check_analyzer(
     assert not faults, f"{analyzer.name} is malformed: {'; '.join(faults)}"
     for seed in seeds:
         where = f"{analyzer.name}, seed {seed}"
-        faulty, quiet = make_case(seed, True), make_case(seed, False)
-        _check_names_the_culprit(analyzer, faulty, params, where)
-        _check_is_quiet(analyzer, quiet, params, where)
-        for case in (faulty, quiet):
-            _check_is_pure(analyzer, case.window, params, where, seed, names or {})
+        for planted in (True, False):
+            case = make_case(seed, planted)
+            verdict = judge(analyzer, case.window, params)
+            if planted:
+                _check_names_the_culprit(case, verdict, where)
+            else:
+                _check_is_quiet(verdict, where)
+            _check_is_pure(analyzer, case.window, verdict, params, where, seed, names or {})
 
 
 def check_calculator(
@@ -77,24 +80,32 @@ def check_calculator(
     for seed in seeds:
         where = f"{analyzer.name}, seed {seed}"
         for case in (make_case(seed, True), make_case(seed, False)):
-            _check_is_quiet(analyzer, case, params, where)
-            _check_is_pure(analyzer, case.window, params, where, seed, {})
+            verdict = judge(analyzer, case.window, params)
+            _check_is_quiet(verdict, where)
+            _check_is_pure(analyzer, case.window, verdict, params, where, seed, {})
 
 
 Given = Mapping[str, object] | None
+Verdict = Mapping[str, Any]
 
 
 def _check_is_pure(
-    analyzer: Analyzer, window: Window, params: Given, where: str, seed: int, names: Mapping[str, str]
+    analyzer: Analyzer,
+    window: Window,
+    verdict: Verdict,
+    params: Given,
+    where: str,
+    seed: int,
+    names: Mapping[str, str],
 ) -> None:
-    _check_is_deterministic(analyzer, window, params, where)
+    """`verdict` is what the window got; every property but one compares it with another one."""
+    _check_is_deterministic(analyzer, window, verdict, params, where)
     _check_leaves_its_input(analyzer, window, params, where)
-    _check_row_order(analyzer, window, params, where, seed)
-    _check_renaming(analyzer, window, params, where, names)
+    _check_row_order(analyzer, window, verdict, params, where, seed)
+    _check_renaming(analyzer, window, verdict, params, where, names)
 
 
-def _check_names_the_culprit(analyzer: Analyzer, case: Case, params: Given, where: str) -> None:
-    verdict = judge(analyzer, case.window, params)
+def _check_names_the_culprit(case: Case, verdict: Verdict, where: str) -> None:
     assert verdict["suspects"], f"{where}: the planted {case.culprits} is not named: {verdict['status']}"
     first = verdict["suspects"][0]
     entry = {first["component"], *first["ambiguous_with"]}
@@ -104,15 +115,16 @@ def _check_names_the_culprit(analyzer: Analyzer, case: Case, params: Given, wher
         assert suspect["component"] in shown, f"{where}: no evidence mentions {suspect['component']}"
 
 
-def _check_is_quiet(analyzer: Analyzer, case: Case, params: Given, where: str) -> None:
-    verdict = judge(analyzer, case.window, params)
+def _check_is_quiet(verdict: Verdict, where: str) -> None:
     accused = [suspect["component"] for suspect in verdict["suspects"]]
     assert not accused, f"{where}: a quiet window accuses {accused}"
 
 
-def _check_is_deterministic(analyzer: Analyzer, window: Window, params: Given, where: str) -> None:
-    first, second = (verdict_json(judge(analyzer, window, params)) for _ in range(2))
-    assert first == second, f"{where}: the same window gave two verdicts"
+def _check_is_deterministic(
+    analyzer: Analyzer, window: Window, verdict: Verdict, params: Given, where: str
+) -> None:
+    again = judge(analyzer, window, params)
+    assert verdict_json(again) == verdict_json(verdict), f"{where}: the same window gave two verdicts"
 
 
 def _check_leaves_its_input(analyzer: Analyzer, window: Window, params: Given, where: str) -> None:
@@ -121,19 +133,26 @@ def _check_leaves_its_input(analyzer: Analyzer, window: Window, params: Given, w
     assert _digest(window) == before, f"{where}: it wrote to the window it was given"
 
 
-def _check_row_order(analyzer: Analyzer, window: Window, params: Given, where: str, seed: int) -> None:
+def _check_row_order(
+    analyzer: Analyzer, window: Window, verdict: Verdict, params: Given, where: str, seed: int
+) -> None:
     rng = np.random.default_rng(seed)
     shuffled = _each_sums(window, lambda sums: _taken(sums, rng.permutation(sums.rows)))
-    there, back = judge(analyzer, window, params), judge(analyzer, shuffled, params)
-    assert _gist(there) == _gist(back), f"{where}: the order of rows changes the verdict"
+    back = judge(analyzer, shuffled, params)
+    assert _gist(verdict) == _gist(back), f"{where}: the order of rows changes the verdict"
 
 
 def _check_renaming(
-    analyzer: Analyzer, window: Window, params: Given, where: str, names: Mapping[str, str]
+    analyzer: Analyzer,
+    window: Window,
+    verdict: Verdict,
+    params: Given,
+    where: str,
+    names: Mapping[str, str],
 ) -> None:
     renamed = _each_sums(window, lambda sums: _renamed(sums, names))
-    there, back = judge(analyzer, window, params), judge(analyzer, renamed, params)
-    assert _gist(there, alias) == _gist(back), (
+    back = judge(analyzer, renamed, params)
+    assert _gist(verdict, alias) == _gist(back), (
         f"{where}: renaming components does more than rename the answer"
     )
 
