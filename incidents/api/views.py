@@ -47,7 +47,9 @@ ALL = OpenApiParameter("all", bool, description="true: leave nothing out")
 ERRORS = {
     400: OpenApiResponse(PROBLEM, "Wrong: `errors` names field and reason. Nothing was stored."),
     401: OpenApiResponse(PROBLEM, "No good key and no login."),
-    403: OpenApiResponse(PROBLEM, "The key lacks the scope, or the CSRF token is missing."),
+    403: OpenApiResponse(
+        PROBLEM, "The key lacks the scope, the person is not staff, or the CSRF token is missing."
+    ),
 }
 MISSING = {404: OpenApiResponse(PROBLEM, "There is no such incident.")}
 

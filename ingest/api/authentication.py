@@ -10,7 +10,7 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from ingest.api.keys import Key, authenticate
+from ingest.api.keys import ADMIN, Key, authenticate
 
 if TYPE_CHECKING:  # rest_framework.views imports this module through the settings
     from rest_framework.views import APIView
@@ -46,7 +46,7 @@ class KeyAuthentication(BaseAuthentication):
 
 
 class HasScope(BasePermission):
-    """A key needs the scope (or `admin`); a person who is signed in needs none.
+    """A key needs the scope (or `admin`). People who are signed in need none, but only staff does what needs `admin`.
 
     `permission_classes = [HasScope("incidents:read")]`
     """
@@ -54,6 +54,8 @@ class HasScope(BasePermission):
     def __init__(self, scope: str) -> None:
         self.scope = scope
         self.message = f"The key lacks the scope {scope}."
+        if scope == ADMIN:
+            self.message = "This needs a key with the scope admin, or a person who is staff."
 
     def __call__(self) -> HasScope:
         return self  # DRF calls what it is given a class
@@ -61,4 +63,6 @@ class HasScope(BasePermission):
     def has_permission(self, request: Request, view: APIView) -> bool:  # noqa: ARG002
         if isinstance(request.auth, Key):
             return request.auth.allows(self.scope)
-        return bool(request.user and request.user.is_authenticated)
+        if not (request.user and request.user.is_authenticated):
+            return False
+        return self.scope != ADMIN or bool(getattr(request.user, "is_staff", False))

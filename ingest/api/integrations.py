@@ -63,15 +63,9 @@ class IntegrationListShape(s.Serializer[Any]):
 
 ERRORS = {
     400: OpenApiResponse(description="Wrong: `errors` names field and reason."),
-    403: OpenApiResponse(description="The key lacks the scope `admin`."),
+    403: OpenApiResponse(description="The key lacks the scope `admin`, or the person is not staff."),
 }
 MISSING = {404: OpenApiResponse(description="There is no such integration.")}
-
-
-class _AdminOrStaff(HasScope):
-    def has_permission(self, request: Request, view: APIView) -> bool:
-        person_without = request.auth is None and not getattr(request.user, "is_staff", False)
-        return super().has_permission(request, view) and not person_without
 
 
 class _StrictJSON(BaseParser):
@@ -95,7 +89,7 @@ class _Admin(APIView):
     parser_classes = (_StrictJSON,)
 
     def get_permissions(self) -> list[BasePermission]:
-        return [_AdminOrStaff("admin")]
+        return [HasScope(keys.ADMIN)]
 
 
 class IntegrationsView(_Admin):

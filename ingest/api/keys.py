@@ -18,11 +18,14 @@ from django.utils import timezone
 from ingest.api.models import IntegrationKey
 from ingest.doors import generic
 
-SCOPES = ("telemetry", "alerts", "incidents:read", "incidents:write", "admin")
+ADMIN = "admin"
+SCOPES = ("telemetry", "alerts", "incidents:read", "incidents:write", ADMIN)
 PREFIX = "dsr_"
 TRUSTED_FOR = 5.0
 """Seconds for which a process takes a key without looking again; a revoked key works elsewhere for at most so
 long."""
+NAME_IS_UNIQUE = "integrationkey_name_"
+"""What Postgres' name of the constraint holds."""
 MOST_REMEMBERED = 10_000
 USE_NOTED_EVERY = timedelta(minutes=1)
 
@@ -39,7 +42,7 @@ class Key:
     mapping: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def allows(self, scope: str) -> bool:
-        return scope in self.scopes or "admin" in self.scopes
+        return scope in self.scopes or ADMIN in self.scopes
 
     def allows_kind(self, kind: str) -> bool:
         """Whether rows of this kind may be sent, by a key that may send telemetry."""
@@ -86,8 +89,16 @@ def create(
                 doors=sorted(set(doors)),
             )
     except IntegrityError as error:
+        if not _is_of_the_name(error):
+            raise
         raise KeyNameTaken(f"there is a key named {name} already") from error
     return secret
+
+
+def _is_of_the_name(error: IntegrityError) -> bool:
+    """Whether two keys may not have one name, and not something else that the database refuses."""
+    told = getattr(error.__cause__, "diag", None)
+    return NAME_IS_UNIQUE in (getattr(told, "constraint_name", None) or "")
 
 
 def rotate(name: str, overlap: timedelta) -> str | None:

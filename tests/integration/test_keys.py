@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import IntegrityError, connection
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -81,6 +81,15 @@ def test_names_are_unique_and_scopes_known() -> None:
         made()
     with pytest.raises(ValueError, match="scopes"):
         made("other", "everything")
+
+
+def test_another_refusal_of_the_database_is_not_taken_for_a_name_that_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("secrets.token_urlsafe", lambda _: "again")
+    made("one")
+    with pytest.raises(IntegrityError, match="digest"):
+        made("two")
 
 
 def test_the_command_prints_a_working_key() -> None:
