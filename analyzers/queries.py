@@ -4,9 +4,18 @@ from analyzers.registry import RegistryError, UnknownAnalyzer
 from analyzers.registry import get as analyzer
 from analyzers.registry import installed as analyzers
 from analyzers.runs.coverage import Seen, seen
+from analyzers.runs.feeds import behind as telemetry_behind
+from analyzers.runs.feeds import kinds_of
 from analyzers.runs.models import Run, Schedule
 from analyzers.runs.replay import NothingToReplay, Replay, Replayed, judge_span, regions_heard, replay
-from analyzers.runs.results import judged_over, late_rows, runs, runs_with_window_ending, verdict
+from analyzers.runs.results import (
+    is_repeatable,
+    judged_over,
+    late_rows,
+    runs,
+    runs_with_window_ending,
+    verdict,
+)
 from analyzers.runs.scoring import Cause, Judged, Named, Rule, Score, Share, median_of, score
 
 __all__ = [
@@ -26,8 +35,10 @@ __all__ = [
     "UnknownAnalyzer",
     "analyzer",
     "analyzers",
+    "is_repeatable",
     "judge_span",
     "judged_over",
+    "kinds_of",
     "late_rows",
     "median_of",
     "regions_heard",
@@ -36,5 +47,6 @@ __all__ = [
     "runs_with_window_ending",
     "score",
     "seen",
+    "telemetry_behind",
     "verdict",
 ]

@@ -31,6 +31,7 @@ from incidents.domain.alerting import (
 )
 from incidents.domain.routing import Routing, RoutingTable, route
 from incidents.domain.silencing import Silence, first_that_holds
+from incidents.projections.knowledge import known_until
 from incidents.projections.models import IncidentRow, MemberAlert, SuppressedAlert
 from incidents.projections.store import lock_key, next_number, record, record_opening
 from ingest.commands import settle_alerts
@@ -193,7 +194,8 @@ class _Placing:
             resting = c.RestAlerts(tuple(alert.alert for alert in over), flapping)
             after = record(incident, resting, self._context).incident
             if not after.firing and not after.flapping:
-                record(incident, c.Settle(LAST_TIME), self._context)
+                settling = c.Settle(LAST_TIME, known_until(after.region, self._at))
+                record(incident, settling, self._context)
 
 
 def _by(alerts: Iterable[Reported], key: Any) -> list[tuple[str, list[Reported]]]:
@@ -226,7 +228,8 @@ def settle(now: datetime) -> int:
     held = IncidentRow.objects.filter(flapping=True, firing=0, alert_at__lt=now - SETTLED)
     why = f"nothing has fired for {int(SETTLED.total_seconds() // 60)} minutes"
     tickets = held.exclude(state="resolved").order_by("number").values_list("pk", flat=True)
-    return sum(bool(record(str(pk), c.Settle(why), Context(ACTOR)).events) for pk in tickets)
+    over = c.Settle(why, known_until(None, now))
+    return sum(bool(record(str(pk), over, Context(ACTOR)).events) for pk in tickets)
 
 
 def unsilence(now: datetime, most: int = 1_000) -> int:

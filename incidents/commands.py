@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,7 @@ from incidents.domain.incident import Incident
 from incidents.domain.routing import route
 from incidents.domain.values import Invalid, Severity
 from incidents.projections.asking import Asking, seen_from
+from incidents.projections.knowledge import known_until
 from incidents.projections.models import IncidentRow
 from incidents.projections.store import (
     NoSuchIncident,
@@ -139,7 +140,9 @@ def attach_evidence(incident_id: str, evidence: Sequence[Mapping[str, Any]], con
 
 def resolve(incident_id: str, confirmed_cause: str, note: str, context: Context) -> Recorded:
     """`confirmed_cause` is a component, or "none" when nothing was at fault."""
-    return _carry_out(incident_id, c.Resolve(confirmed_cause, note), context)
+    region = IncidentRow.objects.filter(pk=incident_id).values_list("region", flat=True).first()
+    command = c.Resolve(confirmed_cause, note, known_until(region, datetime.now(UTC)))
+    return _carry_out(incident_id, command, context)
 
 
 def reopen(incident_id: str, reason: str, context: Context) -> Recorded:

@@ -23,9 +23,15 @@ def _quiet_alone(body: Body) -> Body:
     return {**body, "confidence": None, "analyzer": None, "verdict": None, "agreeing": []}
 
 
+def _known_then(body: Body) -> Body:
+    """Schema 1 took telemetry for live: what had failed by the time of the resolution was known."""
+    return {**body, "known_until": {}}
+
+
 _UPCASTERS = {
     "incident.finding_joined": {1: _joined_alone},
     "incident.no_longer_blamed": {1: _quiet_alone},
+    "incident.resolved": {1: _known_then},
 }
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from functools import cache
 from itertools import groupby
 
+from analyzers.queries import kinds_of
 from incidents.alerting import hear_alerts, release
 from incidents.catalog.models import routing_table
 from incidents.domain import commands as c
@@ -68,7 +69,8 @@ def _place(finding: Finding, event: Event) -> None:
     # Locked, so that what is decided here still holds when it is carried out.
     same = [state_of(row) for row in rows.order_by("number").select_for_update()]
     windows = [] if finding.schedule is None else windows_of(finding.schedule)
-    placement = place(finding, same, windows)
+    kinds = kinds_of(finding.run, finding.analyzer) if any(one.known_until for one in same) else None
+    placement = place(finding, same, windows, kinds)
     context = context_of(event)
     if isinstance(placement, JoinOpen):
         record(placement.incident.id, c.JoinFinding(finding), context)

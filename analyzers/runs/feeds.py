@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.db import connection
 
 from analyzers import registry
+from analyzers.registry import RegistryError, UnknownAnalyzer
 from analyzers.runs.events import parse_instant
-from analyzers.runs.models import Feed
+from analyzers.runs.models import Feed, Run
+from analyzers.runs.timing import clock
 from ingest.queries import TELEMETRY_KINDS, Event
 
+LIVE = timedelta(minutes=2)
+"""Telemetry whose newest row was no older than this when it came is live."""
 SILENT = timedelta(days=7)
 """A region from which nothing came for so long is no longer looked at by schedules for every region."""
 
@@ -79,6 +84,32 @@ def span(kinds: Iterable[str], region: str) -> Span | None:
         feed.first_arrived_at if TELEMETRY_KINDS[feed.kind].is_state else feed.first for feed in feeds
     )
     return Span(first, newest.latest, newest.arrived_at)
+
+
+def behind(region: str | None, now: datetime) -> dict[tuple[str, str], datetime]:
+    """How far the data had come at `now`, by kind and region, where it is behind the wall: backfilled, late, replayed.
+
+    What came late is taken to go on as late; what is `LIVE` is left out. States are, too: nothing happens in them. A
+    region of None is every region.
+    """
+    found = Feed.objects.all() if region is None else Feed.objects.filter(region=region)
+    return {
+        (feed.kind, feed.region): clock(feed.latest, feed.arrived_at, now, timedelta(0))
+        for feed in found
+        if feed.arrived_at - feed.latest > LIVE
+        and (kind := TELEMETRY_KINDS.get(feed.kind)) is not None
+        and not kind.is_state
+    }
+
+
+def kinds_of(run: str, analyzer: str) -> tuple[str, ...] | None:
+    """The kinds that a run read; those of every input of its analyzer where the run is not known, None where the
+    analyzer is not."""
+    try:
+        input = Run.objects.filter(pk=UUID(run)).values_list("input", flat=True).first()
+        return kinds(analyzer, input or "")
+    except (UnknownAnalyzer, RegistryError, ValueError):
+        return None
 
 
 def kinds(analyzer: str, input: str) -> tuple[str, ...]:

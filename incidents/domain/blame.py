@@ -5,7 +5,7 @@ Pure policy; the reactor asks it and carries out the answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
@@ -60,18 +60,20 @@ def place(
     finding: Finding,
     incidents: Iterable[Incident],
     windows: Sequence[ScheduleWindow],
+    kinds: Collection[str] | None = None,
 ) -> Placement:
     """Where a finding goes.
 
     `incidents` are those whose cause meets the finding's, open and resolved; `windows` the recorded windows
-    of the finding's schedule, this one included, in any order.
+    of the finding's schedule, this one included, in any order; `kinds` the telemetry that it rests on, None where that
+    is not known.
     """
     same = [i for i in incidents if _shares_cause(i, finding)]
     open_ones = [i for i in same if i.state != "resolved"]
     if open_ones:
         return JoinOpen(min(open_ones, key=lambda i: (_distance(i, finding), i.number)))
     resolved = max(same, key=lambda i: (_resolved_at(i), i.number), default=None)
-    if resolved is not None and _resolved_at(resolved) >= finding.failures_end:
+    if resolved is not None and known_until(resolved, finding.region, kinds) >= finding.failures_end:
         return RecordOnResolved(resolved)
     return _open_or_wait(finding, windows)
 
@@ -128,6 +130,26 @@ def _distance(incident: Incident, finding: Finding) -> int:
 def _resolved_at(incident: Incident) -> datetime:
     assert incident.resolved_at is not None
     return incident.resolved_at
+
+
+def feed_of(kind: str, region: str) -> str:
+    """What `Incident.known_until` calls the telemetry of one kind from one region."""
+    return f"{kind}@{region}"
+
+
+def known_until(resolved: Incident, region: str, kinds: Collection[str] | None) -> datetime:
+    """The data time up to which whoever resolved the ticket could know of failures: what failed later is news.
+
+    That is the moment of the resolution where telemetry is live, and as far as it had come where it was behind: of
+    several kinds the one furthest behind counts, of kinds that are not known all that were.
+    """
+    wanted = None if kinds is None else {feed_of(kind, region) for kind in kinds}
+    behind = [
+        at
+        for feed, at in resolved.known_until.items()
+        if (feed in wanted if wanted is not None else feed.endswith(f"@{region}"))
+    ]
+    return min([_resolved_at(resolved), *behind])
 
 
 def cause_after(incident: Incident, finding: Finding) -> tuple[str | None, tuple[str, ...]]:

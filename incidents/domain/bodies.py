@@ -8,6 +8,7 @@ from typing import Any
 
 from incidents.domain.incident import Incident
 from incidents.domain.routing import Routing
+from incidents.domain.times import rfc3339
 from incidents.domain.values import Severity
 
 Bodies = list[tuple[str, Mapping[str, Any]]]
@@ -30,6 +31,13 @@ def opening(id_: str, number: int, routing: Routing) -> dict[str, Any]:
 def raise_severity(severity: Severity, state: Incident, reason: str) -> tuple[str, dict[str, Any]]:
     body = {"severity": severity, "previous": state.severity, "by_person": False, "reason": reason}
     return "incident.severity_set", body
+
+
+def resolution(
+    cause: str | None, note: str, known_until: Mapping[str, datetime]
+) -> tuple[str, dict[str, Any]]:
+    known = {feed: rfc3339(at) for feed, at in sorted(known_until.items())}
+    return "incident.resolved", {"confirmed_cause": cause, "note": note, "known_until": known}
 
 
 def refuse_resolved(state: Incident) -> None:

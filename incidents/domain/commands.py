@@ -111,9 +111,13 @@ class RestAlerts:
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """Nothing that this ticket is about fires any more; resolves it unless an analyzer or a person had a part in it."""
+    """Nothing that this ticket is about fires any more; resolves it unless an analyzer or a person had a part in it.
+
+    `known_until` as `Resolve` has it.
+    """
 
     why: str
+    known_until: Mapping[str, datetime] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,10 +301,12 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Resolve:
-    """`confirmed_cause` is the component that was at fault, or "none" when nothing was."""
+    """`confirmed_cause` is the component that was at fault, or "none" when nothing was; `known_until` how far
+    telemetry had come by feed (`blame.feed_of`), where it is behind the clock."""
 
     confirmed_cause: str
     note: str = ""
+    known_until: Mapping[str, datetime] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.confirmed_cause != NO_CAUSE:

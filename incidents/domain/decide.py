@@ -16,7 +16,15 @@ from incidents.domain.blame import (
     verdict_of,
     worth_showing,
 )
-from incidents.domain.bodies import Bodies, Refused, at_second, opening, raise_severity, refuse_resolved
+from incidents.domain.bodies import (
+    Bodies,
+    Refused,
+    at_second,
+    opening,
+    raise_severity,
+    refuse_resolved,
+    resolution,
+)
 from incidents.domain.custody import accept, bounce, hand_over, undo_hand_over
 from incidents.domain.decide_alerts import join_alerts, note_worse, open_for_alerts, rest_alerts, settle
 from incidents.domain.finding import Finding
@@ -278,8 +286,7 @@ def _resolve(state: Incident, command: c.Resolve) -> Bodies:
     if state.state == "resolved" and state.resolved_at is not None:
         at = at_second(state.resolved_at)
         raise Refused(f"#{state.number} is already resolved, by {state.resolved_by} at {at}")
-    body = {"confirmed_cause": command.confirmed_cause, "note": command.note}
-    return [("incident.resolved", body)]
+    return [resolution(command.confirmed_cause, command.note, command.known_until)]
 
 
 def _reopen(state: Incident, command: c.Reopen) -> Bodies:

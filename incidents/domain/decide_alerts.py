@@ -8,7 +8,7 @@ from typing import Any
 from incidents.domain import commands as c
 from incidents.domain.alerting import Member, in_common, worst
 from incidents.domain.blame import is_worse
-from incidents.domain.bodies import Bodies, opening, raise_severity, refuse_resolved
+from incidents.domain.bodies import Bodies, opening, raise_severity, refuse_resolved, resolution
 from incidents.domain.incident import Incident
 from incidents.domain.values import Severity
 
@@ -72,4 +72,4 @@ def settle(state: Incident, command: c.Settle) -> Bodies:
     """Alerts that are over resolve a ticket that only they made; what else is known waits for a person."""
     if state.state == "resolved" or state.firing or state.findings or state.alert_at is None:
         return []
-    return [("incident.resolved", {"confirmed_cause": None, "note": command.why})]
+    return [resolution(None, command.why, command.known_until)]

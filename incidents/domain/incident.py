@@ -109,6 +109,8 @@ class Incident:
     snoozed_until: datetime | None = None
     """None while it is snoozed: until it changes."""
     snoozed_by: str | None = None
+    known_until: Mapping[str, datetime] = field(default_factory=dict)
+    """By feed (`feed_of`): how far the telemetry had come when it was resolved, where it was behind the clock."""
     failing_since: datetime | None = None
     last_failure: datetime | None = None
     last_blamed: datetime | None = None

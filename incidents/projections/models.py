@@ -58,6 +58,7 @@ class IncidentRow(models.Model):
     confirmed_cause = models.TextField(null=True)
     snoozed_until = models.DateTimeField(null=True)
     snoozed_by = models.TextField(null=True)
+    known_until = models.JSONField(default=dict)
     failing_since = models.DateTimeField(null=True)
     last_failure = models.DateTimeField(null=True)
     last_blamed = models.DateTimeField(null=True)

@@ -23,6 +23,7 @@ def fields_of(state: Incident) -> dict[str, Any]:
         analyzer: {"score": shown.score, "window_end": rfc3339(shown.window_end)}
         for analyzer, shown in state.shown.items()
     }
+    columns["known_until"] = {feed: rfc3339(at) for feed, at in state.known_until.items()}
     columns["opinions"] = {name: one.as_json() for name, one in state.opinions.items()}
     columns["handed_over"] = None if state.handed_over is None else _hand_over_json(state.handed_over)
     columns["handed_from"] = state.handed_from
@@ -40,6 +41,7 @@ def state_of(row: IncidentRow) -> Incident:
         analyzer: Shown(shown["score"], parse_rfc3339(shown["window_end"]))
         for analyzer, shown in row.shown.items()
     }
+    values["known_until"] = {feed: parse_rfc3339(at) for feed, at in row.known_until.items()}
     values["opinions"] = {name: opinion_from(one) for name, one in row.opinions.items()}
     values["handed_over"] = None if row.handed_over is None else _hand_over_from(row.handed_over)
     return Incident(**values)

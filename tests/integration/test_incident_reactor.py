@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 from django.db import connections, transaction
 
+from analyzers.runs.models import Feed
 from incidents import commands, queries
 from incidents.commands import Report
 from incidents.domain.times import rfc3339
@@ -187,6 +188,36 @@ def test_a_failure_after_the_resolution_opens_a_new_ticket() -> None:
     assert resolved_at is not None
     run(int((resolved_at - START).total_seconds() // 60) + 10, suspect(sure=True))
     assert numbers() == [1, 2]
+
+
+def arrived(kind: str, latest: datetime, at: datetime) -> None:
+    """Telemetry of a kind whose newest row, of `latest`, came `at` that time."""
+    seen = {"first": latest - timedelta(days=1), "latest": latest, "first_arrived_at": at, "heard_at": at}
+    Feed.objects.create(region="default", kind=kind, arrived_at=at, **seen)
+
+
+def test_a_failure_that_the_data_had_not_reached_at_the_resolution_opens_a_new_ticket() -> None:
+    arrived("path_outcome", START, datetime.now(UTC))
+    run(0, suspect(sure=True))
+    commands.resolve(queries.get("1").incident.id, S7, "", ALICE)
+    run(30, suspect(sure=True))
+    assert numbers() == [1, 2]
+
+
+def test_a_resolution_of_a_ticket_without_a_region_remembers_every_region_that_is_behind() -> None:
+    arrived("path_outcome", START, datetime.now(UTC))
+    commands.open_incident(Report("Disks are slow", component=S7), ALICE)
+    commands.resolve(queries.get("1").incident.id, S7, "", ALICE)
+    assert list(queries.get("1").incident.known_until) == ["path_outcome@default"]
+
+
+@pytest.mark.parametrize("kind", ["path_outcome", "placement"])
+def test_live_telemetry_and_states_leave_the_resolution_its_own_time(kind: str) -> None:
+    now = datetime.now(UTC)
+    arrived(kind, now - timedelta(days=400 if kind == "placement" else 0, minutes=1), now)
+    run(0, suspect(sure=True))
+    commands.resolve(queries.get("1").incident.id, S7, "", ALICE)
+    assert queries.get("1").incident.known_until == {}
 
 
 def test_a_rebuild_gives_the_same_windows_and_tickets() -> None:

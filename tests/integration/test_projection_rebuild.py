@@ -77,7 +77,12 @@ any_command: st.SearchStrategy[c.Command] = st.one_of(
     st.builds(c.SetTitle, st.sampled_from(["one", "two"])),
     st.builds(c.Link, st.sampled_from(["https://example.org/1", "http://example.org/2"])),
     st.builds(c.AttachEvidence, evidence),
-    st.builds(c.Resolve, st.sampled_from(["none", "tor/t1"]), words),
+    st.builds(
+        c.Resolve,
+        st.sampled_from(["none", "tor/t1"]),
+        words,
+        st.sampled_from([{}, {"unit_failure@default": NOON - timedelta(hours=1)}]),
+    ),
     st.builds(c.Reopen, words),
     st.builds(c.Join, st.builds(Report, st.just("again"), severity=st.sampled_from([None, "error", "info"]))),
     st.builds(c.JoinFinding, findings),

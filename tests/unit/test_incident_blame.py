@@ -12,11 +12,13 @@ from incidents.domain.blame import (
     ScheduleWindow,
     Wait,
     cause_after,
+    feed_of,
     percent,
     place,
     severity_of,
     verdict_of,
 )
+from incidents.domain.finding import Finding
 from incidents.domain.incident import Incident
 from tests.unit.incident_cases import NOON, after, blamed, finding, opened
 
@@ -28,8 +30,10 @@ def window(minutes: int, *causes: str) -> ScheduleWindow:
     return ScheduleWindow(end - timedelta(hours=1), end, tuple(frozenset([cause]) for cause in causes))
 
 
-def resolved(at: datetime, cause: str = S7) -> Incident:
-    return after(c.Resolve(cause), state=after(blamed(finding())), now=at)
+def resolved(at: datetime, cause: str = S7, **behind: datetime) -> Incident:
+    """`behind`: how far the telemetry of a kind had come by then, where it was behind the clock."""
+    known = {feed_of(kind, "default"): moment for kind, moment in behind.items()}
+    return after(c.Resolve(cause, "", known), state=after(blamed(finding())), now=at)
 
 
 @pytest.mark.parametrize(
@@ -72,6 +76,47 @@ def test_failures_before_the_resolution_are_recorded_on_the_resolved_ticket() ->
 def test_failures_after_the_resolution_open_a_ticket() -> None:
     new = finding(end=NOON + timedelta(hours=1), last_failure=NOON + timedelta(seconds=1), sure=True)
     assert isinstance(place(new, [resolved(NOON)], []), OpenNew)
+
+
+def failed_at(hours: float) -> Finding:
+    moment = NOON + timedelta(hours=hours)
+    return finding(end=moment + timedelta(minutes=5), last_failure=moment, sure=True)
+
+
+def test_a_failure_that_the_data_had_not_reached_opens_a_ticket_though_the_clock_had_passed_it() -> None:
+    ticket = resolved(NOON, unit_failure=NOON - timedelta(hours=3))
+    assert isinstance(place(failed_at(-2), [ticket], [], ["unit_failure"]), OpenNew)
+
+
+def test_a_failure_that_the_data_had_shown_is_recorded_though_it_is_told_late() -> None:
+    ticket = resolved(NOON, unit_failure=NOON - timedelta(hours=3))
+    assert place(failed_at(-4), [ticket], [], ["unit_failure"]) == RecordOnResolved(ticket)
+
+
+def test_telemetry_of_another_kind_that_lags_makes_no_news() -> None:
+    ticket = resolved(NOON, outage=NOON - timedelta(hours=3))
+    assert place(failed_at(-2), [ticket], [], ["unit_failure"]) == RecordOnResolved(ticket)
+
+
+def test_telemetry_of_another_region_that_lags_makes_no_news() -> None:
+    known = {feed_of("unit_failure", "east"): NOON - timedelta(hours=3)}
+    ticket = after(c.Resolve(S7, "", known), state=after(blamed(finding())))
+    assert place(failed_at(-2), [ticket], [], ["unit_failure"]) == RecordOnResolved(ticket)
+
+
+def test_of_several_kinds_the_one_furthest_behind_counts() -> None:
+    ticket = resolved(NOON, probe=NOON - timedelta(hours=1), outage=NOON - timedelta(hours=3))
+    assert isinstance(place(failed_at(-2), [ticket], [], ["probe", "outage"]), OpenNew)
+
+
+def test_a_finding_whose_telemetry_is_not_known_rather_opens_a_ticket() -> None:
+    ticket = resolved(NOON, unit_failure=NOON - timedelta(hours=3))
+    assert isinstance(place(failed_at(-2), [ticket], [], None), OpenNew)
+
+
+def test_a_ticket_that_is_opened_again_forgets_how_far_the_data_was() -> None:
+    ticket = resolved(NOON, unit_failure=NOON - timedelta(hours=3))
+    assert after(c.Reopen(), state=ticket).known_until == {}
 
 
 def test_the_confirmed_cause_counts_as_the_cause() -> None:
