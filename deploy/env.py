@@ -89,10 +89,15 @@ def parse_duration(raw: str) -> timedelta:
     return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
-def duration(name: str, default: str, help: str) -> timedelta:
-    return _read(
-        name, parse_duration(default), default, help, parse_duration, "a duration such as 90s, 5m, 1h or 30d"
-    )
+def duration(name: str, default: str, help: str, *, low: str = "1ms") -> timedelta:
+    def parse(raw: str) -> timedelta:
+        if (span := parse_duration(raw)) < parse_duration(low):
+            raise ValueError(raw)
+        return span
+
+    bound = "" if low == "1ms" else f", at least {low}"
+    right = f"a duration such as 90s, 5m, 1h or 30d{bound}"
+    return _read(name, parse_duration(default), default, help, parse, right)
 
 
 def words(name: str, default: tuple[str, ...], help: str) -> list[str]:

@@ -123,6 +123,13 @@ RUN_LEASE = env.duration(
     "3m",
     "how long a worker may take over one run before another takes it up; half of it is the analyzer's time",
 )
+RUN_RETENTION = env.duration(
+    "RUN_RETENTION",
+    "90d",
+    "how long windows and verdicts that runs keep stay after their last use, so that a run can be done again; "
+    "what was concluded is in the log and stays; at least 1d",
+    low="1d",
+)
 
 # Django -------------------------------------------------------------------------------------------
 INSTALLED_APPS = [

@@ -12,7 +12,7 @@ from rest_framework import serializers
 from analyzers.api.fields import SpanField
 from analyzers.runs.models import Run, Schedule
 from analyzers.runs.requests import LONGEST, MOST_HISTORY, BadRun, Wanted, checked_analyzer
-from analyzers.runs.results import late_rows, verdict
+from analyzers.runs.results import is_repeatable, late_rows, verdict
 
 REGION = 255  # characters
 
@@ -107,6 +107,9 @@ class RunDetailSerializer(RunSerializer):
     """A run alone: with its verdict whole, what it was judged on, and what arrived too late for it."""
 
     verdict = serializers.SerializerMethodField()
+    repeatable = serializers.SerializerMethodField(
+        help_text="whether it can be run again: what it read is kept for `RUN_RETENTION` after its last use"
+    )
     window_hash = serializers.CharField()
     history = serializers.ListField(child=serializers.DictField(), help_text="end and hash, oldest first")
     verdict_hash = serializers.CharField()
@@ -115,6 +118,9 @@ class RunDetailSerializer(RunSerializer):
 
     def get_verdict(self, run: Run) -> dict[str, Any] | None:
         return verdict(run)
+
+    def get_repeatable(self, run: Run) -> bool:
+        return is_repeatable(run)
 
     def get_late_rows(self, run: Run) -> list[dict[str, Any]]:
         return late_rows(run)

@@ -20,7 +20,8 @@ from analyzers.contract import Analyzer
 from analyzers.params import BadParam
 from analyzers.registry import RegistryError, UnknownAnalyzer
 from analyzers.runs import claims, events
-from analyzers.runs.models import KeptVerdict, Run, State
+from analyzers.runs.keeping import keep_verdict
+from analyzers.runs.models import Run, State
 from analyzers.runs.reading import NotKept, Reading, UnknownInput, read, read_kept
 from ingest.commands import EventType, append
 from ingest.queries import Context, Head, NewEvent
@@ -112,9 +113,7 @@ def _record(run: Run, judged: Judged, now: datetime) -> None:
         if not held:
             log.warning("overtaken", attempts=run.attempts)
             return
-        KeptVerdict.objects.bulk_create(
-            [KeptVerdict(hash=judged.hash, body=judged.body)], ignore_conflicts=True
-        )
+        keep_verdict(judged.hash, judged.body)
         _append(run, _said(run, judged, identical), now)
     log.info("judged", status=verdict["status"], seconds=verdict["measures"]["seconds"], identical=identical)
 

@@ -190,7 +190,8 @@ class KeptWindow(models.Model):
 
     hash = models.CharField(max_length=64, primary_key=True)
     body = models.BinaryField()
-    kept_at = models.DateTimeField(auto_now_add=True)
+    used_at = models.DateTimeField(auto_now_add=True, db_index=True)
+    """When a run last read it, as its window or as history."""
 
     def __str__(self) -> str:
         return self.hash
@@ -201,7 +202,8 @@ class KeptVerdict(models.Model):
 
     hash = models.CharField(max_length=64, primary_key=True)
     body = models.BinaryField()
-    kept_at = models.DateTimeField(auto_now_add=True)
+    used_at = models.DateTimeField(auto_now_add=True, db_index=True)
+    """When a run last came to it."""
 
     def __str__(self) -> str:
         return self.hash

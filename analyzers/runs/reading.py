@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from hashlib import sha256
 
 from analyzers.contract import Analyzer, Input, Sums, Window
 from analyzers.runs import feeds
 from analyzers.runs.events import parse_instant
+from analyzers.runs.keeping import keep_window, still_kept
 from analyzers.runs.models import KeptWindow, Run, State
 from analyzers.runs.timing import before
-from ingest.queries import dump_sums, load_sums, read_window, watermark
+from ingest.queries import load_sums, read_window, watermark
 
 Bounds = tuple[datetime, datetime]
 
@@ -50,13 +50,13 @@ def read(run: Run, analyzer: Analyzer) -> Reading:
         choices(analyzer, run.input),
         lambda one: read_window(one, run.region, run.window_start, run.window_end, upto),
     )
-    kept = _keep(sums)
+    kept = keep_window(sums)
     wanted = analyzer.history if run.history_wanted is None else run.history_wanted
     span = feeds.span(chosen.kinds, run.region)
     earlier = before(run.window_start, run.length, wanted, span.first) if span is not None else []
     known = _already_kept(run, analyzer, chosen, earlier)
     history = tuple(
-        (end, known.get(end) or _keep(read_window(chosen, run.region, start, end, upto)))
+        (end, known.get(end) or keep_window(read_window(chosen, run.region, start, end, upto)))
         for start, end in earlier
     )
     return _load(run, chosen.name, kept, history, str(upto))
@@ -65,6 +65,7 @@ def read(run: Run, analyzer: Analyzer) -> Reading:
 def read_kept(run: Run) -> Reading:
     """What a finished run read, from what it kept. Raises NotKept."""
     history = tuple((parse_instant(past["end"]), past["hash"]) for past in run.history)
+    still_kept({run.window_hash, *(kept for _, kept in history)})
     return _load(run, run.input, run.window_hash, history, run.input_position)
 
 
@@ -92,7 +93,7 @@ def first_with_rows(
 
 
 def _already_kept(run: Run, analyzer: Analyzer, chosen: Input, windows: list[Bounds]) -> dict[datetime, str]:
-    """Hashes, by end, of those windows that a run of the same version already read."""
+    """Hashes, by end, of those windows that a run of the same version already read and that are still kept."""
     done = Run.objects.filter(
         analyzer=analyzer.name,
         version=analyzer.version,
@@ -102,14 +103,9 @@ def _already_kept(run: Run, analyzer: Analyzer, chosen: Input, windows: list[Bou
         window_end__in=[end for _, end in windows],
     ).order_by("created_at")
     bounds = set(windows)
-    return {one.window_end: one.window_hash for one in done if one.window in bounds}
-
-
-def _keep(sums: Mapping[str, Sums]) -> str:
-    body = dump_sums(sums)
-    digest = sha256(body).hexdigest()
-    KeptWindow.objects.bulk_create([KeptWindow(hash=digest, body=body)], ignore_conflicts=True)
-    return digest
+    known = {one.window_end: one.window_hash for one in done if one.window in bounds}
+    kept = still_kept(set(known.values()))
+    return {end: digest for end, digest in known.items() if digest in kept}
 
 
 def _load(

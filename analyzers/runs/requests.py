@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 
 from analyzers import registry
@@ -17,6 +18,8 @@ from analyzers.registry import UnknownAnalyzer
 from analyzers.runs import feeds
 from analyzers.runs.models import Run, State
 from analyzers.runs.reading import UnknownInput, choices
+from analyzers.runs.results import is_repeatable
+from analyzers.runs.timing import span_text
 
 MOST_HISTORY = 48
 LONGEST = timedelta(days=31)
@@ -32,7 +35,8 @@ class BadRun(ValueError):
 
 
 class NotRepeatable(Exception):
-    """The run cannot be done again: it has no verdict, or another version of its analyzer is installed."""
+    """The run cannot be done again: it has no verdict, another version of its analyzer is installed, or what it read is
+    not kept any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,12 @@ def request_rerun(run_id: UUID, actor: str, now: datetime) -> Run:
         raise NotRepeatable(
             f"the run was judged by {first.analyzer} {first.version}, which is {there}; "
             "run the window anew instead"
+        )
+    if not is_repeatable(first):
+        raise NotRepeatable(
+            "the window that the run judged is not kept any more: windows are kept for"
+            f" {span_text(settings.RUN_RETENTION)} after their last use (RUN_RETENTION); its verdict stays readable,"
+            " and the window can be run anew as far as telemetry reaches back"
         )
     run = Run(
         repeats=first if first.repeats is None else first.repeats,

@@ -10,20 +10,44 @@ from typing import Any
 from django.db.models import QuerySet
 
 from analyzers.registry import UnknownAnalyzer
-from analyzers.runs import feeds
-from analyzers.runs.events import instant
+from analyzers.runs import feeds, keeping
+from analyzers.runs.events import FINDING, RECORDED, instant
 from analyzers.runs.models import KeptVerdict, Run, State
 from ingest import queries as ingest
-from ingest.queries import Position
+from ingest.queries import Position, read_stream
 
 
 def verdict(run: Run) -> dict[str, Any] | None:
-    """The whole verdict of a run, None while it has none."""
+    """The whole verdict of a run, None while it has none.
+
+    Once it is no longer kept, it is read from the log, with the evidence of its findings; a run that reported none
+    then has none. A repetition that came to another verdict than the first has nothing left.
+    """
     if not run.verdict_hash:
         return None
-    kept: dict[str, Any] = json.loads(bytes(KeptVerdict.objects.get(pk=run.verdict_hash).body))
-    kept["measures"]["seconds"] = run.seconds
-    return kept
+    kept = KeptVerdict.objects.filter(pk=run.verdict_hash).first()
+    found: dict[str, Any] | None = _recorded(run) if kept is None else json.loads(bytes(kept.body))
+    if found is not None:
+        found["measures"]["seconds"] = run.seconds
+    return found
+
+
+def _recorded(run: Run) -> dict[str, Any] | None:
+    """The verdict as the events of the run tell it."""
+    if run.repeats is not None:
+        return _recorded(run.repeats) if run.identical else None
+    told = read_stream(run.stream)
+    body = next((event.body for event in told if event.type == RECORDED.name), None)
+    if body is None:
+        return None
+    evidence: list[Any] = next((e.body["evidence"] for e in told if e.type == FINDING.name), [])
+    names = ("analyzer", "version", "params", "window", "status", "reason", "suspects")
+    return {**{name: body[name] for name in names}, "measures": dict(body["measures"]), "evidence": evidence}
+
+
+def is_repeatable(run: Run) -> bool:
+    """Whether a run that is done can be done again: all that it read is still kept."""
+    return run.state == State.DONE and keeping.is_repeatable(run)
 
 
 def late_rows(run: Run) -> list[dict[str, Any]]:

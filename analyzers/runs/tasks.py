@@ -9,6 +9,7 @@ from celery import shared_task
 
 from analyzers.runs import execution
 from analyzers.runs.arrivals import catch_up
+from analyzers.runs.keeping import drop_unused
 from analyzers.runs.models import Schedule
 from analyzers.runs.tick import claim_due, send_waiting
 from ingest.commands import maintain_partitions, seal_log
@@ -33,8 +34,9 @@ def execute(run_id: str) -> None:
 
 @shared_task(name="runs.maintain")
 def maintain() -> None:
-    """Make telemetry partitions ahead, drop those past retention."""
+    """Make telemetry partitions ahead, drop those past retention, and what runs kept long ago."""
     maintain_partitions(_now())
+    drop_unused(_now())
 
 
 @shared_task(name="runs.seal")

@@ -87,6 +87,7 @@ def run(request: HttpRequest, id: UUID) -> HttpResponse:
     context = {
         "run": found,
         "verdict": verdict,
+        "repeatable": analyzers.is_repeatable(found),
         "suspects": suspects,
         "evidence": [Piece.of(item) for item in (verdict["evidence"] if verdict else ())],
         "repetitions": found.repetitions.order_by("created_at"),

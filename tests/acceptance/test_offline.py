@@ -91,6 +91,15 @@ def test_healthy_hours_before_the_fault_accuse_no_one(region: Path, offline: dic
     assert [one["status"] for one in verdicts] == ["quiet"] * 5 + ["named"]
 
 
+@pytest.mark.parametrize("every", [(), ("--every", "1h")])
+def test_an_hour_in_which_nothing_failed_is_a_verdict(
+    region: Path, offline: dict[str, str], every: tuple[str, ...]
+) -> None:
+    given = [*inputs(region, "placement"), "--input", "unit_failure=-"]
+    done = manage(["analyze", "deepview", *given, *every, "--json"], offline)
+    assert (done.returncode, json.loads(done.stdout)["status"]) == (0, "quiet")
+
+
 def test_all_rows_in_one_window_come_as_a_table(region: Path, planted: str, offline: dict[str, str]) -> None:
     done = manage(["analyze", "deepview", *inputs(region, "placement", "unit_failure")], offline)
     lines = done.stdout.decode().splitlines()

@@ -59,6 +59,12 @@ def test_what_is_not_a_duration_is_refused(raw: str) -> None:
         env.parse_duration(raw)
 
 
+def test_a_duration_below_its_bound_fails_with_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALICE_KEEP", "23h")
+    with pytest.raises(env.Malformed, match=r"ALICE_KEEP is set to '23h'.* at least 1d"):
+        env.duration("ALICE_KEEP", "30d", "how long things are kept", low="1d")
+
+
 def test_every_variable_read_is_declared_with_its_default_and_meaning() -> None:
     env.duration("ALICE_KEEP", "30d", "how long things are kept")
     assert {"ALICE_KEEP": env.Variable("ALICE_KEEP", "30d", "how long things are kept")} == env.VARIABLES
