@@ -145,6 +145,14 @@ def unplaced(window: Window) -> str | None:
     return f"{most} rows were left out: nothing in force at {start} says where their unit was placed"
 
 
+def placed_later(window: Window) -> str | None:
+    """A sentence if some states that were used came into force only within the window, else None."""
+    most = max((sums.later for sums in window.sums.values()), default=0)
+    if not most:
+        return None
+    return f"{most} components are known only since after {_shown(window.start)}: taken as they first were"
+
+
 def _extent(tables: Mapping[str, Rows]) -> tuple[datetime, datetime]:
     """The first and the last time of what happened; if nothing did, the time of the last state, twice."""
     if happened := _happened(tables):

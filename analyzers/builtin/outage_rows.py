@@ -11,4 +11,6 @@ OUTAGES = Reduction(
     aggregates={"rows": Count()},
 )
 
-FLEET = Reduction("fleet", kind="topology", group_by=("component", "labels"), aggregates={"rows": Count()})
+FLEET = Reduction(
+    "fleet", kind="topology", group_by=("component", "labels"), aggregates={"rows": Count()}, or_within=True
+)

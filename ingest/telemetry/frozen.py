@@ -31,6 +31,7 @@ def dumps(sums: Mapping[str, Sums]) -> bytes:
             name: {
                 "rows": one.rows,
                 "unmatched": one.unmatched,
+                **({"later": one.later} if one.later else {}),
                 "keys": {key: _key(value, arrays) for key, value in one.keys.items()},
                 "values": {key: _array(value, arrays) for key, value in one.values.items()},
             }
@@ -89,7 +90,7 @@ class _Arrays:
 def _sums(described: Json, arrays: _Arrays) -> Sums:
     keys = {name: _read_key(key, arrays) for name, key in described["keys"].items()}
     values: dict[str, Any] = {name: arrays.take(value) for name, value in described["values"].items()}
-    return Sums(keys, values, described["rows"], described["unmatched"])
+    return Sums(keys, values, described["rows"], described["unmatched"], described.get("later", 0))
 
 
 def _read_key(described: Json, arrays: _Arrays) -> Any:

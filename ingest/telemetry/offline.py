@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -105,7 +106,8 @@ def reduce(input: Input, tables: Mapping[str, Rows], start: datetime, end: datet
 def _reduce(reduction: Reduction, tables: Mapping[str, Rows], start: int, end: int) -> Sums:
     chosen = plan(reduction)
     rows = tables[reduction.kind]
-    rows = _chosen(rows, start, end)
+    rows = _chosen(rows, start, end, reduction.or_within)
+    later = int((rows.times > start).sum()) if reduction.or_within else 0
     if reduction.where is not None and chosen.owners[reduction.where] == "row":
         rows = rows.take(np.asarray(rows.columns[reduction.where]) > 0)
     each: Values | None = None
@@ -120,12 +122,13 @@ def _reduce(reduction: Reduction, tables: Mapping[str, Rows], start: int, end: i
         if reduction.where is not None and chosen.owners[reduction.where] == "state":
             above = np.asarray(states.columns[reduction.where]) > 0
             rows, states = rows.take(above), states.take(above)
-    return finish(chosen, _partials(chosen, rows, states, start, unmatched, each))
+    found = _partials(chosen, rows, states, start, each)
+    return finish(chosen, replace(found, unmatched=unmatched, later=later))
 
 
-def _chosen(rows: Rows, start: int, end: int) -> Rows:
+def _chosen(rows: Rows, start: int, end: int, or_within: bool) -> Rows:
     if rows.kind.is_state:
-        return _in_force(rows, start)
+        return _in_force_or_within(rows, start, end) if or_within else _in_force(rows, start)
     return _overlapping(rows, start, end) if rows.kind.is_interval else _between(rows, start, end)
 
 
@@ -161,11 +164,31 @@ def _last_of(*keys: NDArray[np.generic]) -> NDArray[np.intp]:
 def _in_force(rows: Rows, at: int) -> Rows:
     """The rows of a state kind that are in force: the last of each key up to `at`, unless it says that it
     ends."""
+    return rows.take(_held(rows, at))
+
+
+def _held(rows: Rows, at: int) -> NDArray[np.intp]:
+    """Which rows of a state kind are in force."""
     assert rows.kind.key is not None
-    past = rows.take(rows.times <= at)
-    ordered = past.take(np.argsort(past.times, kind="stable"))
-    found = ordered.take(_last_of(ordered.names(rows.kind.key).codes))
-    return found.take(np.asarray(found.columns["active"], bool)) if rows.kind.has("active") else found
+    past = np.flatnonzero(rows.times <= at)
+    ordered = past[np.argsort(rows.times[past], kind="stable")]
+    found = ordered[_last_of(rows.names(rows.kind.key).codes[ordered])]
+    return found[_active(rows)[found]]
+
+
+def _in_force_or_within(rows: Rows, start: int, end: int) -> Rows:
+    """The rows in force at the start, and of keys that have none the first that came into force before the end."""
+    assert rows.kind.key is not None
+    held, codes = _held(rows, start), rows.names(rows.kind.key).codes
+    within = np.flatnonzero((rows.times > start) & (rows.times < end))
+    told = within[_last_of(codes[within], rows.times[within])]
+    told = told[_active(rows)[told] & ~np.isin(codes[told], codes[held])]
+    _, first = np.unique(codes[told], return_index=True)  # they ascend by key, then by time
+    return rows.take(np.concatenate([held, told[first]]))
+
+
+def _active(rows: Rows) -> NDArray[np.bool_]:
+    return np.asarray(rows.columns["active"], bool) if rows.kind.has("active") else np.ones(rows.count, bool)
 
 
 def _joined(rows: Rows, states: Rows, key: str) -> tuple[Rows, Rows]:
@@ -181,9 +204,7 @@ def _joined(rows: Rows, states: Rows, key: str) -> tuple[Rows, Rows]:
     return rows.take(matched), states.take(state_of[matched])
 
 
-def _partials(
-    chosen: Plan, rows: Rows, states: Rows | None, start: int, unmatched: int, each: Values | None
-) -> Partials:
+def _partials(chosen: Plan, rows: Rows, states: Rows | None, start: int, each: Values | None) -> Partials:
     def column(name: str) -> Names | Sets | NDArray[np.generic]:
         owner = rows if chosen.owners[name] == "row" else states
         assert owner is not None
@@ -220,7 +241,6 @@ def _partials(
         distinct={name: identity(name)[groups.first] for name in chosen.distinct},
         flags={name: _any_above(groups, np.asarray(column(name))) for name in chosen.flags},
         sums={name: add_up(groups, np.asarray(column(name))) for name in chosen.sums},
-        unmatched=unmatched,
     )
 
 

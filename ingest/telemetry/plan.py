@@ -48,6 +48,10 @@ def plan(reduction: Reduction) -> Plan:
         raise ValueError(
             f"reduction {reduction.name}: only what happens at one time has slices, not {kind.name}"
         )
+    if reduction.or_within and not kind.is_state:
+        raise ValueError(
+            f"reduction {reduction.name}: only a state comes into force, which {kind.name} is not"
+        )
     owners: dict[str, str] = {}
 
     def find(name: str, *types: str) -> str:

@@ -86,8 +86,9 @@ class Reduction:
     """One table of sums over one window.
 
     `kind` is a telemetry kind. For a state kind (one whose rows hold "from `time` on", such as `placement`) the rows
-    are those in force at the window's start; for a kind of intervals (such as `outage`), those that overlap the window,
-    not clipped, each as it was last told of; for the others, those with `start <= time < end`.
+    are those in force at the window's start, with `or_within` also, for keys that have none, the first that came into
+    force before its end; for a kind of intervals (such as `outage`), those that overlap the window, not clipped, each
+    as it was last told of; for the others, those with `start <= time < end`.
     `group_by` lists fields of the kind or of the joined `as_of` kind, of any type but lists of numbers. Grouping by a
     `components` field takes the set of components without those of `witness_kinds`. `slice` adds the key `slice`: the
     index of the slice of that length, counted from the window's start. `each` takes lists of numbers apart. `where`
@@ -103,6 +104,7 @@ class Reduction:
     slice: timedelta | None = None
     where: str | None = None
     each: Each | None = None
+    or_within: bool = False
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -144,6 +146,8 @@ class Sums:
     rows: int
     unmatched: int = 0
     """Rows that had no `as_of` partner (say failures of units that were placed nowhere)."""
+    later: int = 0
+    """States that came into force only after the window's start; counted where a reduction says `or_within`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ class Partials:
     flags: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
     sums: dict[str, Values] = field(default_factory=dict)
     unmatched: int = 0
+    later: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,7 @@ def finish(plan: Plan, partials: Partials) -> Sums:
         values={name: _value(plan, partials, groups, one) for name, one in reduction.aggregates.items()},
         rows=groups.count,
         unmatched=partials.unmatched,
+        later=partials.later,
     )
 
 

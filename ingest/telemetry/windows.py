@@ -96,8 +96,9 @@ def _read(chosen: Plan, region: int, start: datetime, end: datetime, upto: Posit
     found = copy_out(query.text, query.parameters, layout)
     matched = found.pop("matched").astype(bool)
     counts = found["n"].astype(np.int64)
+    later = int(found["later"].sum()) if "later" in found else 0
     kept = {name: values[matched] for name, values in found.items()}
-    return finish(chosen, _partials(chosen, kept, microseconds(start), int(counts[~matched].sum())))
+    return finish(chosen, _partials(chosen, kept, microseconds(start), int(counts[~matched].sum()), later))
 
 
 def _columns(chosen: Plan) -> dict[str, tuple[str, str]]:
@@ -120,6 +121,8 @@ def _columns(chosen: Plan) -> dict[str, tuple[str, str]]:
     columns |= {f"d_{name}": grouped(name) for name in chosen.distinct}
     columns["matched"] = "boolean", f'(s."{chosen.state.key}" IS NOT NULL)' if chosen.state else "true"
     columns["n"] = "bigint", "count(*)"
+    if chosen.reduction.or_within:
+        columns["later"] = "bigint", 'count(*) FILTER (WHERE r."time" > {start})'
     columns |= {
         f"w_{name}": ("boolean", f"COALESCE(bool_or({_reference(chosen, name)} > 0), false)")
         for name in chosen.flags
@@ -171,7 +174,10 @@ def _query(
 
 def _rows(chosen: Plan, region: int, start: datetime, end: datetime, upto: Position | None) -> _Sql:
     if chosen.kind.is_state:
-        return in_force(chosen.kind, region, start, upto) + _Sql("AS r", [])
+        held = in_force(chosen.kind, region, start, upto)
+        if chosen.reduction.or_within:
+            held = _or_within(held, chosen.kind, region, start, end, upto)
+        return held + _Sql("AS r", [])
     if chosen.kind.is_interval:
         return _overlapping(chosen.kind, region, start, end, upto) + _Sql("AS r", [])
     found = _Sql(
@@ -192,6 +198,24 @@ def in_force(kind: Kind, region: int, at: datetime, upto: Position | None) -> _S
     if not kind.has("active"):
         return query
     return _Sql("(SELECT * FROM", []) + query + _Sql("AS newest WHERE active)", [])
+
+
+def _or_within(
+    held: _Sql, kind: Kind, region: int, start: datetime, end: datetime, upto: Position | None
+) -> _Sql:
+    """What is `held` at the start, and of keys of which nothing is the first that came into force before the end."""
+    told = _Sql(
+        f'(SELECT DISTINCT ON ("{kind.key}", "time") * FROM {table(kind)}'
+        ' WHERE region = %s AND "time" > %s AND "time" < %s',
+        [region, start, end],
+    )
+    told += _recorded(kind, region, upto)
+    told += _Sql(f'ORDER BY "{kind.key}", "time", id DESC) AS told', [])
+    active = "active AND" if kind.has("active") else ""
+    first = _Sql(f'SELECT DISTINCT ON ("{kind.key}") * FROM', []) + told
+    first += _Sql(f"WHERE {active} NOT EXISTS (SELECT 1 FROM", []) + held
+    first += _Sql(f'AS held WHERE held."{kind.key}" = told."{kind.key}") ORDER BY "{kind.key}", "time"', [])
+    return _Sql("(SELECT * FROM", []) + held + _Sql("AS held UNION ALL (", []) + first + _Sql("))", [])
 
 
 def _overlapping(kind: Kind, region: int, start: datetime, end: datetime, upto: Position | None) -> _Sql:
@@ -226,7 +250,9 @@ def _length(chosen: Plan) -> int:
     return max(1, chosen.reduction.slice // MICROSECOND)
 
 
-def _partials(chosen: Plan, found: dict[str, NDArray[np.generic]], start: int, unmatched: int) -> Partials:
+def _partials(
+    chosen: Plan, found: dict[str, NDArray[np.generic]], start: int, unmatched: int, later: int
+) -> Partials:
     return Partials(
         counts=found["n"].astype(np.int64),
         named={name: _names(found[f"k_{name}"]) for name in chosen.named},
@@ -237,6 +263,7 @@ def _partials(chosen: Plan, found: dict[str, NDArray[np.generic]], start: int, u
         flags={name: found[f"w_{name}"].astype(bool) for name in chosen.flags},
         sums={name: found[f"s_{name}"] for name in chosen.sums},  # type: ignore[misc]
         unmatched=unmatched,
+        later=later,
     )
 
 

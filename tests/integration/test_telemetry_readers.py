@@ -88,6 +88,8 @@ EVERYTHING = Input(
             "by slice", "path_outcome", (), {"paths": CountDistinct("components")}, slice=timedelta(minutes=1)
         ),
         Reduction("topology", "topology", ("parents", "labels"), {"n": Count()}),
+        Reduction("places", "topology", ("component", "parents"), {"n": Count()}, or_within=True),
+        Reduction("ever placed", "placement", ("unit", "components"), {"n": Count()}, or_within=True),
         Reduction("probes", "probe", ("hops", "src", "layer", "sent"), {"lost": Sum("lost"), "n": Count()}),
         Reduction("delays", "probe", ("src", "hops"), {"n": Count()}, each=Each("rtt_us", (1.0, 2.0, 4.0))),
         Reduction("lost", "probe", ("dst",), {"n": Count()}, where="lost", each=Each("rtt_us")),
@@ -312,6 +314,27 @@ def test_the_numpy_reader_agrees_with_the_obvious_one(world: World) -> None:
         assert sums.values["units"][place] == len({row["unit"] for row in rows})
         assert sums.values["symptoms"][place] == len({row["symptom"] for row in rows})
         assert sums.values["hosts"][place] == len(hosts)
+
+
+@settings(max_examples=80, deadline=None)
+@given(placed=st.lists(ROWS["placement"], max_size=25))
+def test_the_numpy_reader_finds_the_obvious_first_state_within_the_window(
+    placed: list[dict[str, Any]],
+) -> None:
+    told = {(row["unit"], row["time"]): row for row in placed}  # what was said last
+    held = _state(placed)
+    began = sorted((row for row in told.values() if START < row["time"] < END), key=lambda row: row["time"])
+    later = {row["unit"]: row for row in reversed(began) if row["active"] and row["unit"] not in held}
+    reduction = Reduction("units", "placement", ("unit", "components"), {"n": Count()}, or_within=True)
+    sums = reduce(Input("i", (reduction,)), {"placement": table("placement", placed, "r")}, START, END)[
+        "units"
+    ]
+    paths = sums.keys["components"]
+    assert isinstance(paths, Paths)
+    named: Any = sums.keys["unit"]
+    found = {unit: paths[row] for row, unit in enumerate(named)}
+    assert found == {u: tuple(sorted(set(row["components"]))) for u, row in (held | later).items()}
+    assert sums.later == len(later)
 
 
 @settings(max_examples=60, deadline=None)

@@ -20,6 +20,7 @@ from analyzers.contract import (
     CountDistinct,
     Input,
     Params,
+    Paths,
     Reduction,
     Sum,
     Verdict,
@@ -142,6 +143,22 @@ def test_failures_of_units_that_are_placed_later_are_told_of() -> None:
     (window,) = offline.windows(ANALYZER, ANALYZER.inputs[0], {"placement": placed, "unit_failure": failures})
     assert offline.unplaced(window) == (
         "1 rows were left out: nothing in force at 2026-03-01T12:07:00Z says where their unit was placed"
+    )
+
+
+def test_topology_that_was_told_after_the_first_row_counts_as_it_first_was_and_is_told_of() -> None:
+    told = [{"time": at(m), "component": "tor/a", "parents": [f"pod/{m}"]} for m in (30, 40)]
+    tables = {
+        "topology": table("topology", told),
+        "path_outcome": table("path_outcome", [tried(7), tried(50)]),
+    }
+    places = Reduction("places", "topology", ("component", "parents"), {"n": Count()}, or_within=True)
+    (window,) = offline.windows(ANALYZER, Input("placed", (TRIED, places)), tables)
+    parents = window.sums["places"].keys["parents"]
+    assert isinstance(parents, Paths)
+    assert parents[0] == ("pod/30",)
+    assert offline.placed_later(window) == (
+        "1 components are known only since after 2026-03-01T12:07:00Z: taken as they first were"
     )
 
 

@@ -151,12 +151,15 @@ def advice(culprits: list[Named], budget: int) -> Evidence | None:
     return text("What to do", " ".join(parts)) if parts else None
 
 
-def method(seen: Observed, drop_limit: float, p99_us: float, persist: int) -> Evidence:
+def method(window: Window, seen: Observed, drop_limit: float, p99_us: float, persist: int) -> Evidence:
     placed = int((seen.places.pod >= 0).sum())
+    later = window.sums["places"].later if "places" in window.sums else 0
+    told = f" ({later:,} components have a known place only since after the window's start)" if later else ""
     return text(
         "How this was concluded",
         f"{int(seen.sent.sum()):,} probes between {seen.pairs:,} pairs of {len(seen.servers):,} servers, of which "
-        f"{placed:,} have a pod. A packet was dropped where the answer took about 3 s or 9 s (the first packet of a "
+        f"{placed:,} have a pod{told}. "
+        "A packet was dropped where the answer took about 3 s or 9 s (the first packet of a "
         "connection is repeated after 3 s and again after 6 s); 9 s count once, and probes without an answer not at "
         f"all. What is above a limit (drops {100 * drop_limit:g} %, 1 % of the answers above {p99_us / 1000:g} ms) by "
         "more than chance, also without the worst quarter of its parts and of its peers, is put down to the Spine, a "
@@ -187,6 +190,6 @@ def pieces(
         black_holes(seen, symptoms),
         sla(scopes),
         cleared(seen, scopes, culprits),
-        method(seen, *limits, persist),
+        method(window, seen, *limits, persist),
     ]
     return tuple(one for one in shown if one is not None)

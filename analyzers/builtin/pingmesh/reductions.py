@@ -5,7 +5,8 @@
 - `servers`: answers to what a server sent, in fine bins, for percentiles;
 - `minutes`: answers to what a server sent, by minute, in the few bins;
 - `silent`: lost probes by pair and minute;
-- `places` and `needs`: what contains each component and what it needs, at the window's start.
+- `places` and `needs`: what contains each component and what it needs, at the window's start; of a component that was
+  not there yet, as it first was within the window.
 
 A new connection repeats its first packet after 3 seconds and again after 6 (Guo et al., Pingmesh, SIGCOMM 2015), so an
 answer after about 3 s had one packet dropped and one after about 9 s had two. `SYN` are the buckets around these.
@@ -47,8 +48,8 @@ PLACED = Input(
     "probe_placed",
     (
         *_PROBES,
-        Reduction("places", "topology", ("component", "parents"), {"rows": Count()}),
-        Reduction("needs", "topology", ("component", "depends_on"), {"rows": Count()}),
+        Reduction("places", "topology", ("component", "parents"), {"rows": Count()}, or_within=True),
+        Reduction("needs", "topology", ("component", "depends_on"), {"rows": Count()}, or_within=True),
     ),
 )
 UNPLACED = Input("probe", _PROBES)

@@ -206,7 +206,13 @@ def _account(window: Window, found: Measured) -> str:
             f"The rows cover the last {held:.3g} days of these {seen.period / 1440:.3g}: before that, no outage "
             "is known and none is assumed."
         )
-    if found.devices == len(seen.devices) and window.sums.get("fleet") is None:
+    fleet = window.sums.get("fleet")
+    if fleet is not None and fleet.later:
+        parts.append(
+            f"{fleet.later:,} components are known only since after the window's start; the devices among them count "
+            "for all of it."
+        )
+    if found.devices == len(seen.devices) and fleet is None:
         parts.append(
             "Only devices that were out are known, and they make up the class here: set devices, or send "
             "topology, and the availability rises."

@@ -70,8 +70,9 @@ class Command(LineCommand):
             tell(f"{number}, from {window.start:%Y-%m-%d %H:%M:%S}")
             verdict = judge(analyzer, window, params)
             tell("")
-            if left_out := offline.unplaced(window):
-                self.note(left_out)
+            for note in (offline.unplaced(window), offline.placed_later(window)):
+                if note:
+                    self.note(note)
             yield verdict
 
     def _print(self, verdicts: Iterator[dict[str, Any]], many: bool, as_json: bool) -> None:
