@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg2.extensions
 
@@ -116,6 +117,20 @@ ALERT_MAX_BODY = env.integer(
 ALERT_RETENTION = env.duration(
     "ALERT_RETENTION", "30d", "how long payloads of alerts and their receipts are kept; events stay for ever"
 )
+
+# Mail ---------------------------------------------------------------------------------------------
+MAIL_PORT = env.integer(
+    "MAIL_PORT", 0, "port of the door for alerts by mail (SMTP); 0: that door is closed", high=65535
+)
+MAIL_DOMAIN = env.text(
+    "MAIL_DOMAIN",
+    urlsplit(BASE_URL).hostname or "localhost",
+    "what stands behind the @ in addresses of integrations",
+    shown="host of DOSSIER_URL",
+)
+MAIL_MAX_BODY = env.integer("MAIL_MAX_BODY", 10 * 2**20, "largest mail with its attachments, bytes", low=1024)
+MAIL_CERTIFICATE = env.text("MAIL_CERTIFICATE", "", "file with the certificate (PEM) for STARTTLS")
+MAIL_CERTIFICATE_KEY = env.text("MAIL_CERTIFICATE_KEY", "", "file with its key, where that is another file")
 
 # Runs -------------------------------------------------------------------------------------------
 RUN_LEASE = env.duration(

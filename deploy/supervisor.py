@@ -150,6 +150,7 @@ def programs() -> list[tuple[str, list[str], int]]:
     worker += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
     beat = [*celery, "beat", "--loglevel", "INFO", "--pidfile", ""]
     manage = str(root / "manage.py")
+    mail = [("mail", [python, manage, "receive_mail"], signal.SIGTERM)] if settings.MAIL_PORT else []
     return [
         ("web", web, signal.SIGTERM),
         ("events", events, signal.SIGTERM),
@@ -157,13 +158,15 @@ def programs() -> list[tuple[str, list[str], int]]:
         ("worker", worker, signal.SIGQUIT),
         ("scheduler", beat, signal.SIGTERM),
         ("followers", [python, manage, "follow"], signal.SIGTERM),
+        *mail,
     ]
 
 
 def check_ports() -> None:
-    """CannotStart, with a port that is free, when PORT or EVENTS_PORT is taken."""
-    for name, port in (("PORT", settings.PORT), ("EVENTS_PORT", settings.EVENTS_PORT)):
-        if not port_is_free(port):
+    """CannotStart, with a port that is free, when PORT, EVENTS_PORT or MAIL_PORT is taken."""
+    for name in ("PORT", "EVENTS_PORT", "MAIL_PORT"):
+        port = getattr(settings, name)
+        if port and not port_is_free(port):
             free = next(p for p in range(port + 1, 65535) if port_is_free(p) and port_is_free(p + 1))
             raise CannotStart(f"{name} {port} is in use. Free it, or choose another: {name}={free} make demo")
 

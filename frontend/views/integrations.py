@@ -61,7 +61,14 @@ def _listed(
     rows = list(IntegrationKey.objects.all())
     context: dict[str, Any] = {
         "integrations": [
-            {"it": row, "senders": _senders(row), "doors": _doors(row), "mapped": _mapped(row)}
+            {
+                "it": row,
+                "senders": _senders(row),
+                "doors": _doors(row),
+                "mapped": _mapped(row),
+                # An address is as good as a key for sending mail.
+                "mail": keys.mail_address(row) if getattr(request.user, "is_staff", False) else None,
+            }
             for row in rows
             if not row.revoked_at
         ],
@@ -110,7 +117,7 @@ def _mapped(row: IntegrationKey) -> bool:
     """Whether a mapping can play a part in what it sends."""
     if not {"alerts", "admin"} & set(row.scopes):
         return False
-    return not row.doors or bool({"generic", "cloudevents"} & set(row.doors))
+    return not row.doors or bool({"generic", "cloudevents", "mail"} & set(row.doors))
 
 
 def _staff(request: HttpRequest) -> None:

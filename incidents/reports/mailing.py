@@ -18,6 +18,7 @@ from django.urls import reverse
 from incidents.reports.models import Mailing, ProducedReport, ReportSchedule, Subscription
 from incidents.reports.pictures import NoPictures, charts, drawn
 from incidents.reports.table import csv_of
+from ingest.doors.mail import OWN_HEADER
 
 SALT = "reports.unsubscribe"
 PAUSES = (1, 5, 15, 60, 240)
@@ -96,7 +97,12 @@ def message(
         subject=f"{body['title']}: {body['period']['words']}",
         body=render_to_string("reports/mail.txt", context),
         to=[subscription.address],
-        headers={"List-Unsubscribe": f"<{leave}>", "List-Unsubscribe-Post": "List-Unsubscribe=One-Click"},
+        headers={
+            "List-Unsubscribe": f"<{leave}>",
+            "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
+            "Auto-Submitted": "auto-generated",
+            OWN_HEADER: settings.BASE_URL,  # our own door of mail refuses it: no circles
+        },
         connection=connection,
     )
     mail.attach_alternative(render_to_string("reports/mail.html", context), "text/html")

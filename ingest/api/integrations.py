@@ -36,11 +36,17 @@ class IntegrationShape(s.Serializer[Any]):
     region = s.CharField(required=False, allow_blank=True, max_length=100)
     mapping = s.JSONField(required=False, allow_null=True, help_text="how its generic door reads payloads")
     kinds = s.ListField(child=s.CharField(), read_only=True, help_text="kinds of telemetry; none for all")
+    mail_address = s.SerializerMethodField(
+        help_text="alerts may be sent to it by mail; null without that door"
+    )
     created_at = s.DateTimeField(read_only=True)
     last_used_at = s.DateTimeField(read_only=True, allow_null=True)
     previous_until = s.DateTimeField(
         read_only=True, allow_null=True, help_text="until then the key before is good, too"
     )
+
+    def get_mail_address(self, row: IntegrationKey) -> str | None:
+        return keys.mail_address(row)
 
 
 class MadeShape(s.Serializer[Any]):

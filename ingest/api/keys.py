@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import hmac
+import re
 import secrets
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Q
 from django.utils import timezone
@@ -57,7 +60,9 @@ class KeyNameTaken(ValueError):
     """There is a key of that name already."""
 
 
-_seen: dict[tuple[str, bytes], tuple[float, Key]] = {}  # by database and digest: until when, and what
+_seen: dict[
+    tuple[str, bytes], tuple[float, Key]
+] = {}  # by database and digest or mail token: until when, and what
 
 
 def create(
@@ -156,13 +161,50 @@ def find(secret: str) -> Key | None:
     if not secret.startswith(PREFIX):
         return None
     digest = _digest(secret)
-    place = (str(connection.settings_dict["NAME"]), digest)
+
+    def looked_up(now: datetime) -> IntegrationKey | None:
+        replaced = Q(previous_digest=digest, previous_until__gt=now)
+        return IntegrationKey.objects.filter(Q(digest=digest) | replaced, revoked_at=None).first()
+
+    return _remembered(digest, looked_up)
+
+
+def mail_token(digest: bytes) -> str:
+    """What stands before the @ in the address of the key with this digest: 32 lower-case characters, 160 bits.
+
+    Whoever knows the address can send mail and nothing else: the key does not follow from it.
+    """
+    return base64.b32encode(hashlib.sha256(b"mail\0" + digest).digest()[:20]).decode().lower()
+
+
+def mail_address(row: IntegrationKey) -> str | None:
+    """Where alerts may be sent to by mail; None where the key may not send any, or the door is closed."""
+    may = {"alerts", "admin"} & set(row.scopes) and (not row.doors or "mail" in row.doors)
+    return f"{mail_token(bytes(row.digest))}@{settings.MAIL_DOMAIN}" if may and settings.MAIL_PORT else None
+
+
+def find_by_mail(token: str) -> Key | None:
+    """The key whose mail_token this is; None for a wrong or ended one."""
+
+    def looked_up(now: datetime) -> IntegrationKey | None:
+        for row in IntegrationKey.objects.filter(revoked_at=None):
+            before = row.previous_digest if row.previous_until and row.previous_until > now else None
+            digests = [bytes(digest) for digest in (row.digest, before) if digest is not None]
+            if any(hmac.compare_digest(mail_token(digest), token) for digest in digests):
+                return row
+        return None
+
+    return _remembered(token.encode(), looked_up) if re.fullmatch("[a-z2-7]{32}", token) else None
+
+
+def _remembered(known_by: bytes, look_up: Callable[[datetime], IntegrationKey | None]) -> Key | None:
+    """A key that was good within the last TRUSTED_FOR seconds, or is found to be; notes that it was used."""
+    place = (str(connection.settings_dict["NAME"]), known_by)
     until, key = _seen.get(place, (0.0, None))
     if key is not None and time.monotonic() < until:
         return key
     now = timezone.now()
-    replaced = Q(previous_digest=digest, previous_until__gt=now)
-    row = IntegrationKey.objects.filter(Q(digest=digest) | replaced, revoked_at=None).first()
+    row = look_up(now)
     if row is None:
         _seen.pop(place, None)
         return None

@@ -1,0 +1,207 @@
+"""Monitoring systems and what speaks as they do."""
+
+from __future__ import annotations
+
+from frontend.senders.form import AGAIN, BODY, COMMITTED, HOST, HTTPS, KEY, TICKET, Sender
+from ingest.doors.mappings import READY
+
+
+def _ready(name: str, note: str) -> Sender:
+    ready = READY[name]
+    return Sender(
+        name,
+        ready.title,
+        "alerts",
+        ("generic-webhook",),
+        "generic",
+        f"Through the generic door, with the mapping `{name}` that comes with Dossier: make the key with it.",
+        ready.configuration,
+        f"200 with `accepted` and `receipt`. {COMMITTED} Messages that the mapping leaves out are counted in neither.",
+        BODY,
+        AGAIN,
+        f"{note} {TICKET}",
+        ready.mapping,
+    )
+
+
+ALERTING: tuple[Sender, ...] = (
+    Sender(
+        "prometheus",
+        "Prometheus",
+        "alerts",
+        ("alertmanager-alerts",),
+        "alertmanager-api",
+        "Prometheus sends here as it does to an Alertmanager: `POST /api/v2/alerts`. `amtool`, Karma and Grafana read "
+        "alerts, groups and silences beside it (scope `incidents:read`; silences are made with `incidents:write`).",
+        (
+            (
+                "prometheus.yml",
+                f"""alerting:
+  alertmanagers:
+    - scheme: https
+      authorization:
+        credentials: {KEY}
+      static_configs:
+        - targets: ["{HOST}"]
+""",
+            ),
+            ("http.yml for amtool", f"authorization:\n  credentials: {KEY}\n"),
+            ("amtool", f"amtool --alertmanager.url={HTTPS} --http.config.file=http.yml alert query\n"),
+        ),
+        f"200 without a body. {COMMITTED} 400 with a text names bad alerts; the good ones are stored.",
+        BODY,
+        f"{AGAIN} Prometheus keeps firing alerts and sends them with its next evaluation.",
+        "Its key is the fingerprint of its labels. An alert ends at its `endsAt`; without one, five minutes "
+        f"after it was last sent. {TICKET}",
+    ),
+    Sender(
+        "alertmanager",
+        "Alertmanager",
+        "alerts",
+        ("alertmanager-webhook",),
+        "alertmanager",
+        "Alertmanager's webhook, version 4, beside the receivers that you have.",
+        (
+            (
+                "alertmanager.yml",
+                f"""receivers:
+  - name: dossier
+    webhook_configs:
+      - url: {HTTPS}/integrations/alertmanager/{KEY}
+        send_resolved: true
+""",
+            ),
+        ),
+        f"200 with `accepted` and `receipt`. {COMMITTED}",
+        f"{BODY} If you limit `max_alerts`, what Alertmanager leaves out is said on the ticket.",
+        f"{AGAIN} Alertmanager tries again.",
+        "The status of each alert decides, not the one of the group. Copies from several Alertmanagers collapse on "
+        f"fingerprint and start. {TICKET}",
+    ),
+    Sender(
+        "grafana",
+        "Grafana",
+        "alerts",
+        ("grafana-webhook",),
+        "grafana",
+        "A contact point of the type webhook, without a custom payload. Dashboards, panels and pictures become links.",
+        (("Alerting, Contact points, Webhook, URL", f"{HTTPS}/integrations/grafana/{KEY}\n"),),
+        f"200 with `accepted` and `receipt`. {COMMITTED}",
+        BODY,
+        f"{AGAIN} Grafana tries again.",
+        f"The status of each alert decides; its key is the fingerprint that Grafana sends. {TICKET}",
+    ),
+    Sender(
+        "pagerduty",
+        "PagerDuty clients",
+        "alerts",
+        ("pagerduty-enqueue",),
+        "pagerduty",
+        "Whatever speaks PagerDuty's Events API v2: trigger, acknowledge, resolve. The routing key is the integration "
+        "key.",
+        (
+            ("the client's settings", f"address      {HTTPS}\nrouting key  {KEY}\n"),
+            (
+                "alertmanager.yml, if you have PagerDuty there",
+                f"pagerduty_configs:\n  - routing_key: {KEY}\n    url: {HTTPS}/v2/enqueue\n",
+            ),
+            (
+                "try it",
+                f"""curl {HTTPS}/v2/enqueue -H 'Content-Type: application/json' -d '{{
+  "routing_key": "{KEY}", "event_action": "trigger", "dedup_key": "srv1/cpu",
+  "payload": {{"summary": "CPU is hot", "source": "srv-1", "severity": "critical"}}}}'
+""",
+            ),
+        ),
+        f"202 with `dedup_key`, as PagerDuty answers. {COMMITTED} 400 lists in `errors` what is wrong.",
+        BODY,
+        "429, which PagerDuty's clients wait out and try again.",
+        "`dedup_key` is the key; without one each trigger is an alert of its own, and the answer names its key. "
+        f"`resolve` ends it, `acknowledge` acknowledges the ticket if it is its only alert. {TICKET}",
+    ),
+    Sender(
+        "pagerduty-changes",
+        "PagerDuty change events",
+        "alerts",
+        ("pagerduty-change",),
+        "pagerduty",
+        "What deploys and configures tells of each change, as to PagerDuty: `POST /v2/change/enqueue`. A change opens "
+        "no ticket. Tickets about the same component, host, service or source show the changes of the day before under "
+        "“Changes shortly before”; programs read `/api/v1/changes` and `/api/v1/incidents/ID/changes`.",
+        (
+            ("the client's settings", f"address      {HTTPS}\nrouting key  {KEY}\n"),
+            (
+                "at the end of a deployment",
+                f"""curl {HTTPS}/v2/change/enqueue -H 'Content-Type: application/json' -d '{{
+  "routing_key": "{KEY}",
+  "payload": {{"summary": "Deployed cart 2.31", "source": "cart", "timestamp": "2026-11-21T10:00:00Z",
+              "custom_details": {{"service": "cart", "version": "2.31"}}}},
+  "links": [{{"href": "https://builds.example.com/2231", "text": "Build 2231"}}]}}'
+""",
+            ),
+        ),
+        "202, as PagerDuty answers. The change is committed to disk. 400 lists in `errors` what is wrong.",
+        "512 KiB a body, also after decompression.",
+        "429 with `Retry-After`, which PagerDuty's clients wait out and try again.",
+        "The same bytes with a `timestamp` are one change, however often they are sent; without one each is another. "
+        "What a ticket is about is compared with `source` and with the details that name something: `service`, `host`, "
+        "`node`, `component`, ….",
+    ),
+    Sender(
+        "cloudevents",
+        "CloudEvents",
+        "alerts",
+        ("cloudevents",),
+        "cloudevents",
+        "CloudEvents 1.0 over HTTP: structured, batched and binary, with the webhook handshake (`OPTIONS`). Health "
+        "events of NVSentinel become one alert for each entity; anything else goes through the key's mapping.",
+        (
+            ("the sender's target", f"{HTTPS}/integrations/cloudevents/{KEY}\n"),
+            (
+                "try it",
+                f"""curl {HTTPS}/integrations/cloudevents/{KEY} -H 'Content-Type: application/cloudevents+json' -d '{{
+  "specversion": "1.0", "id": "1", "source": "/rack/12", "type": "com.example.fan.failed",
+  "subject": "host/srv-1", "data": {{"message": "Fan 2 stands still", "severity": "error"}}}}'
+""",
+            ),
+        ),
+        f"200 with `accepted` and `receipt`. {COMMITTED}",
+        f"{BODY} Formats other than JSON get 415.",
+        "429 with `Retry-After: 5`; nothing was stored.",
+        f"An event with `source` and `id` of one that was taken changes nothing. {TICKET}",
+    ),
+    Sender(
+        "generic",
+        "Any JSON or form",
+        "alerts",
+        ("generic-webhook",),
+        "generic",
+        "Whatever can post JSON or a form. Common names of fields (`title`, `status`, `severity`, `key`, `labels`, …) "
+        "are understood; for others the integration gets a mapping, which is tried on its page before it is stored.",
+        (
+            (
+                "try it",
+                f"""curl {HTTPS}/integrations/generic/{KEY} -H 'Content-Type: application/json' -d '{{
+  "title": "Disk d7 is slow", "key": "d7", "status": "firing", "severity": "warning", "component": "disk/d7"}}'
+""",
+            ),
+            (
+                "a mapping",
+                """{"items": "$.events", "title": "{check} on {host}", "key": "{host}/{check}",
+ "status": {"from": "$.state", "words": {"RED": "firing", "GREEN": "resolved", "GREY": "ignored"}},
+ "component": "host/{host}", "group": "$.check", "labels": "$.tags"}
+""",
+            ),
+        ),
+        f"200 with `accepted`, `receipt` and, where some alerts of a body are no good, `refused`. {COMMITTED}",
+        f"{BODY} At most 1,000 alerts a body.",
+        AGAIN,
+        "The mapping says what the key is, and which word means resolved. Without a resolved message an alert fires "
+        f"until a person resolves its ticket. {TICKET}",
+    ),
+    _ready("nagios", "A host or service is one alert while it is not well; RECOVERY ends it."),
+    _ready("icinga", "A host or service is one alert while it is not well; Recovery ends it."),
+    _ready(
+        "zabbix", "A problem is one alert; its recovery and its updates carry the problem's own event id."
+    ),
+)

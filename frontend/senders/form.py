@@ -1,0 +1,56 @@
+"""What is told about a door, and sentences that several of them share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+KEY = "KEY"
+HTTPS, HOST = "https://dossier.example.com", "dossier.example.com"
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """A door and one kind of sender. `views` are the names of the addresses that it describes."""
+
+    slug: str
+    title: str
+    scope: str
+    views: tuple[str, ...]
+    door: str
+    """As a key's `doors` name it; empty where keys are bound to kinds of telemetry instead."""
+    says: str
+    configuration: tuple[tuple[str, str], ...]
+    """Where to paste it, and what; with HTTPS for the address and KEY for the key."""
+    success: str
+    limits: str
+    overload: str
+    life: str
+    """How repeats are told from new alerts, and how an alert ends; what a repeated request does."""
+    mapping: Mapping[str, object] | None = None
+
+    def configured(self, address: str, key: str = KEY) -> list[tuple[str, str]]:
+        """The configuration with the address of this Dossier and a key."""
+        parts = urlsplit(address)
+
+        def filled(text: str) -> str:
+            text = text.replace(HTTPS, address).replace(HOST, parts.netloc)
+            text = text.replace("scheme: https", f"scheme: {parts.scheme}")
+            return re.sub(rf"\b{KEY}\b", key, text)
+
+        return [(where, filled(text)) for where, text in self.configuration]
+
+
+COMMITTED = (
+    "Every alert of the request is committed to disk. The answer's `Dossier-Receipt` names its receipt."
+)
+BODY = (
+    "1 MiB a body, also after decompression (gzip, zstd); `ALERT_MAX_BODY` changes that. Larger ones get 413."
+)
+AGAIN = "503 with `Retry-After: 5`; nothing was stored."
+TICKET = (
+    "Of the same key from the same integration there is one alert, however often it is sent; repeats are counted on "
+    "the ticket. A ticket is resolved when all its alerts are over."
+)

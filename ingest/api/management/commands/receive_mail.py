@@ -1,0 +1,37 @@
+"""manage.py receive_mail: the door of mail, until SIGTERM. `manage.py up` starts it where MAIL_PORT is set."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from ingest.api import mail
+
+
+class Command(BaseCommand):
+    help = "Receive alerts by mail: an SMTP server that says 250 when they are committed."
+    requires_system_checks: list[str] = []  # noqa: RUF012  # Django declares it so
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--port", type=int, default=settings.MAIL_PORT or 2525, help="0: any that is free"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            tls = mail.certificate()
+        except (OSError, ssl.SSLError) as error:
+            raise CommandError(f"MAIL_CERTIFICATE cannot be read: {error}") from error
+        try:
+            asyncio.run(mail.serve(settings.BIND, options["port"], tls, self.say))
+        except OSError as error:
+            raise CommandError(f"cannot listen on port {options['port']}: {error}") from error
+
+    def say(self, port: int) -> None:
+        self.stdout.write(f"mail is received on port {port}")
+        self.stdout.flush()

@@ -1,0 +1,241 @@
+"""Mails to a real SMTP server of ours: committed before 250, refused as their senders understand it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import smtplib
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from email.message import EmailMessage
+from email.policy import SMTP
+
+import pytest
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.db import OperationalError, connection
+from django.test import Client
+
+from deploy.supervisor import programs
+from incidents import queries
+from incidents.reactors import follower
+from ingest.api import keys, limits, mail
+from ingest.api.models import IntegrationKey
+from tests.following import follow_to_the_end
+
+pytestmark = pytest.mark.usefixtures("log_database")
+
+
+@pytest.fixture
+def port(log_database: str) -> Iterator[int]:  # noqa: ARG001
+    """Where mail is received."""
+    loop, door = asyncio.new_event_loop(), mail.Door()
+    server = loop.run_until_complete(mail.listen("127.0.0.1", 0, door))
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    yield server.sockets[0].getsockname()[1]
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    server.close()
+    loop.run_until_complete(_let_go())
+    door.close()
+    loop.close()
+
+
+async def _let_go() -> None:
+    """Connections that are open end with their tasks."""
+    others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+
+
+def an_address(name: str = "fans", **more: object) -> str:
+    keys.create(name, ["alerts"], **more)  # type: ignore[arg-type]
+    row = IntegrationKey.objects.get(name=name)
+    return f"{keys.mail_token(bytes(row.digest))}@dossier.example.com"
+
+
+def a_mail(subject: str, text: str = "98 % of /var", **headers: str) -> EmailMessage:
+    told = EmailMessage()
+    told["From"], told["To"], told["Subject"] = "monitor@example.com", "dossier", subject
+    for name, value in headers.items():
+        told[name.replace("_", "-")] = value
+    told.set_content(text)
+    return told
+
+
+def send(port: int, address: str, message: EmailMessage) -> str:
+    """What the server said of it."""
+    with smtplib.SMTP("127.0.0.1", port, timeout=20) as server:
+        server.ehlo()
+        server.mail("monitor@example.com")
+        code, said = server.rcpt(address)
+        if code != 250:
+            return f"{code} {said.decode()}"
+        code, said = server.data(message.as_bytes(policy=SMTP))
+        return f"{code} {said.decode()}"
+
+
+def tickets() -> list[tuple[str, str]]:
+    follow_to_the_end(follower())
+    return [(view.incident.title, view.incident.state) for view in queries.list_incidents().items]
+
+
+def events() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM log_event")
+        return int(cursor.fetchone()[0])
+
+
+def test_a_mail_opens_a_ticket_and_the_mail_of_its_recovery_resolves_it(port: int) -> None:
+    address = an_address()
+    assert send(port, address, a_mail("PROBLEM: Fan 2 of db-1")).startswith("250 2.0.0 Committed, receipt ")
+    assert tickets() == [("PROBLEM: Fan 2 of db-1", "open")]
+    send(port, address, a_mail("RECOVERY: Fan 2 of db-1"))
+    assert tickets() == [("PROBLEM: Fan 2 of db-1", "resolved")]
+
+
+def test_the_receipt_in_the_answer_holds_the_mail_as_it_came(port: int) -> None:
+    said = send(port, an_address(), a_mail("Fan 2 stands still"))
+    reader = keys.create("reader", ["incidents:read"])
+    path = f"/api/v1/receipts/{said.rpartition(' ')[2].strip()}"
+    receipt = Client().get(path, HTTP_AUTHORIZATION=f"Bearer {reader}").json()
+    assert receipt["outcome"] == "1 fired"
+    assert (receipt["payload"]["door"], receipt["payload"]["content_type"]) == ("mail", "message/rfc822")
+
+
+@pytest.mark.parametrize("form", ["{}", "dossier+{}"])
+def test_an_address_is_the_same_in_capitals_and_behind_a_plus(port: int, form: str) -> None:
+    assert send(port, form.format(an_address()).upper(), a_mail("Fan")).startswith("250")
+
+
+@pytest.mark.parametrize("more", [{"doors": ["grafana"]}, {"scopes": ["telemetry"]}])
+def test_a_key_for_other_things_has_no_address(port: int, more: dict[str, list[str]]) -> None:
+    keys.create("other", more.get("scopes", ["alerts"]), doors=more.get("doors", ()))
+    token = keys.mail_token(bytes(IntegrationKey.objects.get(name="other").digest))
+    assert send(port, f"{token}@x", a_mail("Fan")).startswith("550 5.1.1")
+
+
+def test_a_revoked_integration_and_a_guessed_address_are_refused(port: int) -> None:
+    address = an_address()
+    keys.revoke("fans")
+    for wrong in (address, f"{'a' * 32}@x", "postmaster@x", "dsr_x@x"):
+        assert send(port, wrong, a_mail("Fan")).startswith("550 5.1.1")
+    assert events() == 0
+
+
+def test_after_a_rotation_both_addresses_are_good_for_the_overlap(port: int) -> None:
+    before = an_address()
+    keys.rotate("fans", timedelta(hours=1))
+    after = f"{keys.mail_token(bytes(IntegrationKey.objects.get(name='fans').digest))}@x"
+    assert [send(port, one, a_mail("Fan"))[:3] for one in (before, after)] == ["250", "250"]
+
+
+def test_an_automatic_answer_is_refused_for_good_with_the_reason(port: int) -> None:
+    said = send(port, an_address(), a_mail("I am on holiday", Auto_Submitted="auto-replied"))
+    assert said.startswith("554 5.6.0")
+    assert "automatic answer" in said
+    assert events() == 0
+
+
+def test_without_its_database_it_says_later(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: object) -> None:
+        raise OperationalError("the server closed the connection unexpectedly")
+
+    monkeypatch.setattr(mail, "receive", away)
+    assert send(port, an_address(), a_mail("Fan")).startswith("451 4.3.0")
+
+
+def test_what_nobody_thought_of_is_not_refused_for_good(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(mail, "receive", broken)
+    assert send(port, an_address(), a_mail("Fan")).startswith("451 4.3.0")
+
+
+def test_an_integration_that_sends_too_much_is_told_to_come_later(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used_up = limits.Intake(0.01, 16)
+    monkeypatch.setattr(limits, "intake", lambda: used_up)
+    address = an_address()
+    assert [send(port, address, a_mail("Fan"))[:9] for _ in range(2)] == ["250 2.0.0", "451 4.7.1"]
+
+
+def test_a_mail_above_the_limit_is_refused_and_one_above_a_mebibyte_is_taken(port: int) -> None:
+    address = an_address()
+    assert send(port, address, a_mail("Graph", "x" * 70 + "\n" + ("y" * 70 + "\n") * 20_000)).startswith(
+        "250"
+    )
+    too_large = ("y" * 900 + "\n") * (settings.MAIL_MAX_BODY // 900 + 10)
+    assert send(port, address, a_mail("Huge", too_large)).startswith("552")
+    assert [title for title, _ in tickets()] == ["Graph"]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT max(length(payload)) FROM alert_delivery")
+        assert cursor.fetchone()[0] < 2**20
+
+
+def test_a_line_that_never_ends_ends_the_connection(port: int) -> None:
+    address = an_address()
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as line:
+        for told in ("EHLO a", "MAIL FROM:<a@b>", f"RCPT TO:<{address}>", "DATA"):
+            line.sendall(told.encode() + b"\r\n")
+            line.recv(4_000)
+        with pytest.raises(OSError):
+            line.sendall(b"x" * (10 * settings.MAIL_MAX_BODY))
+    assert send(port, address, a_mail("Fan")).startswith("250")
+
+
+def test_one_mail_is_for_one_integration(port: int) -> None:
+    first, second = an_address("a"), an_address("b")
+    with smtplib.SMTP("127.0.0.1", port, timeout=20) as server:
+        server.ehlo()
+        server.mail("<>")
+        assert server.rcpt(first)[0] == 250
+        assert server.rcpt(second)[0] == 452
+
+
+def test_the_mapping_of_the_integration_reads_its_mails(port: int) -> None:
+    mapping = {"title": "$.text", "key": {"from": "$.subject", "find": "#([0-9]+)"}, "severity": "error"}
+    send(port, an_address(mapping=mapping), a_mail("Case #12", "Pump stands still"))
+    assert [title for title, _ in tickets()] == ["Pump stands still"]
+
+
+def test_the_process_receives_mails_until_it_is_told_to_end(log_database: str) -> None:
+    address = an_address()
+    command = [sys.executable, "manage.py", "receive_mail", "--port", "0"]
+    environment = {**os.environ, "DATABASE_URL": log_database, "DJANGO_SETTINGS_MODULE": "deploy.settings"}
+    with subprocess.Popen(
+        command, env=environment, cwd=settings.BASE_DIR, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            said = process.stdout.readline()
+            assert said.startswith("mail is received on port ")
+            assert send(int(said.split()[-1]), address, a_mail("Fan 2 stands still")).startswith("250")
+            process.terminate()
+            assert process.wait(20) == 0
+        finally:
+            process.kill()
+    assert tickets() == [("Fan 2 stands still", "open")]
+
+
+def test_everything_starts_it_only_where_a_port_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "mail" not in [name for name, *_ in programs()]
+    monkeypatch.setattr(settings, "MAIL_PORT", 2525)
+    assert "mail" in [name for name, *_ in programs()]
+
+
+def test_the_page_shows_the_address_to_staff_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "MAIL_PORT", 2525)
+    token = an_address().partition("@")[0]
+    for name, is_staff in (("alice", True), ("charlie", False)):
+        client = Client()
+        client.force_login(get_user_model().objects.create(username=name, is_staff=is_staff))
+        assert (token in client.get("/integrations").content.decode()) is is_staff
