@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from analyzers.builtin.availability import ANALYZER
-from analyzers.builtin.availability.below import chance
+from analyzers.builtin.availability.below import Lengths, chances, lengths_of_others
 from analyzers.contract import Window
 from analyzers.shell import judge
 from analyzers.simulators import uptimes
@@ -84,14 +84,93 @@ def test_a_window_in_which_nothing_was_observed_is_inconclusive() -> None:
     assert availability(window_of(uptimes=uptime_sums([])))["status"] == "inconclusive"
 
 
+def chance(lost: float, allowed: float, *sorts: tuple[float, float]) -> float:
+    """For outages of which each sort has a share of the downtime and a mean length."""
+    share, mean = (np.array([column]) for column in zip(*sorts, strict=True))
+    return float(chances(np.array([lost]), np.array([allowed]), Lengths(share, mean))[0])
+
+
 def test_the_chance_of_so_much_downtime_agrees_with_simulation() -> None:
     rng = np.random.default_rng(8)
     sums = [rng.exponential(30, rng.poisson(43.2 / 30)).sum() for _ in range(20_000)]
-    assert chance(120, 43.2, 30) == pytest.approx(np.mean(np.array(sums) >= 120), abs=0.01)
+    assert chance(120, 43.2, (1.0, 30.0)) == pytest.approx(np.mean(np.array(sums) >= 120), abs=0.01)
+
+
+@pytest.mark.parametrize("lost", [20.0, 100.0, 200.0])
+def test_causes_of_different_lengths_agree_with_simulation(lost: float) -> None:
+    rng = np.random.default_rng(9)
+    sorts = ((0.3, 5.0), (0.7, 40.0))
+    sums = sum(
+        rng.gamma(rng.poisson(43.2 * share / mean, 100_000) + 1e-12, mean, 100_000) for share, mean in sorts
+    )
+    assert chance(lost, 43.2, *sorts) == pytest.approx(np.mean(sums >= lost), abs=0.005)
+
+
+@pytest.mark.parametrize("lost", [10.0, 60.0, 600.0])
+def test_causes_of_one_length_are_one_cause(lost: float) -> None:
+    assert chance(lost, 43.2, (0.4, 17.0), (0.6, 17.0)) == pytest.approx(chance(lost, 43.2, (1.0, 17.0)))
+
+
+def test_long_outages_of_a_cause_make_much_downtime_less_surprising() -> None:
+    assert chance(200, 43.2, (0.5, 5.0), (0.5, 60.0)) > 10 * chance(200, 43.2, (1.0, 11.0))
 
 
 def test_the_chance_has_no_step_where_the_normal_takes_over() -> None:
-    assert chance(10_200, 9_999, 1) == pytest.approx(chance(10_202, 10_001, 1), abs=0.01)
+    below, above = (chance(1.02 * many, many, (1.0, 1.0)) for many in (499.9, 500.1))
+    assert below == pytest.approx(above, abs=0.01)
+
+
+def test_outages_that_scatter_more_than_an_exponential_are_taken_as_longer() -> None:
+    minutes, owner = np.array([1.0] * 9 + [91.0]), np.arange(10)
+    zeros = np.zeros(10, dtype=np.int64)
+    found = lengths_of_others(minutes, owner, zeros, 1, np.array([0]))
+    assert found.mean[0, 0] == pytest.approx((8 + 91**2) / (2 * 99))
+
+
+def test_a_component_is_held_against_the_outages_of_the_others() -> None:
+    minutes, owner = np.array([500.0, 10.0, 10.0]), np.array([0, 1, 2])
+    found = lengths_of_others(minutes, owner, np.array([0, 1, 1]), 2, np.array([0, 1]))
+    assert found.share.round(3).tolist() == [[0, 1], [0.98, 0.02]]
+
+
+def test_a_unit_of_which_only_its_outage_is_told_was_there_before_and_after() -> None:
+    rows: list[Uptime] = [("vm/a", 5000, 5030, "down", "disk", "")]
+    measures = availability(window_of(uptimes=uptime_sums(rows)))["measures"]
+    assert measures["minutes_unknown"] == 30 * DAY - 30
+    assert measures["share_observed"] == pytest.approx(30 / (30 * DAY))
+
+
+def test_time_between_rows_is_not_known_and_time_before_the_first_up_is_not_there() -> None:
+    rows: list[Uptime] = [("vm/a", 1000, 2000, "up", "", ""), ("vm/a", 2500, 3000, "up", "", "")]
+    assert availability(window_of(uptimes=uptime_sums(rows)))["measures"]["minutes_unknown"] == 500
+
+
+def test_missing_rows_are_no_sign_against_a_unit() -> None:
+    rows: list[Uptime] = [(f"vm/v{i}", 0, 30 * DAY, "up", "", "") for i in range(50)]
+    lonely: list[Uptime] = [("vm/a", 5000, 5090, "down", "disk", ""), ("vm/b", 900, 912, "down", "disk", "")]
+    assert availability(window_of(uptimes=uptime_sums([*rows, *lonely])))["status"] == "quiet"
+
+
+def test_a_unit_that_is_down_again_and_again_is_named_though_rows_are_missing() -> None:
+    rows: list[Uptime] = [(f"vm/v{i}", 0, 20, "down", "disk", "") for i in range(10)]
+    bad: list[Uptime] = [("vm/bad", 2000.0 * i, 2000.0 * i + 40, "down", "disk", "") for i in range(20)]
+    (suspect,) = availability(window_of(uptimes=uptime_sums([*rows, *bad])))["suspects"]
+    assert suspect["component"] == "vm/bad"
+    assert suspect["summary"].endswith("nothing is known; they count as up.")
+    assert suspect["estimate"]["low"] < 0.05 < suspect["estimate"]["high"]
+
+
+def test_an_outage_that_began_weeks_ago_and_has_no_end_is_doubted() -> None:
+    told: list[Outage] = [("tor/a", 100, None, "soft"), ("tor/b", 0, 20, "soft"), ("tor/c", 0, 40, "soft")]
+    measures = availability(window_of(outages=outage_sums(told)))["measures"]
+    assert (measures["minutes_lost"], measures["unended_outages"]) == (90, 1)
+    assert measures["minutes_unknown"] == 30 * DAY - 130
+
+
+def test_an_outage_that_began_an_hour_ago_is_taken_at_its_word() -> None:
+    told: list[Outage] = [("tor/a", 30 * DAY - 60, None, "soft"), ("tor/b", 0, 20, "soft")]
+    measures = availability(window_of(outages=outage_sums(told)))["measures"]
+    assert (measures["minutes_lost"], measures["unended_outages"]) == (80, 0)
 
 
 def test_it_is_a_good_analyzer() -> None:

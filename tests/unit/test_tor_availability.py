@@ -1,5 +1,6 @@
 """`tor_availability`: what is counted, when the class is named, and who."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -127,6 +128,38 @@ def test_devices_that_fail_together_are_one_event_to_the_interval() -> None:
     together: list[Outage] = [(f"tor/t{i}", 100.0, 120.0, "soft") for i in range(20)]
     low = [tor(of(rows), devices=1000)["measures"]["low"] for rows in (alone, together)]
     assert 1 - low[1] > 2 * (1 - low[0])
+
+
+OPEN: list[Outage] = [("tor/a", 1000.0, None, "soft")]
+
+
+def test_an_outage_of_weeks_without_an_end_leaves_it_open_whether_the_class_is_good_enough() -> None:
+    verdict = tor(of([*TALK, *OPEN]), devices=10_000)
+    assert (verdict["status"], verdict["suspects"]) == ("inconclusive", [])
+    assert "Of outages of tor/a no end was told" in verdict["reason"]
+
+
+def test_an_outage_without_an_end_is_taken_to_last_as_long_as_the_others() -> None:
+    measures = tor(of([*TALK, *OPEN]), devices=10_000)["measures"]
+    assert (measures["minutes_lost"], measures["unended_outages"]) == (330, 1)
+
+
+def test_the_interval_leaves_room_for_outages_without_an_end() -> None:
+    plain, doubted = (tor(of([*TALK, *more]), devices=10_000)["measures"] for more in ([], OPEN))
+    assert plain["low"] - doubted["low"] > (MONTH - 1030) / (10_000 * MONTH)
+
+
+def test_open_outages_are_counted_in_full_when_asked() -> None:
+    verdict = tor(of([*TALK, *OPEN]), devices=10_000, open_hours=9000)
+    assert verdict["suspects"][0]["component"] == "tor/a"
+    assert verdict["measures"]["minutes_lost"] == 300 + MONTH - 1000
+
+
+def test_doubtful_ends_do_not_hide_a_class_that_misses_anyway() -> None:
+    record = outages.draw(outages.BATCH, 3)
+    doubted = [replace(one, end=None) if n % 20 == 0 else one for n, one in enumerate(record.outages)]
+    verdict = tor(outages.window_of(replace(record, outages=tuple(doubted))))
+    assert {one["component"] for one in verdict["suspects"]} == set(record.culprits)
 
 
 def test_it_is_a_good_analyzer() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.availability import evidence
-from analyzers.builtin.availability.below import chance, typical_minutes
+from analyzers.builtin.availability.below import chances, lengths_of_others
 from analyzers.builtin.availability.ledger import Group, Ledger, groups_of, ledger_of
 from analyzers.builtin.false_discovery import q_values
 from analyzers.builtin.intervals import microseconds, moment
@@ -23,6 +23,7 @@ from analyzers.builtin.nines import (
     show_minutes,
     uptime_share,
 )
+from analyzers.builtin.open_ends import OPEN_HOURS
 from analyzers.builtin.outage_rows import FLEET, OUTAGES
 from analyzers.builtin.uptimes import UPTIMES
 from analyzers.contract import (
@@ -46,12 +47,16 @@ LEVEL, SURE_LEVEL = 0.05, 0.001
 PARAMS = (
     Param("target_nines", 3.0, "nines that every component should have", low=0, high=9),
     Param("most", 20, "how many components are named at most, worst first", low=1, high=1000),
+    OPEN_HOURS,
 )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """The account, and for each component the chance `q` of so much downtime if it met the target."""
+    """The account, and for each component the chance `q` of so much downtime if it met the target.
+
+    Time of which nothing is known counts as up here: that rows are missing is no sign against anyone.
+    """
 
     ledger: Ledger
     groups: tuple[Group, ...]
@@ -64,7 +69,8 @@ class Found:
 
 
 def analyze(window: Window, params: Params) -> Verdict:
-    ledger = ledger_of(window.sums, microseconds(window.start), microseconds(window.end))
+    bounds = microseconds(window.start), microseconds(window.end)
+    ledger = ledger_of(window.sums, *bounds, float(params["open_hours"]))
     observed, lost = float(ledger.observed.sum()), float(ledger.lost.sum())
     if observed <= 0:
         return inconclusive("No component was observed in this window.", {"components": 0})
@@ -79,6 +85,9 @@ def analyze(window: Window, params: Params) -> Verdict:
         "minutes_observed": observed,
         "minutes_lost": lost,
         "minutes_planned": float(ledger.planned.sum()),
+        "minutes_unknown": float(ledger.unknown.sum()),
+        "share_observed": observed / (observed + float(ledger.unknown.sum())),
+        "unended_outages": ledger.unended,
         "minutes_by_cause": {
             cause: float(minutes)
             for cause, minutes in zip(ledger.causes, ledger.by_cause.sum(axis=0), strict=True)
@@ -104,15 +113,13 @@ def _labels(fleet: Sums | None) -> dict[str, dict[str, str]]:
 def _found(ledger: Ledger, labels: dict[str, dict[str, str]], params: Params) -> Found:
     nines = float(params["target_nines"])
     target = availability_of(nines)
-    allowed = (1 - target) * ledger.observed
+    allowed = (1 - target) * (ledger.observed + ledger.unknown)
     p = np.ones(len(ledger.components))
     below = np.flatnonzero((ledger.lost > allowed) & (ledger.lost > 0))
-    minutes, owner = ledger.spells.minutes, ledger.spells.owner
-    for row in below.tolist():
-        if allowed[row] > 0:
-            p[row] = chance(
-                float(ledger.lost[row]), float(allowed[row]), typical_minutes(minutes, owner, row)
-            )
+    judged = below[allowed[below] > 0]
+    spells = ledger.spells
+    lengths = lengths_of_others(spells.minutes, spells.owner, ledger.cause, len(ledger.causes), judged)
+    p[judged] = chances(ledger.lost[judged], allowed[judged], lengths)
     q = q_values(p, len(p))
     guilty = [row for row in below.tolist() if q[row] < LEVEL and is_component(ledger.components[row])]
     guilty.sort(key=lambda row: (-ledger.lost[row], ledger.components[row]))
@@ -133,7 +140,9 @@ def _suspect(found: Found, row: int) -> Suspect:
     mine = np.flatnonzero(ledger.spells.owner == row)
     observed = float(ledger.observed[row])
     lost = float(ledger.lost[row]) / observed
-    low, high = lost_interval([float(one) for one in ledger.spells.minutes[mine]], observed)
+    minutes = [float(one) for one in ledger.spells.minutes[mine]]
+    low, _ = lost_interval(minutes, observed + float(ledger.unknown[row]))
+    _, high = lost_interval(minutes, observed)
     return Suspect(
         component=ledger.components[row],
         score=None,
@@ -151,17 +160,19 @@ def _sentence(found: Found, row: int) -> str:
     ledger = found.ledger
     times = int(ledger.outages[row])
     main = ledger.causes[int(np.argmax(ledger.by_cause[row]))]
-    allowed = (1 - found.target) * float(ledger.observed[row])
+    observed, unknown = float(ledger.observed[row]), float(ledger.unknown[row])
+    allowed = (1 - found.target) * (observed + unknown)
+    untold = f" Of {show_minutes(unknown)} nothing is known; they count as up." if unknown >= 1 else ""
     return (
         f"{ledger.components[row]} was up {show_availability(float(ledger.availability[row]))} of the time, below "
         f"its target of {show_availability(found.target)}: down {'once' if times == 1 else f'{times} times'} for "
-        f"{show_minutes(float(ledger.lost[row]))} where {show_minutes(allowed)} are allowed, mostly {main}."
+        f"{show_minutes(float(ledger.lost[row]))} where {show_minutes(allowed)} are allowed, mostly {main}.{untold}"
     )
 
 
 ANALYZER = Analyzer(
     name="availability",
-    version="1.0.1",
+    version="1.1.0",
     title="Uptime, downtime by cause and nines of every component, and who is below target",
     inputs=(
         Input("all", (UPTIMES, OUTAGES, FLEET)),

@@ -2,38 +2,109 @@
 
 An outage or two says little: with three nines a component may be down for 43 minutes a month, and one outage of
 an hour is below target without being a sign of anything. What is asked is how probable at least so much
-downtime is for a component whose true availability is the target.
+downtime is for a component whose true availability is the target, and whose outages are like those of the others.
 """
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaincc, gammaln
+from scipy.special import gammaln, ndtr
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
-_MANY = 10_000.0
+MOST_APART = 20.0
+"""Causes are told apart up to means that differ by this factor; shorter ones are taken as so long."""
+
+_MANY = 500.0
+"""Expected outages above which their sum is as good as normal."""
+
+_FAR = 6.5
+"""Where the sum is so far out, in the scale of `_reach`, the chance is below 1e-17 and no longer computed."""
+
+_AT_ONCE = 256
 
 
-def chance(lost: float, allowed: float, typical: float) -> float:
-    """The probability of losing at least `lost` where `allowed` is expected and one outage takes `typical`.
+@dataclass(frozen=True, slots=True, eq=False)
+class Lengths:
+    """What outages are like: by cause the share of the downtime and the mean minutes; of shape (rows, causes)."""
 
-    All in one unit and above 0. Outages come as a Poisson process with mean `allowed / typical`, and their
-    lengths are exponential: a compound Poisson sum, whose tail is
-    `sum_k Poisson(k) Q(k, lost / typical)`, Q the upper regularised incomplete gamma function.
+    share: Floats
+    mean: Floats
+
+
+def lengths_of_others(minutes: Floats, owner: Ints, cause: Ints, causes: int, rows: Ints) -> Lengths:
+    """For each owner in `rows` what the outages of all others are like; its own where no other had one.
+
+    Lengths within a cause are taken as exponential. Where they scatter more than that (some last for days), the mean
+    that longer ones promise is taken, `E[x^2] / 2 E[x]`: it is the same for an exponential, and more if the tail is
+    heavier.
     """
-    rate, reach = allowed / typical, lost / typical
-    if rate > _MANY:  # the sum is as good as normal: mean `rate`, variance `2 rate`
-        return 0.5 * math.erfc((reach - rate) / math.sqrt(2 * 2 * rate))
-    k = np.arange(1, int(rate + 12 * math.sqrt(rate)) + 40)
-    weight = np.exp(k * math.log(rate) - rate - gammaln(k + 1))
-    return float(min(1.0, np.sum(weight * gammaincc(k, reach))))
+    sums = []
+    for power in (0, 1, 2):
+        every = np.bincount(cause, minutes**power, minlength=causes)
+        own = np.zeros((len(rows), causes))
+        place = np.full(int(owner.max(initial=-1)) + 1, -1, dtype=np.int64)
+        place[rows[rows < len(place)]] = np.flatnonzero(rows < len(place))
+        mine = place[owner] >= 0
+        np.add.at(own, (place[owner[mine]], cause[mine]), minutes[mine] ** power)
+        rest = np.maximum(every - own, 0.0)
+        alone = rest.sum(axis=1) <= 1e-9
+        rest[alone] = every
+        sums.append(rest)
+    count, total, square = sums
+    some = (count > 0.5) & (total > 0)
+    mean = np.where(some, total / np.maximum(count, 1), 0.0)
+    promised = np.where(some, square / np.where(some, 2 * total, 1.0), 0.0)
+    mean = np.maximum(mean, promised)
+    longest = mean.max(axis=1, keepdims=True)
+    share = np.where(some, total, 0.0) / np.maximum(total.sum(axis=1, keepdims=True), 1e-300)
+    return Lengths(share, np.maximum(mean, longest / MOST_APART))
 
 
-def typical_minutes(minutes: Floats, owner: NDArray[np.int64], row: int) -> float:
-    """The mean outage of all other components; of its own where no other had one."""
-    others = minutes[owner != row]
-    return float(others.mean() if len(others) else minutes[owner == row].mean())
+def chances(lost: Floats, allowed: Floats, lengths: Lengths) -> Floats:
+    """The probability of losing at least `lost` where `allowed` is expected; all above 0, of shape (rows,).
+
+    Outages of each cause come as a Poisson process, as many as their share of `allowed` needs, and their lengths are
+    exponential: a compound Poisson sum. An exponential of mean m is a geometric number of exponentials of the
+    shortest mean, so that the sum is a random number J of alike stages, whose distribution follows by recursion, and
+    the chance is `sum_k Poisson(k; lost / shortest) P(J > k)`. All terms are positive: far tails are exact, too.
+    """
+    found = np.ones(len(lost))
+    expected = (allowed[:, None] * lengths.share / lengths.mean).sum(axis=1)
+    many = expected > _MANY
+    variance = 2 * (allowed[:, None] * lengths.share * lengths.mean).sum(axis=1)
+    found[many] = ndtr((allowed[many] - lost[many]) / np.sqrt(variance[many]))
+    few = np.flatnonzero(~many)
+    for first in range(0, len(few), _AT_ONCE):
+        rows = few[first : first + _AT_ONCE]
+        found[rows] = _tails(lost[rows], allowed[rows], Lengths(lengths.share[rows], lengths.mean[rows]))
+    return found
+
+
+def _reach(allowed: Floats, longest: Floats) -> Floats:
+    """Minutes beyond which the chance is below 1e-17 even if all outages were of the longest sort."""
+    return np.asarray((np.sqrt(allowed / longest) + _FAR) ** 2 * longest)
+
+
+def _tails(lost: Floats, allowed: Floats, lengths: Lengths) -> Floats:
+    shortest = np.where(lengths.share > 0, lengths.mean, np.inf).min(axis=1)
+    stages = np.minimum(lost, _reach(allowed, lengths.mean.max(axis=1))) / shortest
+    most = int(np.max(stages + 12 * np.sqrt(stages))) + 40
+    rate = allowed[:, None] * lengths.share / lengths.mean
+    go_on = np.where(lengths.share > 0, 1 - shortest[:, None] / lengths.mean, 0.0)
+    at = np.zeros((most + 1, len(lost)))  # at[j]: the probability of j stages
+    at[0] = np.exp(-rate.sum(axis=1))
+    once, twice = np.zeros_like(rate), np.zeros_like(rate)
+    for j in range(1, most + 1):
+        once = at[j - 1][:, None] + go_on * once
+        twice = once + go_on * twice
+        at[j] = (rate * (1 - go_on) * twice).sum(axis=1) / j
+    beyond = np.maximum(0.0, 1 - at.sum(axis=0))
+    more = np.cumsum(at[:0:-1], axis=0)[::-1] + np.where(beyond > 1e-12, beyond, 0.0)
+    k = np.arange(most, dtype=np.float64)[:, None]
+    poisson = np.exp(k * np.log(stages) - stages - gammaln(k + 1))
+    return np.asarray(np.minimum(1.0, (poisson * more).sum(axis=0)))

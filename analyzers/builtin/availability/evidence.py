@@ -9,7 +9,7 @@ import numpy as np
 from analyzers.builtin.intervals import MINUTE, microseconds, moment
 from analyzers.builtin.nines import downtime_per_year, nines, show_availability, show_minutes
 from analyzers.builtin.vega import bars_over_time, instant, ranked_bars
-from analyzers.builtin.words import count
+from analyzers.builtin.words import count, percent
 from analyzers.contract import Evidence, Window, chart, table, text
 
 if TYPE_CHECKING:
@@ -105,15 +105,19 @@ def _by_component(found: Found) -> Evidence:
             by_cause.append(round(float(ledger.by_cause[row, others].sum()), 1))
         lost, observed = float(ledger.lost[row]), float(ledger.observed[row])
         judged = "below target" if row in found.named else "within chance" if found.q[row] < 1 else ""
-        figures = (int(ledger.outages[row]), round(lost, 1), round(float(ledger.planned[row]), 1))
+        untold = (round(float(ledger.planned[row]), 1), round(float(ledger.unknown[row]), 1))
+        figures = (int(ledger.outages[row]), round(lost, 1), *untold)
         standing = _standing(lost, observed) if observed > 0 else ("", None, "")
         rows.append((ledger.components[row], *standing, *figures, *by_cause, float(found.q[row]), judged))
     causes = [f"{ledger.causes[number]} (min)" for number in drawn] + ([f"{OTHER} (min)"] if others else [])
     columns = (
-        "component", "availability", "nines", "down per year", "outages", "down (min)", "planned (min)", *causes, "q",
-        "judged",
+        "component", "availability", "nines", "down per year", "outages", "down (min)", "planned (min)",
+        "nothing known (min)", *causes, "q", "judged",
     )  # fmt: skip
-    note = "q: the chance of so much downtime in a component that meets its target, among as many components."
+    note = (
+        "q: the chance of so much downtime in a component that meets its target, among as many components; time of "
+        "which nothing is known counts as up."
+    )
     hidden = int(np.sum(ledger.lost > 0)) - len(rows)
     note += f" {count(hidden)} components with less downtime are not listed." if hidden > 0 else ""
     return table("Downtime by component and cause", columns, tuple(rows), note)
@@ -174,10 +178,20 @@ def _worst(found: Found) -> Evidence:
 
 def _account(found: Found) -> str:
     ledger = found.ledger
+    unknown = float(ledger.unknown.sum())
+    whole = float(ledger.observed.sum()) + unknown
+    unended = (
+        f" {count(ledger.unended)} outages that began long ago have no end; they are taken to have lasted as long as "
+        "the others, and what came after as not known."
+        if ledger.unended
+        else ""
+    )
     return (
         f"Availability is time up over time observed, without planned work: 1 - {ledger.lost.sum():.6g} / "
         f"{ledger.observed.sum():.6g} minutes. {count(found.below)} of {count(len(ledger.components))} components "
         f"are below {show_availability(found.target)}; named are those for which so much downtime is "
-        "improbable if their true availability were the target (compound Poisson, lengths as of the others' outages, "
-        "5 % false ones allowed). What only outages speak of is taken as observed all the time."
+        "improbable if their true availability were the target (compound Poisson, lengths as of the others' outages "
+        "by cause, 5 % false ones allowed). What only outages speak of is taken as observed all the time. "
+        f"{percent(1 - unknown / whole)} of the time was observed; the rest counts as up when components are judged, "
+        f"and nowhere else.{unended}"
     )

@@ -10,6 +10,7 @@ import numpy as np
 from analyzers.builtin.intervals import microseconds, moment
 from analyzers.builtin.keys import texts
 from analyzers.builtin.nines import Standing, lost_interval, required_of_dependency, show_minutes
+from analyzers.builtin.open_ends import OPEN_HOURS
 from analyzers.builtin.outage_rows import FLEET, OUTAGES
 from analyzers.builtin.tor_availability import evidence
 from analyzers.builtin.tor_availability.outages import (
@@ -43,12 +44,15 @@ PARAMS = (
     Param("target_nines", 5.0, "nines that the dependents promise; the class needs one more", low=0, high=9),
     Param("devices", 0, "how many devices the class has; 0: those that the rows name", low=0, high=10**9),
     Param("device_class", "tor", "the kind of component that makes up the class"),
+    OPEN_HOURS,
 )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """What the period showed. `low` and `high` bound the availability; `low` is None without an outage."""
+    """What the period showed. `low` and `high` bound the availability; `low` is None without an outage. `worst` is the
+    availability if outages whose end was never told went on until the end; `low` leaves room for that.
+    """
 
     kind: str
     start: datetime
@@ -56,6 +60,7 @@ class Measured:
     devices: int
     seen: Outages
     standing: Standing
+    worst: Standing
     low: float | None
     high: float
     excess: Excess
@@ -74,7 +79,8 @@ def analyze(window: Window, params: Params) -> Verdict:
     kind = str(params["device_class"])
     start, end = period(window, float(params["window_days"]))
     fleet = window.sums.get("fleet")
-    seen = outages_of(window.sums["outages"], fleet, kind, microseconds(start), microseconds(end))
+    bounds = microseconds(start), microseconds(end)
+    seen = outages_of(window.sums["outages"], fleet, kind, *bounds, float(params["open_hours"]))
     devices = int(params["devices"]) or len(seen.devices)
     reason = _nothing_to_judge(window, seen, kind, devices)
     if reason is not None:
@@ -101,15 +107,17 @@ def measure(
 ) -> Measured:
     total = devices * seen.period
     least, most = lost_interval(seen.event_minutes(), total)
-    availability = 1 - float(seen.lost.sum()) / total
+    availability, doubtful = 1 - float(seen.lost.sum()) / total, float(seen.doubtful.sum()) / total
+    required = required_of_dependency(target_nines)
     return Measured(
         kind=kind,
         start=start,
         end=end,
         devices=devices,
         seen=seen,
-        standing=Standing(availability, required_of_dependency(target_nines), target_nines),
-        low=None if most is None else 1 - most,
+        standing=Standing(availability, required, target_nines),
+        worst=Standing(max(0.0, availability - doubtful), required, target_nines),
+        low=None if most is None else max(0.0, 1 - most - doubtful),
         high=1 - least,
         excess=excess_of(seen, devices, REPEATER),
         groups=groups,
@@ -141,6 +149,8 @@ def tell(window: Window, found: Measured) -> Verdict:
         "budget_used": standing.budget_used,
         "critical_path": standing.on_critical_path,
         "outages": len(seen.spells),
+        "unended_outages": len(seen.unended),
+        "availability_if_still_out": found.worst.availability,
         "outages_by_cause": by_cause,
         "minutes_lost": float(seen.lost.sum()),
         "minutes_planned": float(seen.planned.sum()),
@@ -148,9 +158,21 @@ def tell(window: Window, found: Measured) -> Verdict:
         "shown": standing.shown,
     }
     shown = evidence.pieces(window, found)
+    if standing.met and not found.worst.met:
+        return Verdict("inconclusive", (), _undecided(found), measures, shown)
     if standing.met:
         return quiet(measures, shown)
     return Verdict("named", _suspects(found), None, measures, shown)
+
+
+def _undecided(found: Measured) -> str:
+    names, more = found.seen.unended[:3], len(found.seen.unended) - 3
+    told = f"{', '.join(names)}{f' and {more} more' if more > 0 else ''}"
+    return (
+        f"Of outages of {told} no end was told. If they ended as others do, the class stands at "
+        f"{found.standing.shown} and keeps the {evidence.needed(found.standing)} that it needs; if they still last, at "
+        f"{found.worst.shown}. Send their ends, or set open_hours to have them counted in full."
+    )
 
 
 def spenders(found: Measured) -> list[int]:
@@ -221,7 +243,7 @@ def _sentence(found: Measured, row: int, repeats: bool, group: Group | None) -> 
 
 ANALYZER = Analyzer(
     name="tor_availability",
-    version="1.0.1",
+    version="1.1.0",
     title="Availability of a device class, such as ToRs, against the tier that depends on it",
     inputs=(Input("fleet", (OUTAGES, FLEET)), Input("outages", (OUTAGES,))),
     params=PARAMS,

@@ -59,6 +59,8 @@ def _standing(found: Measured) -> Evidence:
         ("days", f"{seen.period / 1440:.4g}"),
         ("unplanned outages", count(len(seen.spells))),
         ("still going on", count(seen.ongoing)),
+        ("begun long ago, no end told", count(len(seen.unended))),
+        ("availability if those still last", found.worst.shown),
         ("out, unplanned", show_minutes(float(seen.lost.sum()))),
         ("out, planned (not counted)", show_minutes(float(seen.planned.sum()))),
         ("down per device and year", show_minutes(standing.minutes_per_year)),
@@ -200,6 +202,13 @@ def _account(window: Window, found: Measured) -> str:
         "more: The Calculus of Service Availability, ACM Queue 2017; Deepview's authors, NetAI 2018). The interval "
         "treats outages that begin within one minute as one event and is that of Fay and Feuer (1997)."
     )
+    if seen.unended:
+        parts.append(
+            f"{count(len(seen.unended))} devices are told to be out since long ago, without an end: "
+            f"{', '.join(seen.unended[:5])}. Such an outage counts with the mean length of the ended ones; what it "
+            f"would cost if it still lasts ({show_minutes(float(seen.doubtful.sum()))} more) is in the lower end of "
+            "the interval."
+        )
     held = (window.end - window.start).total_seconds() / 86400
     if seen.period / 1440 > held * 1.001:
         parts.append(

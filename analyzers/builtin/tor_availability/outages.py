@@ -1,7 +1,8 @@
 """What the outages of a device class add up to: who was out how often, how long, and why.
 
 Overlapping outages of one device count once, all is clipped to the period, an outage without an end lasts
-until the period's end, and time in planned work is nobody's loss, whatever else was reported in it.
+until the period's end, or, if it began long ago, until its believed end, and time in planned work is nobody's
+loss, whatever else was reported in it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from scipy.special import pdtrc
 from analyzers.builtin.false_discovery import q_values
 from analyzers.builtin.intervals import MINUTE, Spells, main_label, spells, sweep
 from analyzers.builtin.keys import texts, whole
+from analyzers.builtin.open_ends import believed_ends
 from analyzers.contract import Sums
 
 Floats = NDArray[np.float64]
@@ -35,18 +37,21 @@ class Outages:
     """Figures per device, shape (devices seen,), and per unplanned spell.
 
     `devices` are sorted; `lost` and `planned` are minutes; `count` is the number of unplanned spells; `cause`
-    has shape (spells,) and indexes `causes`. `period` is in minutes.
+    has shape (spells,) and indexes `causes`. `period` is in minutes. `doubtful` are minutes more that would be lost if
+    the `unended` outages whose end was never told went on until the end.
     """
 
     devices: tuple[str, ...]
     period: float
     lost: Floats
     planned: Floats
+    doubtful: Floats
     count: Ints
     spells: Spells
     causes: tuple[str, ...]
     cause: Ints
     ongoing: int
+    unended: tuple[str, ...]
 
     def event_minutes(self) -> list[float]:
         """Minutes lost in each independent event: spells that begin within one minute are one."""
@@ -56,10 +61,11 @@ class Outages:
         return [float(cost) for cost in np.bincount(event, self.spells.minutes)]
 
 
-def outages_of(sums: Sums, fleet: Sums | None, kind: str, start: int, end: int) -> Outages:
+def outages_of(sums: Sums, fleet: Sums | None, kind: str, start: int, end: int, open_hours: float) -> Outages:
     """The outages of devices named `kind/…` from `start` to `end` (microseconds).
 
-    `fleet`, if given, adds the devices that the topology knows and that were never out.
+    `fleet`, if given, adds the devices that the topology knows and that were never out. For `open_hours` see
+    `open_ends`.
     """
     names = texts(sums, "device")
     mine = np.array([name.startswith(f"{kind}/") for name in names], dtype=bool)
@@ -76,23 +82,36 @@ def outages_of(sums: Sums, fleet: Sums | None, kind: str, start: int, end: int) 
     told = [causes_told[row] for row in rows.tolist()]
     causes = (*KNOWN, *sorted(set(told) - set(KNOWN)))
     place = {cause: i for i, cause in enumerate(causes)}
-    planned = whole(sums, "planned")[rows] > 0
-    label = np.where(planned, len(causes), np.array([place[cause] for cause in told], dtype=np.int64))
-    pieces = sweep(owner, begun[rows], over[rows], label, len(causes) + 1, start, end)
-    at_work = pieces.active[len(causes)]
+    begun, over, planned = begun[rows], over[rows], whole(sums, "planned")[rows] > 0
+    work, untold = len(causes), len(causes) + 1
+    label = np.where(planned, work, np.array([place[cause] for cause in told], dtype=np.int64))
+    believed, doubted = believed_ends(begun, over, planned, end, open_hours)
+    pieces = sweep(
+        np.concatenate([owner, owner[doubted]]),
+        np.concatenate([begun, believed[doubted]]),
+        np.concatenate([believed, over[doubted]]),
+        np.concatenate([label, np.where(planned[doubted], untold + 1, untold)]),
+        untold + 2,
+        start,
+        end,
+    )
+    at_work = pieces.active[work]
     unplanned = range(len(causes))
     lost = pieces.any(unplanned) & ~at_work
     found = spells(pieces, lost)
+    open_ended = {devices[one] for one in owner[doubted & ~planned].tolist()}
     return Outages(
         devices=devices,
         period=(end - start) / MINUTE,
         lost=pieces.time(lost, len(devices)),
         planned=pieces.time(at_work, len(devices)),
+        doubtful=pieces.time(pieces.active[untold] & ~lost & ~at_work, len(devices)),
         count=np.bincount(found.owner, minlength=len(devices)),
         spells=found,
         causes=causes,
         cause=main_label(pieces, found, unplanned),
-        ongoing=int(np.sum(over[rows][~planned] > end)),
+        ongoing=int(np.sum(believed[~planned] > end)),
+        unended=tuple(sorted(open_ended)),
     )
 
 
