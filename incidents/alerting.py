@@ -33,7 +33,7 @@ from incidents.domain.routing import Routing, RoutingTable, route
 from incidents.domain.silencing import Silence, first_that_holds
 from incidents.projections.knowledge import known_until
 from incidents.projections.models import IncidentRow, MemberAlert, SuppressedAlert
-from incidents.projections.store import lock_key, next_number, record, record_opening
+from incidents.projections.store import lock_key, next_number, open_ticket_of, record, record_opening
 from ingest.commands import settle_alerts
 from ingest.queries import Context, Event, firing_alerts
 
@@ -85,7 +85,8 @@ class _Placing:
         self._at = at
         ids = [alert.alert for alert in self._alerts]
         members = MemberAlert.objects.filter(alert__in=ids).exclude(incident__state="resolved")
-        self._members = {str(one.alert): one for one in members}
+        # Of an alert that was part of several open tickets, as after a split, the one where it fires.
+        self._members = {str(one.alert): one for one in members.order_by("-resting", "at", "pk")}
 
     def carry_out(self) -> None:
         self._rest([alert for alert in self._alerts if not alert.fires])
@@ -176,12 +177,11 @@ class _Placing:
     def _joined(self, place: Place, alerts: Sequence[Reported]) -> bool:
         """Whether there is an open ticket of that key; the alerts are then its members."""
         lock_key(place.dedup_key)
-        rows = IncidentRow.objects.filter(dedup_key=place.dedup_key).exclude(state="resolved")
-        found = rows.values_list("pk", flat=True).first()
+        found = open_ticket_of(place.dedup_key)
         if found is None:
             return False
         members = tuple(Member(one.alert, one.title, one.severity) for one in alerts)
-        record(str(found), c.JoinAlerts(members, place.why), self._context)
+        record(found, c.JoinAlerts(members, place.why), self._context)
         return True
 
     # No longer firing

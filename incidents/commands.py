@@ -15,6 +15,7 @@ from typing import Any
 
 from django.db import transaction
 
+from incidents import merging
 from incidents.catalog.models import Team, routing_table
 from incidents.domain import commands as c
 from incidents.domain.commands import Report, Undoable
@@ -31,8 +32,10 @@ from incidents.projections.store import (
     Recorded,
     lock_key,
     next_number,
+    open_ticket_of,
     record,
     record_opening,
+    refuse_second,
 )
 from ingest.commands import retrying
 from ingest.queries import Context, Event
@@ -70,9 +73,8 @@ def open_incident(report: Report, context: Context) -> Opened:
 def _open_or_join(report: Report, context: Context) -> Opened:
     if report.dedup_key is not None:
         lock_key(report.dedup_key)
-        same = IncidentRow.objects.filter(dedup_key=report.dedup_key).exclude(state="resolved")
-        if (found := same.values_list("pk", flat=True).first()) is not None:
-            joined = record(str(found), c.Join(report), context)
+        if (found := open_ticket_of(report.dedup_key)) is not None:
+            joined = record(found, c.Join(report), context)
             return Opened(False, joined.incident, joined.position, joined.events)
     command = c.Open(str(uuid.uuid4()), next_number(), route(report.component, routing_table()), report)
     opened = record_opening(command, context)
@@ -114,8 +116,26 @@ def snooze(incident_id: str, until: datetime | None, reason: str, context: Conte
 
 
 def undo(incident_id: str, what: Undoable | None, context: Context) -> Recorded:
-    """Takes back what can be: a snooze, or a hand-over that nobody has answered."""
-    return _carry_out(incident_id, c.Undo(what), context)
+    """Takes back what can be: a merge, a snooze, or a hand-over that nobody has answered."""
+    return retrying(partial(_undo, incident_id, c.Undo(what), context))
+
+
+@transaction.atomic
+def _undo(incident_id: str, command: c.Undo, context: Context) -> Recorded:
+    row = IncidentRow.objects.filter(pk=incident_id).only("merged_into").first()
+    if row is not None and row.merged_into is not None and command.what in (None, "merge"):
+        return merging.split(incident_id, "", context)
+    return record(incident_id, command, context)
+
+
+def merge(incident_id: str, into: str, reason: str, context: Context) -> Recorded:
+    """Into the ticket with the id `into`, where its alerts, reports and findings go from then on."""
+    return retrying(partial(merging.merge, incident_id, into, reason, context))
+
+
+def split(incident_id: str, reason: str, context: Context) -> Recorded:
+    """Takes a merged ticket out of the one that it was merged into."""
+    return retrying(partial(merging.split, incident_id, reason, context))
 
 
 def comment(incident_id: str, text: str, context: Context) -> Recorded:
@@ -153,10 +173,7 @@ def reopen(incident_id: str, reason: str, context: Context) -> Recorded:
 def _reopen(incident_id: str, command: c.Reopen, context: Context) -> Recorded:
     row = IncidentRow.objects.filter(pk=incident_id).first()
     if row is not None:
-        lock_key(row.dedup_key)
-        same = IncidentRow.objects.filter(dedup_key=row.dedup_key).exclude(state="resolved")
-        if (other := same.exclude(pk=row.pk).first()) is not None:
-            raise Refused(f"#{other.number} is open for the same dedup key; work on that one")
+        refuse_second(row)
     return record(incident_id, command, context)
 
 

@@ -90,6 +90,10 @@ def _integer(name: str, text: str) -> int:
     return int(text)
 
 
+def _optional_integer(name: str, text: str) -> int | None:
+    return _integer(name, text) if text else None
+
+
 def _share(name: str, text: str) -> float:
     if not re.fullmatch(r"[0-9]{0,3}\.?[0-9]{1,15}", text):
         raise Invalid(name, "must be a number such as 0.9")
@@ -164,6 +168,12 @@ PARAMETERS: dict[str, tuple[str, Operator, Reader, str]] = {
     "resolved_before": ("resolved_at", "before", _time, "resolved earlier than"),
     "snoozed_until_after": ("snoozed_until", "after", _time, "snoozed until later than"),
     "snoozed_until_before": ("snoozed_until", "before", _time, "snoozed until earlier than"),
+    "merged_into": (
+        "merged_number",
+        "in",
+        _optional_integer,
+        "number of the incident that it was merged into; empty: not merged",
+    ),
     "position_after": ("position", "after", _position, "changed after this log position"),
 }
 """Query parameter: field, operator, how its text is read, what it means. `in` parameters may be repeated."""

@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from functools import partial
 
 from celery import shared_task
-from django.db import connection, transaction
+from django.db import transaction
 
 from incidents import alerting, waking
+from incidents.projections.store import keep_reactor_out
 from ingest.commands import retrying
 
 
@@ -24,7 +25,5 @@ def settle() -> tuple[int, int, int]:
 
 @transaction.atomic
 def _held(do: Callable[[datetime], int]) -> int:
-    with connection.cursor() as cursor:
-        # The follower's own lock: what it does about an alert is not done here at the same time.
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('follower incidents', 0))")
+    keep_reactor_out()
     return do(datetime.now(UTC))

@@ -45,6 +45,14 @@ def _until(form: Form) -> datetime | None:
     return timezone.now() + timedelta(hours=int(chosen))
 
 
+def _other(form: Form) -> str:
+    """The id of the ticket that a form names by its number, with or without #."""
+    try:
+        return queries.get(str(form.get("into", "")).strip().removeprefix("#")).incident.id
+    except queries.NoSuchIncident as error:
+        raise Invalid("into", str(error)) from None
+
+
 HOURS = ("1", "4", "24", "72")
 Verb = Callable[[str, Form, Context], Any]
 VERBS: dict[str, tuple[Verb, str, str]] = {
@@ -62,6 +70,14 @@ VERBS: dict[str, tuple[Verb, str, str]] = {
         lambda i, f, c: commands.snooze(i, _until(f), f.get("reason", ""), c),
         "Snoozed",
         "undo",
+    ),
+    "merge": (lambda i, f, c: commands.merge(i, _other(f), f.get("reason", ""), c), "Merged", "undo"),
+    "split": (lambda i, _, c: commands.split(i, "", c), "Split off", ""),
+    "set_title": (lambda i, f, c: commands.set_title(i, f.get("title", ""), c), "Title set for", ""),
+    "link": (
+        lambda i, f, c: commands.link(i, f.get("href", ""), f.get("text", ""), c),
+        "Link added to",
+        "",
     ),
     "undo": (lambda i, f, c: commands.undo(i, f.get("what") or None, c), "Taken back:", ""),
     "set_severity": (

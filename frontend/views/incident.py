@@ -23,6 +23,8 @@ from incidents.changes import changes_before
 from incidents.commands import Happened
 from incidents.scorecards.queries import scorecards
 
+MORE = ("merge", "set_title", "link")
+"""Verbs whose forms share a panel."""
 SNOOZES = (
     ("1", "For an hour"),
     ("4", "For 4 hours"),
@@ -86,6 +88,7 @@ def render_incident(
         "changes": [] if as_of else changes_before(reference),
         "causes": _causes(view, suspects),
         "snoozes": SNOOZES,
+        "more": MORE,
         "custody": custody(view.incident, entries[-1].last_at if as_of else timezone.now()),
         "team_names": {team.slug: team.name for team in queries.teams()},
         "people": _people(),
@@ -170,10 +173,12 @@ def _causes(view: queries.View, suspects: Sequence[Mapping[str, Any]]) -> list[t
 
 def _panels(state: queries.Incident) -> set[str]:
     """The forms that can show what went wrong beside what was typed; without one it stands alone."""
+    if state.merged_into is not None:
+        return {"comment", "set_severity"}
     if state.state == "resolved":
-        return {"comment", "set_severity", "reopen"}
+        return {"comment", "set_severity", "reopen", *MORE}
     answers = {"bounce"} if state.handed_over else set()
-    return {"comment", "set_severity", "resolve", "assign", "hand_over", "snooze"} | answers
+    return {"comment", "set_severity", "resolve", "assign", "hand_over", "snooze", *MORE} | answers
 
 
 def _people() -> list[str]:

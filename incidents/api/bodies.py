@@ -15,6 +15,7 @@ from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.serializers import Serializer
 
+from incidents import queries
 from incidents.domain.times import parse_rfc3339
 from incidents.domain.values import Invalid, check_line
 from incidents.projections.asking import Asking, seen_from
@@ -102,6 +103,15 @@ def time_of(field: str, text: object) -> datetime | None:
         raise Invalid(
             field, "must be an RFC 3339 time with an offset, such as 2026-11-21T10:00:00Z"
         ) from None
+
+
+def reference(field: str, given: object) -> str:
+    """The id of the incident that a body names by id or number. Raises Invalid where there is none."""
+    text = str(given) if isinstance(given, int) and not isinstance(given, bool) else check_line(field, given)
+    try:
+        return queries.get(text).incident.id
+    except queries.NoSuchIncident:
+        raise Invalid(field, "there is no such incident") from None
 
 
 def context(request: Request) -> Context:

@@ -73,6 +73,12 @@ class CustodyShape(s.Serializer[Any]):
     until = s.DateTimeField()
 
 
+class MergedShape(s.Serializer[Any]):
+    id = s.UUIDField()
+    number = s.IntegerField()
+    title = s.CharField(required=False)
+
+
 class IncidentShape(s.Serializer[Any]):
     """An incident as it stands at `position`."""
 
@@ -123,6 +129,10 @@ class IncidentShape(s.Serializer[Any]):
         allow_null=True, help_text="null while `state` is snoozed: until it changes"
     )
     snoozed_by = s.CharField(allow_null=True)
+    merged_into = MergedShape(
+        allow_null=True, help_text="where it is worked on; it counts as resolved from then on"
+    )
+    merged = MergedShape(many=True, help_text="what was merged into it")
     resolved_at = s.DateTimeField(allow_null=True)
     resolved_by = s.CharField(allow_null=True)
     confirmed_cause = s.CharField(allow_null=True, help_text='a component, or "none"')
@@ -196,6 +206,18 @@ class BounceShape(s.Serializer[Any]):
 class SnoozeShape(s.Serializer[Any]):
     until = s.DateTimeField(
         required=False, help_text="at most 30 days away; left out or null: until it changes"
+    )
+    reason = s.CharField(max_length=2000, required=False)
+
+
+class MergeShape(s.Serializer[Any]):
+    into = s.CharField(help_text="id or number of the incident that it becomes part of")
+    reason = s.CharField(max_length=2000, required=False)
+
+
+class SplitShape(s.Serializer[Any]):
+    incident = s.CharField(
+        required=False, help_text="id or number of a merged one, to take it out from its target's side"
     )
     reason = s.CharField(max_length=2000, required=False)
 

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.urls import include, path
+from rest_framework.request import Request
 from rest_framework.routers import SimpleRouter
 
-from incidents import commands
+from incidents import commands, queries
 from incidents.api import serializers as shapes
 from incidents.api.alerts import MemberAlertsView
-from incidents.api.bodies import context, time_of
+from incidents.api.bodies import context, reference, time_of
 from incidents.api.catalog import RoutesView, TeamsView
 from incidents.api.changes import ChangesView, IncidentChangesView
 from incidents.api.receipts import ReceiptView
 from incidents.api.silences import SilencesView, SilenceView
 from incidents.api.views import EventsView, EvidenceView, IncidentsView, IncidentView, action
+from incidents.domain.values import Invalid
+
+
+def split(id: str, body: dict[str, Any], request: Request) -> commands.Recorded:
+    """Of a merged incident, or from its target's side."""
+    merged = reference("incident", body["incident"]) if "incident" in body else id
+    if merged != id and queries.get(merged).incident.merged_into != id:
+        raise Invalid("incident", "is not merged into this one")
+    return commands.split(merged, body.get("reason", ""), context(request))
+
 
 ACTIONS = {
     "acknowledge": action(
@@ -54,7 +67,7 @@ ACTIONS = {
     ),
     "undo": action(
         "undo",
-        "Take back what was done last: a snooze, or a hand-over that nobody of the receiving team has answered.",
+        "Take back what was done last: a merge, a snooze, or a hand-over that nobody of that team has answered.",
         shapes.UndoShape,
         lambda id, body, request: commands.undo(id, body.get("what"), context(request)),
     ),
@@ -66,6 +79,22 @@ ACTIONS = {
         lambda id, body, request: commands.snooze(
             id, time_of("until", body.get("until")), body.get("reason", ""), context(request)
         ),
+    ),
+    "merge": action(
+        "merge",
+        "Make it part of another incident, which from then on gets its alerts, reports and findings and is worked on."
+        " An event on each of the two. Refused where one of them is resolved.",
+        shapes.MergeShape,
+        lambda id, body, request: commands.merge(
+            id, reference("into", body["into"]), body.get("reason", ""), context(request)
+        ),
+    ),
+    "split": action(
+        "split",
+        "Take a merged incident out again, with those of its alerts that still fire; asked of the merged one, or with"
+        " `incident` of the one that took it in. Refused while another one is open for its dedup key.",
+        shapes.SplitShape,
+        split,
     ),
     "set_severity": action(
         "set_severity",

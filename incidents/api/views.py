@@ -303,7 +303,7 @@ def action(verb: str, says: str, shape: type[Serializer[Any]], command: Command)
         def post(self, request: Request, reference: str) -> Response:
             incident_id = queries.get(reference).incident.id
             recorded = command(incident_id, fields(request, shape), request)
-            return _answer(incident_id, recorded.events)
+            return _answer(recorded.incident.id, recorded.events)
 
     ActionView.__name__ = f"{verb.title().replace('_', '')}View"
     return ActionView

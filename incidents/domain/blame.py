@@ -68,7 +68,7 @@ def place(
     of the finding's schedule, this one included, in any order; `kinds` the telemetry that it rests on, None where that
     is not known.
     """
-    same = [i for i in incidents if _shares_cause(i, finding)]
+    same = [i for i in incidents if i.merged_into is None and _shares_cause(i, finding)]
     open_ones = [i for i in same if i.state != "resolved"]
     if open_ones:
         return JoinOpen(min(open_ones, key=lambda i: (_distance(i, finding), i.number)))
@@ -105,7 +105,7 @@ def consecutive(windows: Iterable[ScheduleWindow], end: datetime) -> list[Schedu
 
 def _shares_cause(incident: Incident, finding: Finding) -> bool:
     same_region = incident.region is None or incident.region == finding.region
-    return same_region and bool(incident.cause & finding.cause)
+    return same_region and bool(incident.covers & finding.cause)
 
 
 def names_cause(incident: Incident, finding: Finding) -> bool:
@@ -121,10 +121,12 @@ def names_cause(incident: Incident, finding: Finding) -> bool:
 
 
 def _distance(incident: Incident, finding: Finding) -> int:
-    """0: the same component; 1: one names the other's; 2: the groups merely meet."""
+    """0: the same component; 1: one names the other's; 2: the groups merely meet; 3: it is of a merged ticket."""
     if incident.component == finding.component:
         return 0
-    return 1 if names_cause(incident, finding) else 2
+    if names_cause(incident, finding):
+        return 1
+    return 2 if incident.cause & finding.cause else 3
 
 
 def _resolved_at(incident: Incident) -> datetime:

@@ -40,7 +40,14 @@ def resolution(
     return "incident.resolved", {"confirmed_cause": cause, "note": note, "known_until": known}
 
 
+def refuse_merged(state: Incident) -> None:
+    if state.merged_into is not None:
+        where = f"#{state.number} was merged into #{state.merged_number}{_by_whom(state)}"
+        raise Refused(f"{where}; work on that one, or split it off")
+
+
 def refuse_resolved(state: Incident) -> None:
+    refuse_merged(state)
     if state.state == "resolved":
         raise Refused(f"#{state.number} is resolved{_by_whom(state)}; reopen it first")
 

@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, get_args
+from typing import Any
 
 from incidents.domain.alerting import Member, Reported
 from incidents.domain.finding import Finding
+from incidents.domain.lifecycle import Absorb as Absorb
+from incidents.domain.lifecycle import MergeInto as MergeInto
+from incidents.domain.lifecycle import Separate as Separate
+from incidents.domain.lifecycle import Snooze as Snooze
+from incidents.domain.lifecycle import Split as Split
+from incidents.domain.lifecycle import Undo as Undo
+from incidents.domain.lifecycle import Undoable as Undoable
+from incidents.domain.lifecycle import WakeWhenDue as WakeWhenDue
 from incidents.domain.opinion import Word
 from incidents.domain.routing import Routing
 from incidents.domain.values import (
     NO_CAUSE,
     TITLE_LIMIT,
-    Invalid,
     Severity,
     check_component,
     check_evidence,
@@ -235,36 +242,6 @@ class Bounce:
 
 
 @dataclass(frozen=True, slots=True)
-class Snooze:
-    """Until a time, at most 30 days away; None: until it changes."""
-
-    until: datetime | None = None
-    reason: str = ""
-
-    def __post_init__(self) -> None:
-        _set(self, "reason", check_text("reason", self.reason, 2000))
-
-
-@dataclass(frozen=True, slots=True)
-class WakeWhenDue:
-    """Wakes a snoozed ticket whose time has come."""
-
-
-Undoable = Literal["hand_over", "snooze"]
-
-
-@dataclass(frozen=True, slots=True)
-class Undo:
-    """Takes back what was done last of what can be; `what` says which, if it must be that."""
-
-    what: Undoable | None = None
-
-    def __post_init__(self) -> None:
-        if self.what not in (None, *get_args(Undoable)):
-            raise Invalid("what", f"must be one of {', '.join(get_args(Undoable))}")
-
-
-@dataclass(frozen=True, slots=True)
 class Comment:
     text: str
 
@@ -345,6 +322,10 @@ Command = (
     | Bounce
     | Snooze
     | WakeWhenDue
+    | MergeInto
+    | Absorb
+    | Split
+    | Separate
     | Undo
     | Comment
     | SetSeverity

@@ -25,6 +25,8 @@ _WORK: Final = frozenset(
         "bounced",
         "hand_over_undone",
         "snoozed",
+        "merged",
+        "split",
         "resolved",
         "reopened",
     )
@@ -38,6 +40,8 @@ _WORKING: Final = (
     c.Bounce,
     c.Snooze,
     c.Undo,
+    c.MergeInto,
+    c.Split,
     c.Resolve,
     c.Reopen,
 )

@@ -22,6 +22,7 @@ from incidents.domain.bodies import (
     at_second,
     opening,
     raise_severity,
+    refuse_merged,
     refuse_resolved,
     resolution,
 )
@@ -29,6 +30,7 @@ from incidents.domain.custody import accept, bounce, hand_over, undo_hand_over
 from incidents.domain.decide_alerts import join_alerts, note_worse, open_for_alerts, rest_alerts, settle
 from incidents.domain.finding import Finding
 from incidents.domain.incident import Incident
+from incidents.domain.merging import absorb, merge_into, separate, split
 from incidents.domain.opinion import Opinions, after_word, agreeing, blaming, fused, without
 from incidents.domain.snoozing import snooze, undo_snooze, wake_when_due, woken_by
 from incidents.domain.times import parse_rfc3339
@@ -253,7 +255,10 @@ def _assign(state: Incident, command: c.Assign) -> Bodies:
 def _undo(state: Incident, command: c.Undo) -> Bodies:
     """What was done last stands in the state: a snooze ends with a hand-over."""
     latest: c.Undoable = "snooze" if state.state == "snoozed" else "hand_over"
-    return undo_snooze(state) if (command.what or latest) == "snooze" else undo_hand_over(state)
+    what = command.what or latest
+    if what == "merge":
+        raise Refused(f"#{state.number} is not merged")
+    return undo_snooze(state) if what == "snooze" else undo_hand_over(state)
 
 
 def _comment(_: Incident, command: c.Comment) -> Bodies:
@@ -283,6 +288,7 @@ def _link(state: Incident, command: c.Link) -> Bodies:
 
 
 def _resolve(state: Incident, command: c.Resolve) -> Bodies:
+    refuse_merged(state)
     if state.state == "resolved" and state.resolved_at is not None:
         at = at_second(state.resolved_at)
         raise Refused(f"#{state.number} is already resolved, by {state.resolved_by} at {at}")
@@ -290,6 +296,7 @@ def _resolve(state: Incident, command: c.Resolve) -> Bodies:
 
 
 def _reopen(state: Incident, command: c.Reopen) -> Bodies:
+    refuse_merged(state)
     if state.state != "resolved":
         raise Refused(f"#{state.number} is not resolved, it is {state.state}")
     return [("incident.reopened", {"reason": command.reason})]
@@ -323,6 +330,10 @@ _DECIDE: dict[type, Callable[[Incident, Any], Bodies]] = {
     c.Accept: accept,
     c.Bounce: bounce,
     c.Undo: _undo,
+    c.MergeInto: merge_into,
+    c.Absorb: absorb,
+    c.Split: split,
+    c.Separate: separate,
     c.Comment: _comment,
     c.SetSeverity: _set_severity,
     c.SetTitle: _set_title,

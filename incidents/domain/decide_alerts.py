@@ -72,4 +72,6 @@ def settle(state: Incident, command: c.Settle) -> Bodies:
     """Alerts that are over resolve a ticket that only they made; what else is known waits for a person."""
     if state.state == "resolved" or state.firing or state.findings or state.alert_at is None:
         return []
+    if any(one.waits for one in state.merged.values()):
+        return []
     return [resolution(None, command.why, command.known_until)]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from incidents.domain import custody, snoozing
+from incidents.domain import custody, merging, snoozing
 from incidents.domain.custody import accounted
 from incidents.domain.incident import AWAKE, Fact, Incident, Shown, person
 from incidents.domain.opinion import Opinion, Opinions, blaming, opinion_from, without
@@ -115,7 +115,9 @@ def _alerts_rested(state: Incident, event: Fact) -> Incident:
 
 def _finding_joined(state: Incident, event: Fact) -> Incident:
     finding, body = event.body["finding"], event.body
-    blamed = _blamed(state, finding, body["leads"], event.occurred_at)
+    # A ticket that took another in is blamed by whoever names that one's cause, too; its verdict stays its own.
+    names = body["leads"] or bool(state.merged_causes & {finding["component"], *finding["ambiguous_with"]})
+    blamed = _blamed(state, finding, names, event.occurred_at)
     return replace(
         _concluded(blamed, body),
         component=body["component"],
@@ -252,6 +254,10 @@ _EVOLVE: dict[str, Callable[[Incident, Fact], Incident]] = {
     "incident.hand_over_undone": custody.hand_over_undone,
     "incident.snoozed": snoozing.snoozed,
     "incident.woken": snoozing.woken,
+    "incident.merged": merging.merged,
+    "incident.absorbed": merging.absorbed,
+    "incident.split": merging.was_split,
+    "incident.separated": merging.separated,
     "incident.commented": _commented,
     "incident.severity_set": _severity_set,
     "incident.title_set": _title_set,

@@ -52,6 +52,19 @@ class HandedOver:
 
 
 @dataclass(frozen=True, slots=True)
+class Merged:
+    """A ticket that was merged into this one, and what it brought."""
+
+    number: int
+    title: str
+    cause: tuple[str, ...]
+    alerts: int
+    findings: int
+    waits: bool
+    """Whether the ticket now waits for a person also when all its alerts are over."""
+
+
+@dataclass(frozen=True, slots=True)
 class Incident:
     id: str
     number: int
@@ -111,6 +124,11 @@ class Incident:
     snoozed_by: str | None = None
     known_until: Mapping[str, datetime] = field(default_factory=dict)
     """By feed (`feed_of`): how far the telemetry had come when it was resolved, where it was behind the clock."""
+    merged_into: str | None = None
+    """The ticket that this one was merged into: there it is worked on."""
+    merged_number: int | None = None
+    merged: Mapping[str, Merged] = field(default_factory=dict)
+    """By id: the tickets that were merged into this one."""
     failing_since: datetime | None = None
     last_failure: datetime | None = None
     last_blamed: datetime | None = None
@@ -130,6 +148,15 @@ class Incident:
     def handed_from(self) -> str | None:
         """The team whose hand-over waits to be accepted or bounced back."""
         return None if self.handed_over is None else self.handed_over.team
+
+    @property
+    def merged_causes(self) -> frozenset[str]:
+        return frozenset(name for one in self.merged.values() for name in one.cause)
+
+    @property
+    def covers(self) -> frozenset[str]:
+        """All that a finding or an alert may name and belong here: its own cause, and those of what it took in."""
+        return self.cause | self.merged_causes
 
     @property
     def cause(self) -> frozenset[str]:

@@ -138,6 +138,27 @@ def _hand_over_undone(name: str, body: Mapping[str, Any]) -> str:
     return f"{name} took the hand-over to {body['from']} back; it is with {body['to']} again"
 
 
+def _merged(name: str, body: Mapping[str, Any]) -> str:
+    return f"{name} merged it into #{body['into']['number']} {body['into']['title']}{_after(body['reason'])}"
+
+
+def _absorbed(name: str, body: Mapping[str, Any]) -> str:
+    source = f"#{body['incident']['number']} {body['incident']['title']}"
+    return f"{name} merged {source} into it{_firing(len(body['alerts']))}{_after(body['reason'])}"
+
+
+def _split(name: str, body: Mapping[str, Any]) -> str:
+    return f"{name} split it from #{body['from']['number']}{_firing(len(body['alerts']))}{_after(body['reason'])}"
+
+
+def _separated(name: str, body: Mapping[str, Any]) -> str:
+    return f"{name} split #{body['incident']['number']} off{_firing(body['firing'])}{_after(body['reason'])}"
+
+
+def _firing(count: int) -> str:
+    return "" if not count else f", with {count} firing alert{'' if count == 1 else 's'}"
+
+
 def _snoozed(name: str, body: Mapping[str, Any]) -> str:
     until = "it changes" if body["until"] is None else _minute(body["until"])
     return f"{name} snoozed it until {until}{_after(body['reason'])}"
@@ -184,6 +205,10 @@ _SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "incident.hand_over_undone": _hand_over_undone,
     "incident.snoozed": _snoozed,
     "incident.woken": _woken,
+    "incident.merged": _merged,
+    "incident.absorbed": _absorbed,
+    "incident.split": _split,
+    "incident.separated": _separated,
     "incident.commented": lambda name, b: f"{name}: {b['text']}",
     "incident.severity_set": _severity_set,
     "incident.title_set": lambda name, b: f"{name} changed the title to “{b['title']}”",

@@ -63,6 +63,8 @@ def _change(state: Incident, type_: str, body: Mapping[str, Any]) -> str | None:
         return f"it got worse: {body['severity']}"
     if state.snoozed_until is not None:
         return None
+    if type_ == "incident.absorbed":
+        return f"#{body['incident']['number']} was merged into it"
     if type_ in ("incident.alerts_joined", "incident.joined"):
         return "an alert joined it" if type_ == "incident.alerts_joined" else "it was reported again"
     if type_ == "incident.finding_joined":

@@ -59,6 +59,9 @@ class IncidentRow(models.Model):
     snoozed_until = models.DateTimeField(null=True)
     snoozed_by = models.TextField(null=True)
     known_until = models.JSONField(default=dict)
+    merged_into = models.UUIDField(null=True)
+    merged_number = models.BigIntegerField(null=True)
+    merged = models.JSONField(default=dict)
     failing_since = models.DateTimeField(null=True)
     last_failure = models.DateTimeField(null=True)
     last_blamed = models.DateTimeField(null=True)
@@ -89,6 +92,11 @@ class IncidentRow(models.Model):
                 fields=("snoozed_until",),
                 condition=models.Q(snoozed_until__isnull=False),
                 name="incident_alarms",
+            ),
+            models.Index(
+                fields=("dedup_key",),
+                condition=models.Q(merged_into__isnull=False),
+                name="incident_merged_key",
             ),
             GinIndex(fields=("cause",), name="incident_cause"),
         )

@@ -89,7 +89,7 @@ def _finding(incident: str, event: Event) -> None:
 
 
 def _members(incident: str, event: Event) -> None:
-    if event.type == "incident.alerts_joined":
+    if event.type in ("incident.alerts_joined", "incident.absorbed"):
         MemberAlert.objects.bulk_create(
             [
                 MemberAlert(
@@ -105,6 +105,13 @@ def _members(incident: str, event: Event) -> None:
             unique_fields=("incident", "alert"),
             update_fields=("resting", "at"),
         )
+    elif event.type == "incident.merged":
+        MemberAlert.objects.filter(incident__pk=incident).update(resting=True, at=event.occurred_at)
+    elif event.type == "incident.split":
+        back = MemberAlert.objects.filter(incident__pk=incident, alert__in=event.body["alerts"])
+        back.update(resting=False, at=event.occurred_at)
+    elif event.type == "incident.separated":
+        MemberAlert.objects.filter(incident__pk=incident, alert__in=event.body["alerts"]).delete()
     elif event.type == "incident.alerts_rested":
         members = MemberAlert.objects.filter(incident__pk=incident, alert__in=event.body["alerts"])
         members.update(resting=True, at=event.occurred_at)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 from typing import Any
 
-from incidents.domain.incident import HandedOver, Incident, Shown
+from incidents.domain.incident import HandedOver, Incident, Merged, Shown
 from incidents.domain.opinion import opinion_from
 from incidents.domain.times import optional_rfc3339, optional_time, parse_rfc3339, rfc3339
 from incidents.domain.values import SEVERITIES
@@ -27,7 +27,8 @@ def fields_of(state: Incident) -> dict[str, Any]:
     columns["opinions"] = {name: one.as_json() for name, one in state.opinions.items()}
     columns["handed_over"] = None if state.handed_over is None else _hand_over_json(state.handed_over)
     columns["handed_from"] = state.handed_from
-    columns["cause"] = sorted(state.cause)
+    columns["merged"] = {name: asdict(one) for name, one in state.merged.items()}
+    columns["cause"] = sorted(state.covers)
     columns["severity_rank"] = SEVERITIES.index(state.severity)
     return columns
 
@@ -43,6 +44,10 @@ def state_of(row: IncidentRow) -> Incident:
     }
     values["known_until"] = {feed: parse_rfc3339(at) for feed, at in row.known_until.items()}
     values["opinions"] = {name: opinion_from(one) for name, one in row.opinions.items()}
+    values["merged"] = {
+        name: Merged(**{**one, "cause": tuple(one["cause"])}) for name, one in row.merged.items()
+    }
+    values["merged_into"] = None if row.merged_into is None else str(row.merged_into)
     values["handed_over"] = None if row.handed_over is None else _hand_over_from(row.handed_over)
     return Incident(**values)
 

@@ -48,13 +48,25 @@ def record(incident_id: str, command: Command, context: Context, when: datetime 
         raise NoSuchIncident(f"there is no incident {incident_id}")
     stream = stream_of(incident_id)
     at = head(stream)
-    # The row was written with the event; a row that is behind is not believed.
-    state = state_of(row) if row.version == at.version else fold(read_stream(stream))
-    assert state is not None
+    state = _loaded(row, at)
     events = _decided(state, command, context, when or datetime.now(UTC))
     if not events:
         return Recorded(state, row.position, ())
     return _recorded(state, append(stream, events, at, context))
+
+
+def loaded(row: IncidentRow) -> Incident:
+    """The incident of a row that the caller has locked."""
+    return _loaded(row, head(stream_of(str(row.pk))))
+
+
+def _loaded(row: IncidentRow, at: Head) -> Incident:
+    """The row was written with the event; a row that is behind is not believed."""
+    if row.version == at.version:
+        return state_of(row)
+    state = fold(read_stream(stream_of(str(row.pk))))
+    assert state is not None
+    return state
 
 
 def _decided(state: Incident, command: Command, context: Context, now: datetime) -> list[NewEvent]:
@@ -84,6 +96,29 @@ def _recorded(before: Incident | None, events: list[Event]) -> Recorded:
     after = project(before, events)
     measure(before, events, after)
     return Recorded(after, str(events[-1].position), tuple(events))
+
+
+def open_ticket_of(dedup_key: str) -> str | None:
+    """The ticket that reports and alerts of this key join: the open one, or the one that it was merged into."""
+    newest = IncidentRow.objects.filter(dedup_key=dedup_key).order_by("-number").only("state", "merged_into")
+    found = newest.exclude(state="resolved").first() or newest.first()
+    while found is not None and found.merged_into is not None:
+        found = IncidentRow.objects.only("state", "merged_into").get(pk=found.merged_into)
+    return None if found is None or found.state == "resolved" else str(found.pk)
+
+
+def refuse_second(row: IncidentRow) -> None:
+    """Takes the key of a ticket that is to be open again. Raises Refused where another one is open for it."""
+    lock_key(row.dedup_key)
+    same = IncidentRow.objects.filter(dedup_key=row.dedup_key).exclude(state="resolved")
+    if (other := same.exclude(pk=row.pk).first()) is not None:
+        raise Refused(f"#{other.number} is open for the same dedup key; work on that one")
+
+
+def keep_reactor_out() -> None:
+    """Until the transaction ends, what the log asks of tickets waits: alerts and findings meet a settled state."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('follower incidents', 0))")
 
 
 def next_number() -> int:

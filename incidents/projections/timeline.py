@@ -29,6 +29,9 @@ _ELSEWHERE = frozenset(
         ("incident.evidence_attached", "items"),
         ("incident.alerts_joined", "alerts"),
         ("incident.alerts_rested", "alerts"),
+        ("incident.absorbed", "alerts"),
+        ("incident.split", "alerts"),
+        ("incident.separated", "alerts"),
     }
 )
 

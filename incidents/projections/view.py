@@ -74,6 +74,13 @@ class View:
             "acknowledged_by": i.acknowledged_by,
             "snoozed_until": optional_rfc3339(i.snoozed_until),
             "snoozed_by": i.snoozed_by,
+            "merged_into": None
+            if i.merged_into is None
+            else {"id": i.merged_into, "number": i.merged_number},
+            "merged": [
+                {"id": id_, "number": one.number, "title": one.title}
+                for id_, one in sorted(i.merged.items(), key=lambda item: item[1].number)
+            ],
             "resolved_at": optional_rfc3339(i.resolved_at),
             "resolved_by": i.resolved_by,
             "confirmed_cause": i.confirmed_cause,

@@ -100,6 +100,9 @@ def _line(one: Ticket) -> Json:
 
 
 def _resolved_in(one: Ticket, start: datetime, end: datetime) -> bool:
+    """One that was merged into another is not counted: its target is."""
+    if one.state.merged_into is not None:
+        return False
     return one.state.resolved_at is not None and start <= one.state.resolved_at < end
 
 

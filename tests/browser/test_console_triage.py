@@ -113,7 +113,7 @@ def test_an_action_that_comes_too_late_says_why(console: Console) -> None:
     page.reload()
     commands.acknowledge(content.ticket_id(number), content.BOB)
     page.get_by_role("button", name="Acknowledge").click()
-    expect(page.get_by_role("alert")).to_contain_text("already acknowledged, by bob")
+    expect(page.get_by_role("alert")).to_contain_text("bob acknowledged it")
     console.problems.clear()  # the browser logs the answer 409 and the aborted request, as it should
 
 

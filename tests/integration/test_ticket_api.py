@@ -144,9 +144,8 @@ def test_what_is_so_already_is_done_without_a_receipt(api: Call) -> None:
 
 
 @rolled_back
-@pytest.mark.parametrize("verb", ["merge", "split"])
-def test_a_verb_that_is_not_there_yet_is_not_found(api: Call, verb: str) -> None:
-    assert api("POST", f"incidents/{opened(api)}/{verb}").status_code == 404
+def test_a_verb_that_there_is_not_is_not_found(api: Call) -> None:
+    assert api("POST", f"incidents/{opened(api)}/explode").status_code == 404
 
 
 DEEP = b'{"title": "x", "labels": ' + b"[" * 50_000 + b"]" * 50_000 + b"}"

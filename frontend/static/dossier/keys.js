@@ -54,6 +54,7 @@ const KEYS = {
   h: () => openPanel("hand_over"),
   b: () => openPanel("bounce"),
   y: accept,
+  m: () => openPanel("more"),
   z: () => openPanel("snooze"),
   s: () => openPanel("set_severity"),
   "/": () => { const field = document.querySelector("input[type=search]"); field?.focus(); field?.select(); },
