@@ -14,7 +14,7 @@ from incidents.domain.evolve import fold
 from incidents.projections.models import IncidentRow, MemberAlert
 from incidents.projections.rebuild import checksum, rebuild, rebuild_incident
 from incidents.projections.rows import state_of
-from ingest.queries import read_stream
+from ingest.queries import alerts, read_stream
 from tests.integration.test_incident_alerts import ALICE, alert, send, texts, ticket
 from tests.integration.test_incident_reactor import S7, run, suspect
 from tests.integration.test_ticket_api import Call, caller, opened
@@ -243,7 +243,7 @@ def test_whatever_is_merged_and_split_no_firing_alert_is_lost(sequence: list[tup
             settled |= _try(what, which, ids)
     _all_the_same(ids)
     members = MemberAlert.objects.filter(resting=False).exclude(incident__state="resolved")
-    known = {one.id: one.alert.key for one in queries.alerts([str(m.alert) for m in members])}
+    known = {one.id: one.alert.key for one in alerts([str(m.alert) for m in members])}
     in_tickets = sorted(key.removeprefix(tag) for key in known.values() if key.startswith(tag))
     assert set(in_tickets) >= firing - settled
     assert len(in_tickets) == len(set(in_tickets))
