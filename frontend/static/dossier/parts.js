@@ -28,6 +28,12 @@ function keepFocus(part) {
   return () => (find() || document.querySelector("main"))?.focus({ preventScroll: true });
 }
 
+// An answer and a live update that were asked for at the same time may both carry the message.
+function say(part, toast) {
+  [...part.children].filter((one) => one.textContent === toast.textContent).forEach((one) => one.remove());
+  part.append(toast);
+}
+
 export function showPage(page, { force = false } = {}) {
   waiting = null;
   document.title = page.title;
@@ -35,7 +41,7 @@ export function showPage(page, { force = false } = {}) {
   for (const part of parts(document)) {
     const newer = page.querySelector(`[data-part="${part.dataset.part}"]`);
     if (newer && part.dataset.part === "toasts") {
-      newer.querySelectorAll(".toast").forEach((toast) => part.append(document.importNode(toast, true)));
+      newer.querySelectorAll(".toast").forEach((toast) => say(part, document.importNode(toast, true)));
       continue;
     }
     if (!newer || markup(newer) === (shown.get(part) ?? markup(part))) continue;
