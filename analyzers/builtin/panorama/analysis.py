@@ -22,6 +22,13 @@ PARAMS = (
     Param("patience_seconds", 3.0, "weighted: how long it must last while it goes on", low=1, high=86_400),
     Param("least_seconds", 8.0, "weighted: how long it must have lasted if it is over", low=1, high=86_400),
     Param(
+        "restart_seconds",
+        6.0,
+        "weighted: how long a process may be gone altogether, as in a restart",
+        low=1,
+        high=86_400,
+    ),
+    Param(
         "sure_seconds",
         10.0,
         "weighted: how long it must last for one window to be enough",
@@ -56,7 +63,7 @@ def measures_of(seen: Observed) -> dict[str, int]:
 
 ANALYZER = Analyzer(
     name="panorama",
-    version="1.0.0",
+    version="1.1.0",
     title="Names what its callers see fail, gray failures and unreliable observers among them",
     inputs=(INPUT,),
     params=PARAMS,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from analyzers.builtin.panorama.episodes import Episode
 from analyzers.builtin.panorama.findings import Found
 from analyzers.builtin.panorama.observed import SLICE, Observed
+from analyzers.builtin.panorama.restarts import component_of, explains
 from analyzers.builtin.panorama.weighing import OBSERVER, PLACE
 from analyzers.builtin.vega import SCHEMA, colour, instant, time_axis
 from analyzers.builtin.words import count
@@ -127,7 +128,10 @@ def _quadrant(views: list[float | None], sick: list[bool]) -> str:
 def _cleared(window: Window, found: Found) -> Evidence:
     alarms = [(one, "only probes fail; its callers are well") for one in found.alarms]
     short = "too short, or too few witnesses"
-    passing = [(one, short) for one in sorted(found.passing, key=lambda one: (-one.surplus, one.first))]
+    passing = [
+        (one, _restart(found, one) or short)
+        for one in sorted(found.passing, key=lambda one: (-one.surplus, one.first))
+    ]
     rows = tuple(
         (
             *_who(found, one),
@@ -144,6 +148,15 @@ def _cleared(window: Window, found: Found) -> Evidence:
         "component", "context", "failed", "observations", "since", "until", "evidence (nats)", "why it is cleared",
     )  # fmt: skip
     return table("Looked into and cleared", columns, rows)
+
+
+def _restart(found: Found, one: Episode) -> str:
+    stop = found.restarts.get(component_of(found.seen, one))
+    if stop is None or one.sort == OBSERVER or not explains(found.seen, stop, one):
+        return ""
+    seconds = found.seen.fold * SLICE.total_seconds()
+    back = "still gone" if stop.still else "there again"
+    return f"gone altogether for {stop.steps * seconds:g} s, {back}: as in a restart"
 
 
 def _who(found: Found, one: Episode) -> tuple[str, str]:
@@ -266,7 +279,9 @@ def _account(found: Found) -> str:
         f"{count(seen.cells)} pairs of observer and subject in a context, in steps of {seconds:g} s; each step is "
         f"judged on the {rules.look_back * seconds:g} s up to it. A cell is bad if its observer is unreliable, or its "
         "subject fails in that context or in all; the most probable set of culprits is named if it lasts for "
-        f"{rules.patience * seconds:g} s and goes on, or lasted {rules.least * seconds:g} s. What is pending for more "
+        f"{rules.patience * seconds:g} s and goes on, or lasted {rules.least * seconds:g} s. A process that is gone "
+        f"altogether (no good answer in any context, no report of its own) is given the {rules.restart * seconds:g} s "
+        "of a restart, once. What is pending for more "
         f"than {rules.limit * seconds:g} s counts as failed. Probe contexts: {probes}. After Panorama (Huang et al., "
         "OSDI 2018) and differential observability (Huang et al., HotOS 2017)."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from analyzers.builtin.panorama.episodes import Episode, episodes_of
 from analyzers.builtin.panorama.observed import Observed, Tally, tally
+from analyzers.builtin.panorama.restarts import Stop, component_of, explains, stops_of
 from analyzers.builtin.panorama.weighing import OBSERVER, PLACE, SUBJECT, Weighed, cell_weights, rivals, weigh
 from analyzers.contract import Params
 
@@ -32,6 +34,7 @@ class Rules:
     limit: int
     patience: int
     least: int
+    restart: int
     sure: int
     margin: float
     probes: frozenset[str]
@@ -44,6 +47,7 @@ class Rules:
             limit=seen.steps_of(float(params["pending_seconds"])),
             patience=seen.steps_of(float(params["patience_seconds"])),
             least=seen.steps_of(float(params["least_seconds"])),
+            restart=seen.steps_of(float(params["restart_seconds"])),
             sure=seen.steps_of(float(params["sure_seconds"])),
             margin=float(params["margin"]),
             probes=frozenset(name for name in names if name),
@@ -90,7 +94,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """What the weighted method concludes; `passing` are episodes too short to be blamed."""
+    """What the weighted method concludes; `passing` are episodes too short to be blamed, `restarts` the components that
+    are or were gone for no longer than a restart takes, which explains some of those.
+    """
 
     seen: Observed
     counted: Tally
@@ -98,6 +104,7 @@ class Found:
     probe: Bools
     findings: tuple[Finding, ...]
     passing: tuple[Episode, ...]
+    restarts: Mapping[int, Stop]
     alarms: tuple[Episode, ...]
     crowd: float
 
@@ -109,7 +116,16 @@ def find(seen: Observed, params: Params) -> Found:
     probe = probing[seen.context] if seen.cells else np.zeros(0, dtype=bool)
     weighed = weigh(seen, counted, probe, rules.margin)
     episodes = episodes_of(seen, counted, weighed, probe, rules.look_back)
-    lasting = [one for one in episodes if _lasts(one, rules) and _spoken_for(seen, counted, one)]
+    restarts = {
+        component: stop
+        for component, stop in stops_of(seen, episodes).items()
+        if stop.steps < (rules.restart if stop.still else rules.least)
+    }
+    lasting = [
+        one
+        for one in episodes
+        if _lasts(one, rules) and _spoken_for(seen, counted, one) and not _restarts(seen, restarts, one)
+    ]
     passing = [one for one in episodes if one not in lasting]
     named, alarms = _by_component(seen, lasting, probe)
     found = [
@@ -117,8 +133,21 @@ def find(seen: Observed, params: Params) -> Found:
     ]
     found.sort(key=lambda one: (-one.surplus, seen.components[one.component]))
     return Found(
-        seen, counted, rules, probe, tuple(found), tuple(passing), tuple(alarms), _crowd(seen, weighed)
+        seen,
+        counted,
+        rules,
+        probe,
+        tuple(found),
+        tuple(passing),
+        restarts,
+        tuple(alarms),
+        _crowd(seen, weighed),
     )
+
+
+def _restarts(seen: Observed, restarts: Mapping[int, Stop], one: Episode) -> bool:
+    stop = restarts.get(component_of(seen, one)) if one.sort != OBSERVER else None
+    return stop is not None and explains(seen, stop, one)
 
 
 def _lasts(one: Episode, rules: Rules) -> bool:

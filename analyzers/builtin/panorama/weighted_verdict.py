@@ -26,6 +26,7 @@ def tell(window: Window, found: Found, measures: Mapping[str, Any]) -> Verdict:
         "unreliable_observers": sum(one.nature == "observer" for one in found.findings),
         "gray": sum(one.nature == "gray" for one in found.findings),
         "passing": len(found.passing),
+        "restarts": len(found.restarts),
     }
     shown = evidence.pieces(window, found)
     if found.findings and found.crowd > _CROWD:

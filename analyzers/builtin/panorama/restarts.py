@@ -1,0 +1,79 @@
+"""Whether an episode is a process that stopped, and may be restarting, rather than one that serves badly.
+
+A process that is restarted is gone altogether for some seconds: nobody reaches it, in no context, probes neither, and
+it reports nothing itself. A gray failure is the opposite, because some view of it stays well. So what is gone is given
+the time that a restart takes before anybody is blamed, and what serves badly is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyzers.builtin.panorama.episodes import Episode
+from analyzers.builtin.panorama.observed import Observed
+from analyzers.builtin.panorama.weighing import OBSERVER, PLACE
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+LEFT = 0.1
+"""Share of good answers, and of a process's own usual reports, up to which it is gone; of failures, when it is not."""
+
+BEFORE, AFTER = 1, 2
+"""Steps around a stop in which some calls fail already, or still: answers are told when they come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A process was gone from step `first` to step `last`, once in this window; `still` if it is at the end."""
+
+    first: int
+    last: int
+    still: bool
+
+    @property
+    def steps(self) -> int:
+        return self.last - self.first + 1
+
+
+def component_of(seen: Observed, one: Episode) -> int:
+    """The component that an episode is about."""
+    return int(seen.place_subject[one.who]) if one.sort == PLACE else one.who
+
+
+def stops_of(seen: Observed, episodes: Sequence[Episode]) -> dict[int, Stop]:
+    """By component the stop that explains its episodes; one that stopped twice has none: it was not restarted."""
+    found = {}
+    for component in {component_of(seen, one) for one in episodes if one.sort != OBSERVER}:
+        stop = stop_of(seen, component)
+        if stop is not None:
+            found[component] = stop
+    return found
+
+
+def stop_of(seen: Observed, component: int) -> Stop | None:
+    """When the component was gone, if it was just once."""
+    about, own = seen.subject == component, seen.observer == component
+    well = seen.healthy[about].sum(axis=0)
+    ill = (seen.unhealthy[about] + seen.pending[about]).sum(axis=0)
+    said = (seen.healthy[own] + seen.unhealthy[own] + seen.pending[own]).sum(axis=0)
+    silent = said <= LEFT * said.max(initial=0)
+    unreached = well <= LEFT * (well + ill)
+    gone = np.flatnonzero((ill > 0) & unreached & silent)
+    there = ~(unreached & silent)
+    if not len(gone) or there[gone[0] : gone[-1] + 1].any():
+        return None
+    last = int(gone[-1])
+    return Stop(int(gone[0]), last, still=not there[last + 1 :].any())
+
+
+def explains(seen: Observed, stop: Stop, one: Episode) -> bool:
+    """Whether all is well in the episode's cells before the stop and after it."""
+    around = np.ones(seen.steps, dtype=bool)
+    around[max(0, stop.first - BEFORE) : stop.last + AFTER + 1] = False
+    ill = int(seen.unhealthy[one.cells][:, around].sum())
+    return ill <= LEFT * (ill + int(seen.healthy[one.cells][:, around].sum()))
