@@ -138,8 +138,11 @@ def split(incident_id: str, reason: str, context: Context) -> Recorded:
     return retrying(partial(merging.split, incident_id, reason, context))
 
 
-def comment(incident_id: str, text: str, context: Context) -> Recorded:
-    return _carry_out(incident_id, c.Comment(text), context)
+def comment(
+    incident_id: str, text: str, context: Context, links: Sequence[Mapping[str, str]] = ()
+) -> Recorded:
+    """In Markdown, with what is attached to it as links."""
+    return _carry_out(incident_id, c.Comment(text, tuple(links)), context)
 
 
 def set_severity(incident_id: str, severity: Severity, context: Context) -> Recorded:

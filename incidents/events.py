@@ -28,7 +28,13 @@ def _known_then(body: Body) -> Body:
     return {**body, "known_until": {}}
 
 
+def _comment_alone(body: Body) -> Body:
+    """Schema 1: nothing could be attached to a comment."""
+    return {**body, "links": []}
+
+
 _UPCASTERS = {
+    "incident.commented": {1: _comment_alone},
     "incident.finding_joined": {1: _joined_alone},
     "incident.no_longer_blamed": {1: _quiet_alone},
     "incident.resolved": {1: _known_then},

@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from frontend import evidence
 from frontend.charts import bundle_name
+from frontend.markdown import render
 
 register = template.Library()
 SECTIONS = (
@@ -214,6 +215,12 @@ def undo_verb(tags: str) -> str:
 def lookup(names: dict[str, Any], key: str) -> Any:
     """What stands under `key`, or the key itself: a team may have been deleted since."""
     return names.get(key, key)
+
+
+@register.filter
+def markdown(text: str) -> SafeString:
+    """A comment, as safe HTML."""
+    return render(text)
 
 
 @register.filter

@@ -45,6 +45,11 @@ def _until(form: Form) -> datetime | None:
     return timezone.now() + timedelta(hours=int(chosen))
 
 
+def _attached(form: Form) -> list[dict[str, str]]:
+    href = str(form.get("href", "")).strip()
+    return [{"href": href, "text": str(form.get("link_text", ""))}] if href else []
+
+
 def _other(form: Form) -> str:
     """The id of the ticket that a form names by its number, with or without #."""
     try:
@@ -85,7 +90,7 @@ VERBS: dict[str, tuple[Verb, str, str]] = {
         "Severity set for",
         "",
     ),
-    "comment": (lambda i, f, c: commands.comment(i, f.get("text", ""), c), "", ""),
+    "comment": (lambda i, f, c: commands.comment(i, f.get("text", ""), c, _attached(f)), "", ""),
     "resolve": (lambda i, f, c: commands.resolve(i, _cause(f), f.get("note", ""), c), "Resolved", "reopen"),
     "reopen": (lambda i, f, c: commands.reopen(i, f.get("reason", ""), c), "Reopened", ""),
 }

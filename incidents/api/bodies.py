@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import IO, Any, NoReturn
 
@@ -103,6 +103,13 @@ def time_of(field: str, text: object) -> datetime | None:
         raise Invalid(
             field, "must be an RFC 3339 time with an offset, such as 2026-11-21T10:00:00Z"
         ) from None
+
+
+def sequence(field: str, given: object) -> Sequence[Any]:
+    """A list in a body, whatever its items are. Raises Invalid."""
+    if not isinstance(given, list | tuple):
+        raise Invalid(field, "must be a list")
+    return given
 
 
 def reference(field: str, given: object) -> str:

@@ -237,7 +237,8 @@ class SetTitleShape(s.Serializer[Any]):
 
 
 class CommentShape(s.Serializer[Any]):
-    text = s.CharField(max_length=20_000)
+    text = s.CharField(max_length=20_000, help_text="Markdown; HTML in it is shown as text")
+    links = LinkShape(many=True, required=False, help_text="what is attached to it, at most 10")
 
 
 class AttachShape(s.Serializer[Any]):

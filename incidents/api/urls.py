@@ -11,7 +11,7 @@ from rest_framework.routers import SimpleRouter
 from incidents import commands, queries
 from incidents.api import serializers as shapes
 from incidents.api.alerts import MemberAlertsView
-from incidents.api.bodies import context, reference, time_of
+from incidents.api.bodies import context, reference, sequence, time_of
 from incidents.api.catalog import RoutesView, TeamsView
 from incidents.api.changes import ChangesView, IncidentChangesView
 from incidents.api.receipts import ReceiptView
@@ -110,9 +110,11 @@ ACTIONS = {
     ),
     "comment": action(
         "comment",
-        "Add a comment to the timeline; also on a resolved incident.",
+        "Add a comment in Markdown to the timeline, with links to what belongs to it; also on a resolved incident.",
         shapes.CommentShape,
-        lambda id, body, request: commands.comment(id, body["text"], context(request)),
+        lambda id, body, request: commands.comment(
+            id, body["text"], context(request), sequence("links", body.get("links", ()))
+        ),
     ),
     "link": action(
         "link",

@@ -20,6 +20,7 @@ from incidents.domain.lifecycle import WakeWhenDue as WakeWhenDue
 from incidents.domain.opinion import Word
 from incidents.domain.routing import Routing
 from incidents.domain.values import (
+    ATTACHED_LIMIT,
     NO_CAUSE,
     TITLE_LIMIT,
     Severity,
@@ -243,9 +244,13 @@ class Bounce:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
+    """In Markdown; `links` are what is attached to it: logs, pictures, dashboards."""
+
     text: str
+    links: tuple[Mapping[str, str], ...] = ()
 
     def __post_init__(self) -> None:
+        _set(self, "links", tuple(check_links("links", self.links, ATTACHED_LIMIT)))
         _set(self, "text", check_text("text", self.text, blank=False))
 
 

@@ -262,7 +262,7 @@ def _undo(state: Incident, command: c.Undo) -> Bodies:
 
 
 def _comment(_: Incident, command: c.Comment) -> Bodies:
-    return [("incident.commented", {"text": command.text})]
+    return [("incident.commented", {"text": command.text, "links": [dict(link) for link in command.links]})]
 
 
 def _set_severity(state: Incident, command: c.SetSeverity) -> Bodies:

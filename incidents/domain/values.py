@@ -26,6 +26,8 @@ TEXT_LIMIT: Final = 20_000
 NAME_LIMIT: Final = 255
 LABELS_LIMIT: Final = 50
 LINKS_LIMIT: Final = 50
+ATTACHED_LIMIT: Final = 10
+"""Links of one comment."""
 EVIDENCE_LIMIT: Final = 20
 EVIDENCE_BYTES: Final = 1_000_000
 ROWS_LIMIT: Final = 1_000
@@ -109,8 +111,8 @@ def check_link(field: str, link: object) -> dict[str, str]:
     return {"href": href, "text": check_line(f"{field}.text", link.get("text", ""), TITLE_LIMIT, blank=True)}
 
 
-def check_links(field: str, links: object) -> list[dict[str, str]]:
-    items = _sequence(field, links, LINKS_LIMIT)
+def check_links(field: str, links: object, limit: int = LINKS_LIMIT) -> list[dict[str, str]]:
+    items = _sequence(field, links, limit)
     return [check_link(f"{field}[{i}]", link) for i, link in enumerate(items)]
 
 

@@ -129,6 +129,16 @@ def test_title_and_links_are_set(alice: Client) -> None:
     assert "Plan of row 12</a>" in alice.get(f"/incidents/{number}").content.decode()
 
 
+def test_a_comment_is_shown_as_markdown_with_its_link(alice: Client) -> None:
+    number = opened()
+    form = {"text": "**Two** optics\n<b>x</b>", "href": "https://logs.example/t12", "link_text": "Log of t12"}
+    alice.post(f"/incidents/{number}/comment", form)
+    body = alice.get(f"/incidents/{number}").content.decode()
+    assert "<strong>Two</strong> optics" in body
+    assert ">Log of t12</a>" in body
+    assert "<b>x" not in body
+
+
 def test_a_button_that_came_too_late_says_so_without_a_form(alice: Client) -> None:
     number = handed_over()
     seen = queries.get(str(number)).position

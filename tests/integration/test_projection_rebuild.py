@@ -72,7 +72,7 @@ any_command: st.SearchStrategy[c.Command] = st.one_of(
         c.Snooze, st.none() | st.datetimes(TOMORROW, NEXT_WEEK).map(lambda day: day.replace(tzinfo=UTC))
     ),
     st.builds(c.WakeWhenDue),
-    st.builds(c.Comment, words),
+    st.builds(c.Comment, words, st.sampled_from([(), ({"href": "https://example.org/log", "text": ""},)])),
     st.builds(c.SetSeverity, st.sampled_from(["critical", "error", "warning", "info"])),
     st.builds(c.SetTitle, st.sampled_from(["one", "two"])),
     st.builds(c.Link, st.sampled_from(["https://example.org/1", "http://example.org/2"])),

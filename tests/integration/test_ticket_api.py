@@ -148,6 +148,28 @@ def test_a_verb_that_there_is_not_is_not_found(api: Call) -> None:
     assert api("POST", f"incidents/{opened(api)}/explode").status_code == 404
 
 
+@rolled_back
+def test_a_comment_is_kept_as_markdown_with_what_is_attached(api: Call) -> None:
+    id_, log = opened(api), {"href": "https://logs.example/t12", "text": "Log of t12"}
+    api("POST", f"incidents/{id_}/comment", {"text": "Two **optics** flap.", "links": [log]})
+    said = api("GET", f"incidents/{id_}/events").json()["results"][-1]["body"]
+    assert said == {"text": "Two **optics** flap.", "links": [log]}
+
+
+@rolled_back
+@pytest.mark.parametrize(
+    ("links", "field"),
+    [
+        ([{"href": "javascript:alert(1)"}], "links[0].href"),
+        ([{"href": "https://x.example"}] * 11, "links"),
+        ("x", "links"),
+    ],
+)
+def test_what_cannot_be_attached_is_refused_by_field(api: Call, links: Any, field: str) -> None:
+    response = api("POST", f"incidents/{opened(api)}/comment", {"text": "see", "links": links})
+    assert (response.status_code, list(response.json()["errors"])) == (400, [field])
+
+
 DEEP = b'{"title": "x", "labels": ' + b"[" * 50_000 + b"]" * 50_000 + b"}"
 
 
