@@ -9,9 +9,11 @@ watermark: the oldest transaction id still at work (`pg_snapshot_xmin`). All bel
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 from django.db import IntegrityError, connection, transaction
@@ -91,32 +93,47 @@ def begin(beginnings: Sequence[Beginning]) -> list[Event]:
     The events stand in the log, and in the answer, in the order in which they are given. Raises
     WrongExpectedVersion, and records none, when one of the streams is not new.
     """
-    entries, positions = _begin("log_begin", beginnings)
+    entries = _entries(beginnings)
+    if not entries.streams:
+        return []
+    positions = _insert(_call("log_begin", 11), _columns(entries), entries.streams, 0)
+    transaction.on_commit(lambda: _committed(entries.types), robust=True)
     return entries.events(positions)
 
 
-def begin_through(function: str, beginnings: Sequence[Beginning], more: Sequence[object]) -> None:
-    """As `begin`, by way of a function of the caller in the database; the events are not made again to be answered.
+def begin_through(
+    function: str,
+    beginnings: Sequence[Beginning],
+    more: Sequence[object],
+    send: Callable[[bytes], None],
+) -> None:
+    """As `begin`, by way of a function of the caller in the database and with whatever else the caller has to send.
 
-    The function takes the arguments of `log_begin` and then `more`, calls it, and answers with what it answered:
-    what it does besides costs no journey of its own.
+    The function takes the arguments of `log_begin` and then `more`, calls it, and answers with what it answered.
+    `send` gets the statement that calls it and returns when the database has done it, in the caller's transaction or
+    in one that it makes; what else it does costs no journey of its own. The events are not made again to be answered.
     """
-    _begin(function, beginnings, more)
+    entries = _entries(beginnings)
+    if not entries.streams:
+        return
+    values = (*_columns(entries), *more)
+    with connection.cursor() as cursor:
+        statement = cursor.mogrify(_call(function, len(values)), values)
+    with _saying_who_was_first(entries.streams, 0):
+        send(statement)
+    transaction.on_commit(lambda: _committed(entries.types), robust=True)
 
 
-def _begin(
-    function: str, beginnings: Sequence[Beginning], more: Sequence[object] = ()
-) -> tuple[Entries, list[Position]]:
+def _entries(beginnings: Sequence[Beginning]) -> Entries:
     entries = Entries(datetime.now(UTC))
     for beginning in beginnings:
         entries.chain(beginning.stream, beginning.events, Head.NEW, beginning.context)
-    if not entries.streams:
-        return entries, []
-    values = (*_columns(entries), *more)
-    sql = f"SELECT {function}({', '.join(['%s'] * len(values))})"
-    positions = _insert(sql, values, entries.streams, 0)
-    transaction.on_commit(lambda: _committed(entries.types), robust=True)
-    return entries, positions
+    return entries
+
+
+@cache
+def _call(function: str, arguments: int) -> str:
+    return f"SELECT {function}({', '.join(['%s'] * arguments)})"
 
 
 def extend(extensions: Sequence[Extension]) -> list[Head]:
@@ -141,7 +158,7 @@ def extend(extensions: Sequence[Extension]) -> list[Head]:
         plain_array(f"\\\\x{one.after.hash.hex()}" for one in old),
         *_columns(entries),
     )
-    _insert(f"SELECT log_extend({', '.join(['%s'] * len(values))})", values, entries.streams, 0)
+    _insert(_call("log_extend", len(values)), values, entries.streams, 0)
     transaction.on_commit(lambda: _committed(entries.types), robust=True)
     return heads
 
@@ -161,17 +178,24 @@ def _columns(entries: Entries) -> tuple[str | bytes, ...]:
 
 def _insert(sql: str, values: tuple[Any, ...], streams: Sequence[str], expected: int) -> list[Position]:
     with connection.cursor() as cursor:
-        try:
+        with _saying_who_was_first(streams, expected):
             cursor.execute(sql, values)
-        except IntegrityError as error:
-            if getattr(error.__cause__, "pgcode", None) == "23505":  # unique_violation
-                raise WrongExpectedVersion(_taken(error, streams), expected) from error
-            raise
         (placed,) = cursor.fetchone()
     if placed is None:
         raise WrongExpectedVersion(streams[0], expected)
     epoch, txid, *numbers = placed
     return [Position(epoch, txid, seq) for seq in sorted(numbers)]
+
+
+@contextmanager
+def _saying_who_was_first(streams: Sequence[str], expected: int) -> Iterator[None]:
+    """Raises WrongExpectedVersion when the database says that an event stands where one was to stand."""
+    try:
+        yield
+    except IntegrityError as error:
+        if getattr(error.__cause__, "pgcode", None) == "23505":  # unique_violation
+            raise WrongExpectedVersion(_taken(error, streams), expected) from error
+        raise
 
 
 def _taken(error: IntegrityError, streams: Sequence[str]) -> str:

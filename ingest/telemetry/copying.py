@@ -78,19 +78,29 @@ def _lists(column: Numbers) -> Iterator[bytes]:
             yield struct.pack(">iiiiii", 20 + len(body), 1, 0, _FLOAT8, end - start, 1) + body
 
 
-def copy_in(table: str, columns: Sequence[tuple[str, str]], values: Columns) -> None:
+def copy_in(table: str, columns: tuple[tuple[str, str], ...], values: Columns) -> None:
     """Append rows to a table."""
     copy_encoded(table, columns, [encode(columns, values)])
 
 
-def copy_encoded(table: str, columns: Sequence[tuple[str, str]], bodies: Sequence[bytes]) -> None:
-    """Append the rows of several encoded bodies to a table with one COPY."""
-    listed = ", ".join(f'"{name}"' for name, _ in columns)
+def copy_encoded(
+    table: str, columns: tuple[tuple[str, str], ...], bodies: Sequence[bytes], then: bytes = b""
+) -> None:
+    """Append the rows of several encoded bodies to a table with one COPY.
+
+    `then` is a statement that follows in the same journey. Postgres takes what comes in one message for one
+    transaction, if none is open: both are committed when this returns, or neither is.
+    https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-MULTI-STATEMENT
+    """
     joined = bodies[0] if len(bodies) == 1 else _joined(bodies)
     with connection.cursor() as cursor, connection.wrap_database_errors:
-        cursor.copy_expert(
-            f"COPY {table} ({listed}) FROM STDIN (FORMAT binary)", io.BytesIO(joined), size=2**20
-        )
+        cursor.copy_expert(_copy(table, columns) + then, io.BytesIO(joined), size=2**20)
+
+
+@functools.cache
+def _copy(table: str, columns: tuple[tuple[str, str], ...]) -> bytes:
+    listed = ", ".join(f'"{name}"' for name, _ in columns)
+    return f"COPY {table} ({listed}) FROM STDIN (FORMAT binary);".encode()
 
 
 def _joined(bodies: Sequence[bytes]) -> bytes:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -77,16 +78,30 @@ def store(bodies: Sequence[Prepared]) -> list[bool]:
 
     False for those that were left out, because their Idempotency-Key was taken before.
     """
-    with transaction.atomic():
+    with nullcontext() if _is_one_statement(bodies) else transaction.atomic():
         free = _claim(bodies)
         taken = [body for body, is_free in zip(bodies, free, strict=True) if is_free]
-        for kind in dict.fromkeys(body.kind for body in taken):
-            encoded = [body.encoded for body in taken if body.kind is kind and body.encoded is not None]
-            if encoded:
-                copy_encoded(table(kind), columns(kind), encoded)
-        _record(taken)
+        rows = _by_kind(taken)
+        for kind, encoded in rows[:-1]:
+            copy_encoded(table(kind), columns(kind), encoded)
+        _record(taken, rows[-1:])
     liveness.used()
     return free
+
+
+def _is_one_statement(bodies: Sequence[Prepared]) -> bool:
+    """Whether one journey does it all, which is a transaction of its own: no other needs to be begun and ended."""
+    claims = any(body.delivery.idempotency_key is not None for body in bodies)
+    return not claims and len(_by_kind(bodies)) == 1 and not connection.in_atomic_block
+
+
+def _by_kind(bodies: Sequence[Prepared]) -> list[tuple[Kind, list[bytes]]]:
+    """The rows that are still to be copied."""
+    found: dict[str, tuple[Kind, list[bytes]]] = {}
+    for body in bodies:
+        if body.encoded is not None:
+            found.setdefault(body.kind.name, (body.kind, []))[1].append(body.encoded)
+    return list(found.values())
 
 
 def find_repeated(kind: Kind, delivery: Delivery) -> Receipt | None:
@@ -136,8 +151,9 @@ def _claim_row(body: Prepared) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _record(bodies: Sequence[Prepared]) -> None:
-    """The events, each body's in a stream of its own, and the receipts that say where they stand in the log."""
+def _record(bodies: Sequence[Prepared], rows: Sequence[tuple[Kind, Sequence[bytes]]]) -> None:
+    """The events, each body's in a stream of its own, and the receipts that say where they stand in the log, after the
+    rows of up to one kind."""
     now = datetime.now(UTC)
     pieces = [(body, piece) for body in bodies for piece in body.pieces]
     beginnings = [_beginning(body, now) for body in bodies]
@@ -151,7 +167,15 @@ def _record(bodies: Sequence[Prepared]) -> None:
         plain_array(event.body["first"] for event in events),
         plain_array(event.body["last"] for event in events),
     )
-    begin_through("telemetry_record", beginnings, receipts)
+
+    def send(statement: bytes) -> None:
+        for kind, encoded in rows:
+            copy_encoded(table(kind), columns(kind), encoded, then=statement)
+        if not rows:
+            with connection.cursor() as cursor:
+                cursor.execute(statement.decode())
+
+    begin_through("telemetry_record", beginnings, receipts, send)
     finished = [piece.number for body, piece in pieces if body.encoded is None]
     if finished:
         with connection.cursor() as cursor:

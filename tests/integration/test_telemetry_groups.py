@@ -116,6 +116,13 @@ def test_bodies_that_wait_are_stored_in_one_transaction(crowd: Crowd) -> None:
     assert len({event.position.txid for event in events}) == 1
 
 
+def test_rows_and_event_are_of_one_transaction() -> None:
+    receipt = receive(failures("vm/1"), delivery("alone"))
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT xmin::text::bigint FROM telemetry_unit_failure")
+        assert cursor.fetchall() == [(event_of(receipt.id).position.txid % 2**32,)]
+
+
 def test_each_of_them_has_a_receipt_and_rows_of_its_own(crowd: Crowd) -> None:
     bodies = [(failures(*[f"vm/{n}-{i}" for i in range(n + 1)]), delivery(f"n{n}")) for n in range(5)]
     receipts = ids(crowd.receive(*bodies))
