@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from uuid import UUID
 
+from django.db import connection
+
 from incidents.domain.incident import Incident
 from incidents.projections.models import IncidentRow, MemberAlert, SuppressedAlert
 from incidents.projections.rows import state_of
@@ -23,14 +25,25 @@ def members_at(events: Iterable[Event], as_of: Position, limit: int, offset: int
     `repeats` is 0, because neither is in the log."""
     joined: dict[str, tuple[bool, float, int]] = {}
     for event in events:
-        if event.type in ("incident.alerts_joined", "incident.alerts_rested"):
-            resting = event.type == "incident.alerts_rested"
-            for alert in event.body["alerts"]:
-                place = joined[alert][2] if alert in joined else -len(joined)
-                if not resting or alert in joined:
-                    joined[alert] = (resting, -event.occurred_at.timestamp(), place)
+        _fold(joined, event)
     page = sorted(joined, key=joined.__getitem__)[offset : offset + limit]
     return _in_order(page, alerts_at(page, as_of)), len(joined)
+
+
+def _fold(joined: dict[str, tuple[bool, float, int]], event: Event) -> None:
+    """What `project` does to rows, to (resting, latest first, last come first) by alert."""
+    at, told = -event.occurred_at.timestamp(), event.body.get("alerts", ())
+    match event.type:
+        case "incident.alerts_joined" | "incident.absorbed":
+            for alert in told:
+                joined[alert] = (False, at, joined[alert][2] if alert in joined else -len(joined))
+        case "incident.separated":
+            for alert in told:
+                joined.pop(alert, None)
+        case "incident.alerts_rested" | "incident.merged" | "incident.split":
+            resting = event.type != "incident.split"
+            for alert in joined if event.type == "incident.merged" else joined.keys() & set(told):
+                joined[alert] = (resting, at, joined[alert][2])
 
 
 def _in_order(ids: Sequence[str], found: Iterable[Alert]) -> list[Alert]:
@@ -47,10 +60,13 @@ def tickets_of(ids: Sequence[str]) -> dict[str, Incident]:
 
 def ticket_numbers(ids: Sequence[str]) -> dict[str, int]:
     """As `tickets_of`, by number."""
-    joined = _joined(ids)
-    rows = IncidentRow.objects.filter(pk__in=set(joined.values()))
-    numbers = dict(rows.values_list("pk", "number"))
-    return {alert: numbers[pk] for alert, pk in joined.items()}
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT member.alert::text, number FROM incident_alert AS member JOIN incident ON incident.id = incident_id"
+            " WHERE member.alert = ANY(%s::uuid[]) ORDER BY state <> 'resolved', member.at, member.id",
+            (list(ids),),
+        )
+        return dict(cursor.fetchall())
 
 
 def _joined(ids: Sequence[str]) -> dict[str, UUID]:

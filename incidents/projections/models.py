@@ -177,7 +177,11 @@ class MemberAlert(models.Model):
     class Meta:
         db_table = "incident_alert"
         constraints = (models.UniqueConstraint(fields=("incident", "alert"), name="an_alert_joins_once"),)
-        indexes = (models.Index(fields=("alert",), name="incident_alert_alert"),)
+        indexes = (
+            models.Index(fields=("alert",), name="incident_alert_alert"),
+            # A page of a ticket with 100,000 of them is read without sorting them all.
+            models.Index(fields=("incident", "resting", "-at", "-id"), name="incident_alert_page"),
+        )
 
 
 class SuppressedAlert(models.Model):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 
+from django.db import connection
+
 from incidents.domain.evolve import evolve
 from incidents.domain.incident import Incident
 from incidents.domain.standing import standings
@@ -88,23 +90,18 @@ def _finding(incident: str, event: Event) -> None:
         )
 
 
+_JOIN = (
+    "INSERT INTO incident_alert (incident_id, version, alert, resting, at)"
+    " SELECT %s, %s, new_alert, false, %s FROM unnest(%s::uuid[]) WITH ORDINALITY AS new (new_alert, place)"
+    " ORDER BY place ON CONFLICT (incident_id, alert) DO UPDATE SET resting = false, at = EXCLUDED.at"
+)
+
+
 def _members(incident: str, event: Event) -> None:
+    """In SQL: a storm's alerts join in events of hundreds; a model for each would cost several times that."""
     if event.type in ("incident.alerts_joined", "incident.absorbed"):
-        MemberAlert.objects.bulk_create(
-            [
-                MemberAlert(
-                    incident_id=incident,
-                    version=event.version,
-                    alert=alert,
-                    resting=False,
-                    at=event.occurred_at,
-                )
-                for alert in event.body["alerts"]
-            ],
-            update_conflicts=True,
-            unique_fields=("incident", "alert"),
-            update_fields=("resting", "at"),
-        )
+        with connection.cursor() as cursor:
+            cursor.execute(_JOIN, (incident, event.version, event.occurred_at, event.body["alerts"]))
     elif event.type == "incident.merged":
         MemberAlert.objects.filter(incident__pk=incident).update(resting=True, at=event.occurred_at)
     elif event.type == "incident.split":

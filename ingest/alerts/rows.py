@@ -233,11 +233,16 @@ class Standing:
     alert: Alert
     status: str
     expired: bool
-    fired: tuple[datetime, ...]
+    fired_text: str
     changed_at: datetime
     last_seen: datetime
     repeats: int
     receipt: str | None
+
+    @property
+    def fired(self) -> tuple[datetime, ...]:
+        """When it began to fire, as far as that is remembered."""
+        return times(self.fired_text)
 
 
 _SHOWN = (
@@ -279,7 +284,7 @@ def _standing(
         _list(links), _list(images), starts_at, expires_at, _list(notes),
     )  # fmt: skip
     return Standing(
-        id_, integration, door, alert, status, expired, times(fired), changed_at, last_seen, repeats, receipt
+        id_, integration, door, alert, status, expired, fired, changed_at, last_seen, repeats, receipt
     )
 
 
@@ -293,7 +298,7 @@ def reported(event: Event) -> Standing:
     )  # fmt: skip
     return Standing(
         told["alert"], told["integration"], told["door"], alert, told["status"],
-        told["change"] in ("expired", "settled"), (), event.occurred_at, event.occurred_at, 0, told["receipt"],
+        told["change"] in ("expired", "settled"), "", event.occurred_at, event.occurred_at, 0, told["receipt"],
     )  # fmt: skip
 
 

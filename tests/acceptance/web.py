@@ -33,7 +33,7 @@ class Web:
         with override_settings(PORT=self.port):
             command = next(command for name, command, _ in programs() if name == "web")
         self.process = spawn(command, self.log, self.environment, signal.SIGTERM)
-        wait_for(lambda: answers(f"{self.address}/healthz"), 40, f"the web process, see {self.log}")
+        wait_for(lambda: answers(f"{self.address}/healthz"), 120, f"the web process, see {self.log}")
 
     def kill(self) -> None:
         """SIGKILL to the process and everything that it forked, at once."""

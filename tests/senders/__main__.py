@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,13 @@ import pagerduty
 
 from tests.senders.checkers import Watched, icinga, nagios
 from tests.senders.daemons import AMTOOL, alertmanager, prometheus
+from tests.senders.libraries import (
+    export_error,
+    export_metrics,
+    export_span,
+    post_event,
+    writing_prometheus,
+)
 from tests.senders.recording import Recorded, Recorder, throw_away_certificate
 from tests.senders.zabbix import zabbix
 
@@ -201,6 +208,40 @@ def record_zabbix(directory: Path) -> None:
         keep("zabbix/recovery.json", door.wait_for(lambda request: b'"resolved"' in request.body))
 
 
+def record_cloudevents(_: Path) -> None:
+    with Recorder(lambda _: (200, b"{}")) as door:
+        at = datetime.now(UTC)
+        post_event(f"{door.url}/structured", "firing", at)
+        post_event(f"{door.url}/binary", "resolved", at + timedelta(minutes=5), mode="binary")
+        for request in door.requests:
+            name = request.path.removeprefix("/")
+            keep(f"cloudevents/{name}.json", request)
+            # In binary mode the attributes of the event are headers.
+            told = {
+                key: value
+                for key, value in request.headers.items()
+                if key.lower().startswith(("ce-", "content-t"))
+            }
+            (GOLDEN / f"cloudevents/{name}.headers.json").write_text(json.dumps(told, indent=1) + "\n")
+
+
+def record_opentelemetry(_: Path) -> None:
+    with Recorder(lambda _: (200, b"")) as door:
+        export_metrics(door.url, KEY)
+        export_span(door.url, KEY)
+        export_error(door.url, KEY, "no space on disk 7")
+        for name in ("metrics", "traces", "logs"):
+            keep(
+                f"opentelemetry/{name}.pb",
+                door.wait_for(lambda request, name=name: request.path == f"/v1/{name}"),  # type: ignore[misc]
+            )
+
+
+def record_remote_write(directory: Path) -> None:
+    with Recorder(lambda _: (204, b"")) as door, writing_prometheus(directory, door.url, KEY):
+        keep("prometheus/remote-write.snappy", door.wait_for(lambda request: request.path == "/api/v1/write"))
+
+
 def keep(name: str, request: Recorded) -> None:
     path = GOLDEN / name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -218,6 +259,9 @@ def main() -> None:
         record_pagerduty,
         *checkers,
         record_zabbix,
+        record_cloudevents,
+        record_opentelemetry,
+        record_remote_write,
     ):
         with tempfile.TemporaryDirectory() as directory:
             record(Path(directory))
