@@ -20,13 +20,32 @@ demo: run  ## start everything, feed the demo world, print where to look; Ctrl-C
 demo-reset: run  ## forget the demo's data
 	@$(PY) manage.py demo --reset
 
+# Side by side, each part's output in one piece; one that fails stops none of the others, and fails the whole. Unit tests
+# are two processes and not workers of one: each collects its own half, and what they do not use is not loaded.
+PARTS := format lint imports types unit-first unit-rest
+UNIT := $(PY) -m pytest -q -p no:xdist -p no:schemathesis -p no:cacheprovider
+FIRST := tests/unit/test_[a-l]*.py
+
 check: dev  ## format, lint, types, import contracts, migrations, unit tests
+	@$(MAKE) --no-print-directory --keep-going --output-sync=target --jobs=$(WORKERS) $(PARTS:%=check-%)
+
+check-format:
 	@$(PY) -m ruff format --check .
+
+check-lint:
 	@$(PY) -m ruff check .
+
+check-imports:
 	@.venv/bin/lint-imports
-	@$(PY) manage.py check_migrations
+
+check-types:
 	@$(PY) -m mypy
-	@$(PY) -m pytest tests/unit tests/architecture -q -n $(WORKERS) --dist loadfile
+
+check-unit-first:
+	@$(UNIT) $(FIRST)
+
+check-unit-rest: # the migration check is among the tests of the architecture
+	@$(UNIT) tests/unit tests/architecture --ignore-glob='$(CURDIR)/$(FIRST)'
 
 test: dev  ## everything: unit, integration, acceptance, browser, architecture
 	@$(PY) -m pytest -q -n $(WORKERS) --dist loadfile
@@ -37,4 +56,4 @@ soak: dev  ## the long ones: storms, kills, a million rows
 bench: dev  ## the benchmark suite; writes a table and bench.json
 	@$(PY) -m tests.benchmarks
 
-.PHONY: help run dev demo demo-reset check test soak bench
+.PHONY: help run dev demo demo-reset check $(PARTS:%=check-%) test soak bench

@@ -20,7 +20,10 @@ from deploy.embedded import Home, start_broker, start_postgres, stop
 from tests.settings import HOME_OF_TESTS
 
 # No test fails because the machine is busy: how long an example takes is not what properties are about.
-hypothesis_settings.register_profile("dossier", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Forty examples each time, others every time, find what a hundred do, a few runs later.
+hypothesis_settings.register_profile(
+    "dossier", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
+)
 hypothesis_settings.load_profile("dossier")
 
 

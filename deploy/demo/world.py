@@ -58,6 +58,7 @@ class Demo:
         self.fleet = build(REGION, np.random.default_rng(seed))
         self.minutes = round((self.world.end - start) / MINUTE)
         self._times = [row["time"] for row in self.world.failures]
+        self._drawn: tuple[int, list[Row]] = (-1, [])
         self.network = Network(start, seed)
         tors = sorted(name for name in self.fleet.components if name.startswith("tor/"))
         self.month = Month(start, tors, seed)
@@ -119,8 +120,12 @@ class Demo:
         return self.world.failures[first:last]
 
     def _afterwards(self, number: int) -> list[Row]:
-        hour = number // 60
-        failures = background(self.fleet, np.random.default_rng([self.seed, hour]), BACKGROUND, 0, 60)
         first, last = stamp(self.start, number), stamp(self.start, number + 1)
-        rows = failure_rows(self.fleet, failures, self.start + timedelta(hours=hour))
-        return [row for row in rows if first <= row["time"] < last]
+        return [row for row in self._hour(number // 60) if first <= row["time"] < last]
+
+    def _hour(self, hour: int) -> list[Row]:
+        """The background of an hour; that of the latest one is remembered, for its minutes are asked one by one."""
+        if self._drawn[0] != hour:
+            failures = background(self.fleet, np.random.default_rng([self.seed, hour]), BACKGROUND, 0, 60)
+            self._drawn = hour, failure_rows(self.fleet, failures, self.start + timedelta(hours=hour))
+        return self._drawn[1]

@@ -5,6 +5,8 @@ import functools
 import tomllib
 from pathlib import Path
 
+from tests.architecture.reading import statements
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILTIN = ROOT / "analyzers" / "builtin"
 PURE = [BUILTIN, ROOT / "analyzers" / "simulators"]
@@ -14,7 +16,7 @@ PURE_FILES = ["contract", "params", "registry", "shell", "testing"]
 @functools.cache
 def imports(path: Path) -> frozenset[str]:
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in statements(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -1,70 +1,15 @@
-"""The published method: the same optimum as scikit-learn's, from failing rows alone."""
+"""The published method: the optimum, from failing rows alone (beside scikit-learn's: tests/integration)."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
-from sklearn.linear_model import Lasso
 
 from analyzers.builtin.deepview import ANALYZER, lasso, published
-from analyzers.contract import Paths
 from analyzers.params import check_params
 from analyzers.simulators.deepview import INDEPENDENT, Fault, background, strike, with_history
 from analyzers.simulators.fleet import S, build
-from analyzers.simulators.tables import paths_of
-
-Floats = NDArray[np.float64]
-
-
-def tree(seed: int, tors: int = 12, storage: int = 5) -> Paths:
-    """Nested columns: a ToR in a cluster, and one component that is on every path."""
-    rng = np.random.default_rng(seed)
-    sets = [
-        (f"tor/{t}", f"compute_cluster/{t // 4}", f"storage_cluster/{s}", "t3/all")
-        for t in range(tors)
-        for s in range(storage)
-        if rng.random() < 0.9
-    ]
-    return paths_of(sets)
-
-
-def dense(paths: Paths) -> Floats:
-    matrix = np.zeros((len(paths), len(paths.names)))
-    for row in range(len(paths)):
-        matrix[row, paths.indices[paths.indptr[row] : paths.indptr[row + 1]]] = 1.0
-    return matrix
-
-
-def objective(paths: Paths, z: Floats, theta: Floats, alpha: float) -> float:
-    residual = z - dense(paths) @ theta
-    return float(residual @ residual / (2 * len(paths)) + alpha * theta.sum())
-
-
-def outcomes(paths: Paths, seed: int, share: float = 0.3) -> Floats:
-    rng = np.random.default_rng(seed)
-    return np.where(rng.random(len(paths)) < share, rng.exponential(0.1, len(paths)), 0.0)
-
-
-def solved(paths: Paths, z: Floats, alpha: float) -> tuple[Floats, lasso.Solution]:
-    failing = np.flatnonzero(z).astype(np.int32)
-    solution = lasso.solve(lasso.Plan.of(paths), failing, z[failing], alpha)
-    theta = np.zeros(len(paths.names))
-    theta[solution.support] = solution.theta
-    return theta, solution
-
-
-@pytest.mark.parametrize("alpha", [1e-2, 1e-3, 1e-4, 1e-5])
-@pytest.mark.parametrize("seed", range(4))
-def test_the_objective_is_that_of_scikit_learn(seed: int, alpha: float) -> None:
-    paths = tree(seed)
-    z = outcomes(paths, seed)
-    peer = Lasso(alpha=alpha, positive=True, fit_intercept=False, tol=1e-12, max_iter=200_000)
-    peer.fit(dense(paths), z)
-    theta, solution = solved(paths, z, alpha)
-    best = objective(paths, z, peer.coef_, alpha)
-    assert solution.objective == pytest.approx(best, rel=1e-6)
-    assert objective(paths, z, theta, alpha) == pytest.approx(best, rel=1e-6)
+from tests.unit.lasso_cases import dense, outcomes, solved, tree
 
 
 @given(st.integers(0, 10_000), st.floats(1e-5, 1e-1))
@@ -100,31 +45,6 @@ def test_the_gram_block_is_that_of_the_matrix() -> None:
     block = lasso.Plan.of(paths).gram_block(columns)
     matrix = dense(paths)[:, columns]
     assert np.array_equal(block, matrix.T @ matrix)
-
-
-def test_cross_validation_is_that_of_refitting_every_fold() -> None:
-    paths = tree(4)
-    z = outcomes(paths, 4)
-    failing = np.flatnonzero(z).astype(np.int32)
-    alpha, _, _ = published.cross_validated(lasso.Plan.of(paths), failing, z[failing], 5)
-    assert alpha == pytest.approx(slow_choice(paths, z, 5), rel=1e-6)
-
-
-def slow_choice(paths: Paths, z: Floats, folds: int) -> float:
-    matrix = dense(paths)
-    most = float((matrix.T @ z).max()) / len(paths)
-    grid = np.geomspace(most, most / 1000, published.GRID)
-    fold_of = np.random.default_rng(20180411).permutation(len(paths)) % folds
-    errors = []
-    for alpha in grid:
-        error = 0.0
-        for fold in range(folds):
-            held = fold_of == fold
-            peer = Lasso(alpha=alpha, positive=True, fit_intercept=False, tol=1e-12, max_iter=200_000)
-            peer.fit(matrix[~held], z[~held])
-            error += float(((z[held] - peer.predict(matrix[held])) ** 2).sum())
-        errors.append(error)
-    return float(grid[int(np.argmin(errors))])
 
 
 @pytest.mark.parametrize("test", ["z_mean", "refit"])

@@ -9,7 +9,7 @@ import pytest
 
 from deploy.demo.notes import Notes
 from deploy.demo.screen import Screen
-from deploy.demo.world import MINUTE, Demo
+from deploy.demo.world import MINUTE, Batch, Demo
 
 START = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
 
@@ -19,15 +19,19 @@ def demo() -> Demo:
     return Demo(START)
 
 
-def test_every_failure_of_the_world_is_sent_once(demo: Demo) -> None:
-    sent = [
-        row for n in range(demo.minutes) for b in demo.minute(n) if b.kind == "unit_failure" for row in b.rows
-    ]
+@pytest.fixture(scope="module")
+def told(demo: Demo) -> list[Batch]:
+    """All that is sent while the stories last."""
+    return [batch for n in range(demo.minutes) for batch in demo.minute(n)]
+
+
+def test_every_failure_of_the_world_is_sent_once(demo: Demo, told: list[Batch]) -> None:
+    sent = [row for batch in told if batch.kind == "unit_failure" for row in batch.rows]
     assert sent == demo.world.failures
 
 
-def test_no_row_is_sent_before_it_has_happened(demo: Demo) -> None:
-    for batch in (batch for n in range(0, 300, 7) for batch in demo.minute(n)):
+def test_no_row_is_sent_before_it_has_happened(told: list[Batch]) -> None:
+    for batch in told[::7]:
         assert all(datetime.fromisoformat(row["time"]) < batch.until for row in batch.rows)
 
 
@@ -42,9 +46,8 @@ def test_the_same_minute_is_the_same_batch_after_a_restart(demo: Demo) -> None:
     assert [again.minute(n) for n in (65, 200, 5_000)] == [demo.minute(n) for n in (65, 200, 5_000)]
 
 
-def test_batches_have_names_of_their_own(demo: Demo) -> None:
-    names = [batch.name for batch in demo.inventory()]
-    names += [batch.name for n in range(300) for batch in demo.minute(n)]
+def test_batches_have_names_of_their_own(demo: Demo, told: list[Batch]) -> None:
+    names = [batch.name for batch in (*demo.inventory(), *told, *demo.minute(demo.minutes))]
     assert len(set(names)) == len(names)
 
 
