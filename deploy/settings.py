@@ -281,6 +281,10 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PERMISSIONS": [],
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "ingest.api.schema.say_how_errors_look",
+    ],
     "ENUM_NAME_OVERRIDES": {
         "IncidentState": "incidents.domain.values.STATES",
         "RunState": ("queued", "running", "done", "failed"),

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, URLResolver, include, path
+from django.views.decorators.csrf import csrf_exempt
 from drf_spectacular.views import SpectacularAPIView
+
+from ingest.api.problems import problem
+
+
+@csrf_exempt
+def no_such_address(request: HttpRequest, rest: str) -> HttpResponse:  # noqa: ARG001
+    """Programs get no page of the console."""
+    return problem(404, "Not Found", f"There is nothing at {request.path[:200]}.")
+
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("api/schema", SpectacularAPIView.as_view(), name="schema"),
@@ -22,3 +33,4 @@ for prefix, module in (
 ):
     if find_spec(module):
         urlpatterns.append(path(prefix, include(module)))
+urlpatterns.append(path("api/<path:rest>", no_such_address))

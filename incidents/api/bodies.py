@@ -86,7 +86,11 @@ def fields(request: Request, shape: type[Serializer[Any]]) -> dict[str, Any]:
         raise ValidationError({"body": ["must be a JSON object"]})
     known = shape().fields
     errors = {name[:100]: ["is not a field here"] for name in sorted(set(body) - set(known))}
-    given = {name: value for name, value in body.items() if value is not None or known[name].allow_null}
+    given = {
+        name: value
+        for name, value in body.items()
+        if value is not None or (name in known and known[name].allow_null)
+    }
     errors |= {name: ["is required"] for name, field in known.items() if field.required and name not in given}
     if errors:
         raise ValidationError(errors)

@@ -1,6 +1,9 @@
-"""Integration keys in the OpenAPI document."""
+"""What the OpenAPI document says about every operation: keys, and how it answers what is wrong."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 
@@ -11,3 +14,64 @@ class KeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call
 
     def get_security_definition(self, auto_schema: object) -> dict[str, str]:  # noqa: ARG002
         return {"type": "http", "scheme": "bearer", "description": "a key made by manage.py create_key"}
+
+
+PROBLEM = "application/problem+json"
+_PROBLEM: dict[str, Any] = {
+    "type": "object",
+    "description": "RFC 9457 problem details. `errors` names fields and reasons where there are any.",
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "errors": {},
+    },
+    "required": ["type", "title", "status"],
+}
+_ALWAYS = {
+    "400": "A parameter or the body is wrong. Nothing was stored.",
+    "401": "No good key and no login.",
+    "403": "The key lacks the scope, or the CSRF token is missing.",
+    "404": "There is nothing of that name, or no such page of a list.",
+    "503": "The database does not answer, or too much is read at the same time: try again.",
+}
+_OF_BODIES = {
+    "409": "It cannot be done as things stand; `detail` says why. Nothing was stored.",
+    "413": "The body is too large.",
+    "415": "The body must be JSON.",
+}
+
+
+def say_how_errors_look(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """A hook of drf-spectacular: every operation answers errors as problems, which views need not repeat.
+
+    What a view says about a status of its own is kept.
+    """
+    result["components"]["schemas"]["Problem"] = _PROBLEM
+    for operation in _operations(result):
+        answers = operation["responses"]
+        for status, words in (_ALWAYS | (_OF_BODIES if "requestBody" in operation else {})).items():
+            answers.setdefault(status, {"description": words})
+        for status, answer in answers.items():
+            if status >= "4":
+                answer["content"] = {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    _let_anything_be_null(result)
+    return result
+
+
+def _operations(result: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for path in result["paths"].values():
+        yield from (operation for operation in path.values() if "responses" in operation)
+
+
+def _let_anything_be_null(node: Any) -> None:
+    """Any JSON that may be null is written as "any of it, or null", of which null is both: then it would be wrong."""
+    if isinstance(node, dict):
+        if node.get("oneOf") == [{}, {"type": "null"}]:
+            del node["oneOf"]
+        for inner in node.values():
+            _let_anything_be_null(inner)
+    elif isinstance(node, list):
+        for inner in node:
+            _let_anything_be_null(inner)

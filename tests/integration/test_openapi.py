@@ -1,0 +1,75 @@
+"""The API does what its own OpenAPI document says, whatever it is asked: Schemathesis over every operation."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from deploy.wsgi import application
+from incidents.commands import Report, open_incident
+from ingest.api import keys
+from ingest.queries import Context
+
+pytestmark = pytest.mark.usefixtures("log_database")
+EXAMPLES = int(os.environ.get("OPENAPI_EXAMPLES", "2"))
+"""Of each operation; `make test` has little time, more are asked for by hand."""
+CHECKS: list[Any] = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+THERE = {"reference": ("1", "2"), "name": ("there",)}
+"""Path parameters that lead to something."""
+
+
+def test_every_operation_answers_as_the_document_says() -> None:
+    key = keys.create("caller", ["admin"])
+    keys.create("there", ["alerts"])
+    for number in (1, 2):
+        open_incident(Report(f"Something {number}", component=f"host/h{number}"), Context("user:alice"))
+    document = schemathesis.openapi.from_wsgi("/api/schema?format=json", application)
+    wrong: dict[str, str] = {}
+    for found in document.get_all_operations():
+        assert isinstance(found, Ok), found.err()
+        operation = found.ok()
+        problem = _problem_of(operation, {"Authorization": f"Bearer {key}"})
+        if problem:
+            wrong[operation.label] = problem
+    assert wrong == {}, json.dumps(wrong, indent=2)
+
+
+def _problem_of(operation: Any, headers: dict[str, str]) -> str:
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(), there=st.sampled_from([True, True, False]))
+    def check(case: Any, there: bool) -> None:
+        if there:
+            for name, values in THERE.items():
+                if name in (case.path_parameters or {}):
+                    case.path_parameters[name] = values[0]
+        case.call_and_validate(headers=headers, checks=CHECKS)
+
+    try:
+        check()
+    except schemathesis.core.failures.FailureGroup as group:
+        return "; ".join(f"{failure.title}: {failure.message}"[:500] for failure in group.exceptions)
+    return ""
