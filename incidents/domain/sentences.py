@@ -139,20 +139,30 @@ def _hand_over_undone(name: str, body: Mapping[str, Any]) -> str:
 
 
 def _merged(name: str, body: Mapping[str, Any]) -> str:
-    return f"{name} merged it into #{body['into']['number']} {body['into']['title']}{_after(body['reason'])}"
+    return f"{name} merged it into {_ticket(body['into'])}{_because(body['reason'])}"
 
 
 def _absorbed(name: str, body: Mapping[str, Any]) -> str:
-    source = f"#{body['incident']['number']} {body['incident']['title']}"
-    return f"{name} merged {source} into it{_firing(len(body['alerts']))}{_after(body['reason'])}"
+    taken = f"{_ticket(body['incident'])} into it{_firing(len(body['alerts']))}"
+    return f"{name} merged {taken}{_because(body['reason'])}"
 
 
 def _split(name: str, body: Mapping[str, Any]) -> str:
-    return f"{name} split it from #{body['from']['number']}{_firing(len(body['alerts']))}{_after(body['reason'])}"
+    return f"{name} split it from #{body['from']['number']}{_firing(len(body['alerts']))}{_because(body['reason'])}"
 
 
 def _separated(name: str, body: Mapping[str, Any]) -> str:
-    return f"{name} split #{body['incident']['number']} off{_firing(body['firing'])}{_after(body['reason'])}"
+    return (
+        f"{name} split #{body['incident']['number']} off{_firing(body['firing'])}{_because(body['reason'])}"
+    )
+
+
+def _ticket(reference: Mapping[str, Any]) -> str:
+    return f"#{reference['number']} “{reference['title']}”"
+
+
+def _because(reason: str) -> str:
+    return f": {reason}" if reason else ""
 
 
 def _firing(count: int) -> str:
@@ -161,7 +171,7 @@ def _firing(count: int) -> str:
 
 def _snoozed(name: str, body: Mapping[str, Any]) -> str:
     until = "it changes" if body["until"] is None else _minute(body["until"])
-    return f"{name} snoozed it until {until}{_after(body['reason'])}"
+    return f"{name} snoozed it until {until}{_because(body['reason'])}"
 
 
 def _woken(name: str, body: Mapping[str, Any]) -> str:

@@ -161,8 +161,8 @@ def test_what_a_merged_ticket_brought_sleeps_no_alert_away() -> None:
 def test_both_timelines_tell_of_the_merge() -> None:
     two_of_alerts()
     merge(2, into=1)
-    assert texts(1)[-1] == "alice merged #2 b is slow into it, with 1 firing alert"
-    assert texts(2)[-1] == "alice merged it into #1 a is slow"
+    assert texts(1)[-1] == "alice merged #2 “b is slow” into it, with 1 firing alert"
+    assert texts(2)[-1] == "alice merged it into #1 “a is slow”"
 
 
 def test_a_ticket_is_not_merged_into_itself() -> None:

@@ -36,9 +36,16 @@ document.addEventListener("submit", (event) => {
 function closePanels(except) {
   document.querySelectorAll("details.act[open]").forEach((one) => { if (one !== except) one.open = false; });
 }
+// A panel hangs from the left edge of its button; one that would leave the screen is drawn to the left.
+function keepOnScreen(panel) {
+  panel.style.marginLeft = "";
+  const beyond = panel.getBoundingClientRect().right + 8 - document.documentElement.clientWidth;
+  if (beyond > 0) panel.style.marginLeft = `-${beyond}px`;
+}
 document.addEventListener("toggle", (event) => {
   if (!event.target.matches?.("details.act") || !event.target.open) return;
   closePanels(event.target);
+  keepOnScreen(event.target.querySelector(".panel"));
   event.target.querySelector("input:checked, input:not([type=hidden]), select, textarea")?.focus();
 }, true);
 document.addEventListener("click", (event) => {

@@ -18,7 +18,7 @@ function move(step) {
 /** In the inbox the focus goes on to the row below, so that `e e e` works through a list. */
 async function acknowledge() {
   const row = current();
-  const form = (row || document.querySelector(".actions"))?.querySelector("form[data-key=e]");
+  const form = row ? row.querySelector("form[data-key=e]") : document.querySelector(".actions form[data-key=e]");
   if (!form) return;
   const below = row && (rows()[rows().indexOf(row) + 1] || rows()[rows().indexOf(row) - 1])?.dataset.id;
   await send(form, form.querySelector("button"));
