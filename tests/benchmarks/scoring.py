@@ -52,6 +52,23 @@ def monotone(pairs: Sequence[tuple[float, bool]]) -> list[tuple[float, float]]:
     return [(middle, min(0.999, round((hits + 0.5) / (trials + 1), 3))) for middle, hits, trials in pooled]
 
 
+def kept_word(pairs: Sequence[tuple[float, bool]]) -> tuple[float, float, str]:
+    """Whether probabilities keep their word: the Brier score of what was said, that of always saying the usual share,
+    and what was true of what by thirds of probability. `pairs` are what was said and whether it was so.
+    """
+    true = sum(right for _, right in pairs) / max(1, len(pairs))
+    brier = sum((said - right) ** 2 for said, right in pairs) / max(1, len(pairs))
+    parts = []
+    for low, high in ((0.0, 0.5), (0.5, 0.9), (0.9, 1.01)):
+        part = [(said, right) for said, right in pairs if low <= said < high]
+        if not part:
+            continue
+        hits, mean = sum(right for _, right in part), sum(said for said, _ in part) / len(part)
+        least, most = wilson(hits, len(part))
+        parts.append(f"says {mean:.3f}, true {hits / len(part):.3f} [{least:.3f}, {most:.3f}] of {len(part)}")
+    return brier, true * (1 - true), "; ".join(parts)
+
+
 @dataclass
 class Tally:
     """Components found, wrongly named and missed over windows; for flows, how many were put down to the right one.

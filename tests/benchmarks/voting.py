@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from analyzers.builtin.tomography import METHODS, bad_paths, solve
 from analyzers.builtin.voting import ANALYZER
 from analyzers.builtin.voting.analysis import by_flow
+from analyzers.builtin.voting.calibration import probability
 from analyzers.builtin.voting.explain import Rules, explain
 from analyzers.builtin.voting.observed import Observed, observe
 from analyzers.builtin.voting.verdict import BAD_PATH
@@ -46,7 +47,7 @@ from analyzers.simulators.voting import (
     misnamed,
     run,
 )
-from tests.benchmarks.scoring import Tally, monotone, note_of, spread, wilson
+from tests.benchmarks.scoring import Tally, kept_word, monotone, note_of, spread, wilson
 
 Row = dict[str, Any]
 Ints = NDArray[np.int64]
@@ -213,12 +214,8 @@ def row(name: str, value: float, bar: str | None, note: str, unit: str = "") -> 
 def flow_row(label: str, tally: Tally, bar: str | None) -> Row:
     low, high = wilson(tally.right, tally.flows)
     note = f"[{low:.4f}, {high:.4f}], {tally.flows} flows that lost packets on a bad link"
-    return row(
-        f"failing flows put on the right link, {label}",
-        round(tally.right / max(1, tally.flows), 4),
-        bar,
-        note,
-    )
+    share = round(tally.right / max(1, tally.flows), 4)
+    return row(f"failing flows put on the right link, {label}", share, bar, note)
 
 
 LINKS = 400
@@ -332,13 +329,8 @@ def cost() -> Iterator[Row]:
         seconds.append(min(timed(lambda w=window: ANALYZER.analyze(w, params)) for _ in range(3)))  # type: ignore[misc]
         rows.append(window.sums["paths"].rows)
     slope = float(np.polyfit(np.log(rows), np.log(seconds), 1)[0])
-    yield row(
-        "seconds for a window of 96,000 flows",
-        round(seconds[2], 3),
-        None,
-        f"{rows[2]} paths, 6 bad links",
-        "s",
-    )
+    note = f"{rows[2]} paths, 6 bad links"
+    yield row("seconds for a window of 96,000 flows", round(seconds[2], 3), None, note, "s")
     note = f"{rows[0]:,} to {rows[-1]:,} paths: {', '.join(f'{one:.2f}' for one in seconds)} s"
     yield row("growth exponent of time in paths", round(slope, 3), "<= 1.2", note)
     window = made(Job(FIRST_REPORTING_SEED, 6)).window
@@ -346,13 +338,8 @@ def cost() -> Iterator[Row]:
     ANALYZER.analyze(window, params)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    yield row(
-        "peak memory for a window of 96,000 flows",
-        round(peak / 2**20, 1),
-        None,
-        "allocated above the window",
-        "MB",
-    )
+    note = "allocated above the window"
+    yield row("peak memory for a window of 96,000 flows", round(peak / 2**20, 1), None, note, "MB")
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -361,16 +348,23 @@ def timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def calibration(trials: int) -> list[tuple[float, float]]:
-    """Pairs of surplus evidence and the share of entries truly at fault, from tuning seeds: half of the windows
-    healthy, the others with 1 to 4 bad links, three noise levels, the bar lowered by 3 nats.
+def doubtful(trials: int, first: int) -> list[tuple[float, bool]]:
+    """Surplus evidence of entries and whether they are truly at fault: half of the windows healthy, the others with
+    1 to 4 bad links, three noise levels, the bar lowered by 3 nats.
     """
     lowered, bad, noise = (("margin", -3.0),), (0, 1, 0, 2, 0, 1, 0, 4), (1e-6, 1e-5, 1e-4)
     jobs = [
-        Job(n, bad[n % 8], noise[n // 8 % 3], high=2e-3, params=lowered, baselines=False)
+        Job(first + n, bad[n % 8], noise[n // 8 % 3], high=2e-3, params=lowered, baselines=False)
         for n in range(trials)
     ]
-    return monotone([pair for trial in spread(run_trial, jobs) for pair in trial.surplus])
+    return [pair for trial in spread(run_trial, jobs) for pair in trial.surplus]
+
+
+def score_row(first: int, share: float) -> Row:
+    pairs = doubtful(max(8, round(share * 400)), first)
+    brier, usual, parts = kept_word([(probability(surplus), right) for surplus, right in pairs])
+    note = f"{brier:.4f} against {usual:.4f}; {parts}"
+    return row("Brier score against always saying the usual share", round(brier / usual, 4), "< 1", note)
 
 
 def main(share: float = 0.3, first: int = FIRST_REPORTING_SEED) -> list[Row]:
@@ -383,6 +377,7 @@ def figures(first: int, share: float, params: tuple[tuple[str, Any], ...]) -> It
     yield from healthy(first, share, params)
     yield from harder(first, share, params)
     yield detection(first, share, params)
+    yield score_row(first, share)
     yield from cost()
 
 
@@ -395,7 +390,7 @@ if __name__ == "__main__":
     arguments = parser.parse_args()
     given = tuple((key, float(value)) for key, _, value in (one.partition("=") for one in arguments.param))
     if arguments.calibrate:
-        for pair in calibration(round(2000 * arguments.share)):
+        for pair in monotone(doubtful(round(2000 * arguments.share), 0)):
             print(pair)
     else:
         from tests.benchmarks.__main__ import line

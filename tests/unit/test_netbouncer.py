@@ -131,6 +131,15 @@ def test_more_evidence_is_a_higher_score() -> None:
     assert 0 < little["score"] <= much["score"] < 1
 
 
+def test_a_doubtful_link_is_named_beside_many_bad_ones_and_not_alone() -> None:
+    sets = [(f"link/{i}",) for i in range(40)]
+    alone = [2] + [0] * 39
+    assert named(of(sets, [100] * 40, alone)) == {}
+    beside = named(of(sets, [100] * 40, [2] + [60] * 6 + [0] * 33))
+    assert set(beside) == {f"link/{i}" for i in range(7)}
+    assert float(str(beside["link/0"]["score"])) < float(str(beside["link/1"]["score"]))
+
+
 def test_a_device_without_a_clean_path_is_named_and_not_its_links() -> None:
     sets = [(f"link/{a}~x", "switch/x", f"link/x~{b}") for a in "abc" for b in "def"]
     sets += [(f"link/{a}~y", "switch/y", f"link/y~{b}") for a in "abc" for b in "def"]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from analyzers.builtin.false_discovery import q_values
 from analyzers.builtin.incidence import Incidence, incidence
-from analyzers.builtin.netbouncer.calibration import SURE, THRESHOLD, probability
+from analyzers.builtin.netbouncer.calibration import SURE, probability, surplus_of
 from analyzers.builtin.netbouncer.evidence import evidence_of, sentence
 from analyzers.builtin.netbouncer.stages import Blamed, judge
 from analyzers.contract import Estimate, Params, Paths, Suspect, Verdict, Window, inconclusive, quiet
@@ -44,23 +44,23 @@ def analyze(window: Window, params: Params) -> Verdict:
         return quiet(measures, shown)
     adjusted = q_values(np.array([one.p_value for one in found.blamed]), seen.components)
     suspects = [
-        _suspect(seen, one, q)
+        _suspect(seen, one, q, len(found.blamed))
         for one, q in zip(found.blamed[:MOST_SUSPECTS], adjusted.tolist()[:MOST_SUSPECTS], strict=True)
     ]
     return Verdict("named", tuple(suspects), None, measures, shown)
 
 
-def _suspect(seen: Incidence, one: Blamed, q_value: float) -> Suspect:
+def _suspect(seen: Incidence, one: Blamed, q_value: float, blamed: int) -> Suspect:
     low, high = min(one.low, one.loss), max(one.high, one.loss)
     return Suspect(
         component=seen.names[one.component],
-        score=probability((one.ratio - THRESHOLD) / 2),
+        score=probability(surplus_of(one.ratio, seen.components, blamed)),
         summary=sentence(seen, one),
         p_value=one.p_value,
         q_value=q_value,
         estimate=Estimate(one.loss, low, high, "loses {} of the probes over it"),
         ambiguous_with=tuple(sorted(seen.alike[one.component])),
-        sure=(one.ratio - THRESHOLD) / 2 >= SURE,
+        sure=surplus_of(one.ratio, seen.components) >= SURE,
     )
 
 

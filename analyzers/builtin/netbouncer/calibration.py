@@ -3,18 +3,19 @@
 `SCORES` was made by `python -m tests.benchmarks.netbouncer --calibrate` (2,400 epochs) on tuning seeds: half of the
 epochs healthy, the others with one to four links of U(.005, .06) in a network of k = 8; noise U(0, 1e-5), U(0, 1e-4)
 and U(0, 1e-3); bursts of U(.02, .2) on none, 0.1 and 1 % of the paths; the bar lowered by 3 nats so that doubtful links
-are seen too. Each pair is the middle of a step of evidence over `THRESHOLD`, in nats, and the share of entries in that
+are seen too. Each pair is the middle of a step of evidence over the bar, in nats, and the share of entries in that
 step that held a bad link (made monotone). Like every such figure it holds for a world like the simulated one.
 """
 
 from __future__ import annotations
 
+from analyzers.builtin.netbouncer.stages import bar_of
 from analyzers.builtin.scores import probability_at
 
-THRESHOLD = 13.83
-"""Twice the log-likelihood that the test asks for at the default level of 1e-4."""
+ALPHA = 1e-4
+"""The default level of the test."""
 SURE = 12.0
-"""Nats over the threshold from which one window is enough."""
+"""Nats over the bar of a single blamed one from which one window is enough."""
 
 SCORES: tuple[tuple[float, float], ...] = (
     (-2.5, 0.074),
@@ -28,6 +29,11 @@ SCORES: tuple[tuple[float, float], ...] = (
 )
 
 
+def surplus_of(ratio: float, components: int, blamed: int = 1) -> float:
+    """Nats by which evidence is above the bar of one of so many blamed ones, at the default level whatever was set."""
+    return (ratio - bar_of(ALPHA, components)(blamed)) / 2
+
+
 def probability(surplus: float) -> float:
-    """The probability that a component is at fault, given its evidence above the threshold in nats."""
+    """The probability that a component is at fault, given its evidence above the bar in nats."""
     return probability_at(SCORES, surplus)

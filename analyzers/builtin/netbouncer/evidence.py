@@ -126,7 +126,8 @@ def _method(seen: Incidence, found: Found) -> Evidence:
         "on lossy paths the success probabilities are found by coordinate descent on the squares, with a penalty that "
         "pushes them to 0 or 1, set for each link by its number of paths and the smallest loss of interest. What that "
         "flags is fitted again by its binomial likelihood, merged where one link explains what several do, and has to "
-        "pass a likelihood-ratio test (NetBouncer, Tan et al., NSDI 2019; penalty a link, merging and refit are ours).",
+        "pass a likelihood-ratio test, which asks for less the more are blamed (NetBouncer, Tan et al., NSDI "
+        "2019; penalty a link, merging, refit and the bar are ours).",
     )
 
 

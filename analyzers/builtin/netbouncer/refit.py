@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -12,6 +12,9 @@ from scipy import stats
 from analyzers.builtin.incidence import Incidence
 
 Floats = NDArray[np.float64]
+
+Bar = Callable[[int], float]
+"""What each of so many blamed ones has to add to twice the log-likelihood."""
 
 _JOINT = 5
 """Rounds in which a component and those beside it are fitted together to see what it adds."""
@@ -99,19 +102,18 @@ class Fit:
         eta[self.paths] = self.eta
         return eta
 
-    def grow(self, threshold: float, least: float) -> None:
-        """Take in those outside that lose at least `least`, the best first, as long as one adds `threshold` to twice
-        the log-likelihood.
-        """
+    def grow(self, bar: Bar, least: float) -> None:
+        """Take in those outside that lose at least `least`, the best first, as long as one passes the bar."""
         outside = [place for place in range(len(self.components)) if place not in self.inside]
         while outside:
             gains = {place: self._gain(place, self._near(place), least) for place in outside}
             best = max(gains, key=lambda one: (gains[one], -one))
-            if gains[best] < threshold:
+            if gains[best] < bar(len(self.inside) + 1):
                 return
             self.inside.add(best)
             # What has gained too little hardly gains more once another explains some of it.
-            outside = [place for place in outside if place != best and gains[place] >= threshold]
+            lowest = bar(len(self.components))
+            outside = [place for place in outside if place != best and gains[place] >= lowest]
             self._settle(self._near(best))
 
     def _gain(self, place: int, others: Sequence[int], least: float = 0.0) -> float:
@@ -168,14 +170,14 @@ class Fit:
         )
         return self._heard(place, 2 * (with_ - without))
 
-    def pruned(self, threshold: float) -> tuple[list[tuple[int, int]], list[tuple[int, float]]]:
+    def pruned(self, bar: Bar) -> tuple[list[tuple[int, int]], list[tuple[int, float]]]:
         """Those that stand the test (place, component), and those that do not (component, ratio). The weakest goes
         first, and the rest are fitted again on what it leaves."""
         places = sorted(self.inside)
         cleared: list[tuple[int, float]] = []
         while places:
             ratios = np.array([self._ratio(place) for place in places])
-            weak = np.flatnonzero(ratios < threshold)
+            weak = np.flatnonzero(ratios < bar(len(places)))
             if not len(weak):
                 break
             # All at once while there are many: links that lose nothing do not lean on each other.

@@ -5,6 +5,7 @@ Noise: the loss that healthy paths show, taken from the quieter half of the path
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from scipy.special import xlogy
 
 from analyzers.builtin.incidence import Incidence
 from analyzers.builtin.netbouncer.descent import Problem, success
-from analyzers.builtin.netbouncer.refit import Fit
+from analyzers.builtin.netbouncer.refit import Bar, Fit
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -32,10 +33,16 @@ FLAGGED = 1e-3
 FLOOR = 0.5
 """The penalty's floor as a share of the smallest loss of interest: a link of that loss is above it in most samples,
 and what else gets over it has to stand the test."""
+LEAST = 0.33
+"""What the second look takes in loses at least this share of the smallest loss of interest: where nine losses are
+expected three are seen in one sample of fifty.
+"""
 LESS = 0.8
 """Noise that falls below this share of itself without the blamed is worth another look."""
 BURSTS, PRIOR_PATHS = 1e-3, 500.0
 """How many paths have a burst of losses of their own before anything is seen, and how many paths that counts as."""
+FALSE = 0.03
+"""The share of false ones among the blamed that the bar of the second and further ones allows for at most."""
 MOSTLY = 0.25
 """A link of which at most this share of the paths is clean may be what several flagged ones have in common."""
 
@@ -122,16 +129,16 @@ def _judged(
     wholly = _never_clean(seen, is_link, clean, left, suspects)
     most = -2 * math.log(_bursts(seen, clean, left))
     fit = Fit(seen, noise, [*devices, *suspects, *wholly], len(devices) + len(suspects), most)
-    threshold = float(stats.chi2.isf(min(1.0, 2 * alpha), 1))
-    fit.merge([*range(len(devices), len(fit.components))], threshold)
-    kept, cleared = fit.pruned(threshold)
+    bar = bar_of(alpha, seen.components)
+    fit.merge([*range(len(devices), len(fit.components))], bar(1))
+    kept, cleared = fit.pruned(bar)
     known = [component for _, component in kept]
     asked = is_link & (np.bincount(seen.column[left[seen.row]], minlength=seen.components) > 0)
-    overlooked = _overlooked(seen, asked, fit, known, threshold)
+    overlooked = _overlooked(seen, asked, fit, known, bar(len(known) + 1))
     if overlooked:
         fit = Fit(seen, noise, [*known, *overlooked], len(known), most)
-        fit.grow(threshold, FLOOR * min_loss)
-        kept, more = fit.pruned(threshold)
+        fit.grow(bar, LEAST * min_loss)
+        kept, more = fit.pruned(bar)
         known = [component for _, component in kept]
         cleared = [one for one in (*cleared, *more) if one[0] not in known]
     blamed = [
@@ -141,6 +148,20 @@ def _judged(
         blamed, key=lambda one: (-one.ratio, int(seen.mark[one.component]), seen.names[one.component])
     )
     return Found(tuple(order), x, noise, clean, tuple(cleared))
+
+
+def bar_of(alpha: float, components: int) -> Bar:
+    """Twice the log-likelihood that the test asks of each of so many blamed ones: level `alpha` of the only one, and of
+    each of k besides `FALSE` (k - 1) / components, so that where many are bad it is the share of false ones among the
+    blamed that is bounded (Benjamini and Hochberg 1995), and where none is the chance of any.
+    """
+
+    @functools.cache
+    def bar(blamed: int) -> float:
+        level = alpha + FALSE * max(0, blamed - 1) / max(1, components)
+        return float(stats.chi2.isf(min(1.0, 2 * level), 1))
+
+    return bar
 
 
 def _bursts(seen: Incidence, clean: Mask, left: Mask) -> float:
