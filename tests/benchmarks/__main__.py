@@ -27,6 +27,7 @@ NAMES = (
     "kinds",
     "points",
     "alerts",
+    "alert_storm",
     "solver",
     "accuracy",
     "real_traces",
