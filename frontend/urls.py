@@ -26,6 +26,7 @@ urlpatterns = [
     path("reports/<str:id>", reports.report, name="report"),
     path("teams", reading.teams, name="teams"),
     path("docs", reading.docs, name="docs"),
+    path("docs/limits", reading.docs_limits, name="docs_limits"),
     path("docs/doors/<slug:slug>", reading.docs_door, name="docs_door"),
     path("integrations", integrations.integrations, name="integrations"),
     # Not below /integrations/: what stands there is for machines, without sessions.

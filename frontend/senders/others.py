@@ -99,7 +99,7 @@ OTEL_EXPORTER_OTLP_HEADERS=Authorization=Bearer%20{KEY}
         ),
         "200: what is good is committed to disk; what is not is counted in `partialSuccess` with the first reason.",
         "20 MiB a body after decompression.",
-        "503 with `Retry-After: 5`, in the form of the request; exporters try again.",
+        "429 or 503 with `Retry-After`, in the form of the request; exporters try again.",
         "The same bytes from the same key are stored once, so an exporter may repeat a request whose answer got lost. "
         "Log records of the same service, logger and text (words with digits in them left out) are one alert, which is "
         "over once it is not repeated for a while.",

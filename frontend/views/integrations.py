@@ -109,7 +109,9 @@ def _doors(row: IntegrationKey) -> list[str]:
     return [
         door
         for door in trial.DOORS
-        if (not row.doors or door in row.doors) and not (door == "generic" and row.mapping)
+        if (not row.doors or door in row.doors)
+        and not (door in trial.READ_BY_MAPPINGS and row.mapping)
+        and (door != "mail" or settings.MAIL_PORT)
     ]
 
 

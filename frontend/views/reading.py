@@ -42,6 +42,39 @@ def docs(request: HttpRequest) -> HttpResponse:
 
 @page
 @require_safe
+def docs_limits(request: HttpRequest) -> HttpResponse:
+    """What is taken at once and in all, door by door, with the settings of this Dossier."""
+    told = (
+        (
+            "Requests of one key",
+            "KEY_RATE",
+            f"{settings.KEY_RATE:,} a second, {10 * settings.KEY_RATE:,} at once",
+        ),
+        (
+            "Requests under way",
+            "WEB_THREADS",
+            f"{settings.WEB_THREADS}; refused when half wait above a second",
+        ),
+        (
+            "Reads under way",
+            "READS_AT_ONCE",
+            f"{settings.READS_AT_ONCE}; others get 503 with `Retry-After: 1`",
+        ),
+        ("Body of an alert door", "ALERT_MAX_BODY", _size(settings.ALERT_MAX_BODY)),
+        ("Body of telemetry, as sent", "TELEMETRY_MAX_BODY", _size(settings.TELEMETRY_MAX_BODY)),
+        ("Body of telemetry, unpacked", "TELEMETRY_MAX_DECODED", _size(settings.TELEMETRY_MAX_DECODED)),
+        ("A mail", "MAIL_MAX_BODY", _size(settings.MAIL_MAX_BODY)),
+    )
+    context = {"limits": told, "processes": settings.WEB_WORKERS, "senders": SENDERS}
+    return show(request, "frontend/docs_limits.html", context, section="docs")
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**20:g} MiB" if count >= 2**20 else f"{count / 2**10:g} KiB"
+
+
+@page
+@require_safe
 def docs_door(request: HttpRequest, slug: str) -> HttpResponse:
     """What one kind of sender needs to know, with the address of this Dossier in it."""
     sender = BY_SLUG.get(slug)

@@ -9,11 +9,14 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from email.message import EmailMessage
 from typing import Any, Final
+from uuid import uuid4
 
 from ingest.alerts.receiving import Delivery, Taken, receive
-from ingest.doors import generic, grafana, pagerduty, prometheus
+from ingest.doors import cloudevent_alerts, generic, grafana, mail, pagerduty, prometheus
 from ingest.doors.alert import Parsed
+from ingest.doors.cloudevents import events
 from ingest.doors.default_mapping import DEFAULT
 
 LASTS = timedelta(minutes=5)
@@ -69,13 +72,40 @@ def _prometheus(now: datetime) -> Any:
     return [{"labels": _LABELS, "annotations": _ANNOTATIONS, "startsAt": now.isoformat()}]
 
 
+def _cloudevent(now: datetime) -> Any:
+    return {
+        "specversion": "1.0",
+        "id": str(uuid4()),
+        "source": "/dossier-test",
+        "type": "dossier.test",
+        "time": now.isoformat(),
+        "data": {"title": TITLE, "severity": "info"},
+    }
+
+
+def _mail(now: datetime) -> Any:
+    told = EmailMessage()
+    told["From"], told["Subject"], told["Date"] = "dossier-test@example.com", f"[INFO] {TITLE}", now
+    told.set_content(_ANNOTATIONS["description"])
+    return told.as_bytes()
+
+
+_CLOUDEVENTS = "application/cloudevents+json"
+_MEDIA_TYPES = {"cloudevents": _CLOUDEVENTS, "mail": "message/rfc822"}
 _DOORS: Mapping[str, tuple[Callable[[datetime], Any], Callable[[bytes, datetime], Parsed]]] = {
     "alertmanager-api": (_prometheus, prometheus.alerts),
     "alertmanager": (_alertmanager, lambda body, _: prometheus.webhook(body)),
     "grafana": (_grafana, lambda body, _: grafana.webhook(body)),
     "pagerduty": (_pagerduty, lambda body, _: Parsed((pagerduty.event(body, "dossier-test").alert,))),
     "generic": (_generic, lambda body, _: generic.receive(DEFAULT, body).parsed),
+    "cloudevents": (
+        _cloudevent,
+        lambda body, _: cloudevent_alerts.alerts(events(body, {"content-type": _CLOUDEVENTS})),
+    ),
+    "mail": (_mail, lambda body, _: mail.alerts(body, mail.DEFAULT)),
 }
+READ_BY_MAPPINGS = ("generic", "cloudevents", "mail")
+"""Where an integration has a mapping of its own, the sample of these would not be what it takes."""
 DOORS = tuple(_DOORS)
 
 
@@ -83,9 +113,11 @@ def send_sample(integration: str, door: str, who: str) -> Taken:
     """Deliver the sample of a door (one of DOORS) for an integration. `who` asked for it."""
     now = datetime.now(UTC)
     write, read = _DOORS[door]
-    payload = json.dumps(write(now)).encode()
+    told = write(now)
+    payload = told if isinstance(told, bytes) else json.dumps(told).encode()
     alerts = tuple(
         replace(alert, expires_at=now + LASTS, notes=(*alert.notes, f"a test, sent by {who}"))
         for alert in read(payload, now).alerts
     )
-    return receive(Parsed(alerts), Delivery(integration, door, "application/json", payload))
+    media_type = _MEDIA_TYPES.get(door, "application/json")
+    return receive(Parsed(alerts), Delivery(integration, door, media_type, payload))

@@ -39,3 +39,12 @@ def test_a_configuration_holds_the_address_and_the_key_that_are_given() -> None:
     assert 'targets: ["monitor:8000"]' in text
     assert "scheme: http\n" in text
     assert "credentials: dsr_secret" in text
+
+
+def test_the_page_of_limits_tells_of_every_door(log_database: str) -> None:  # noqa: ARG001
+    client = Client()
+    client.force_login(get_user_model().objects.create(username="alice"))
+    body = client.get("/docs/limits").content.decode()
+    assert "1,000 a second, 10,000 at once" in body
+    assert "64 MiB" in body
+    assert [sender.title for sender in SENDERS if f">{sender.title}</a></td>" not in body] == []
