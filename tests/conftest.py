@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import signal
 import uuid
@@ -25,6 +26,11 @@ hypothesis_settings.register_profile(
     "dossier", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
 )
 hypothesis_settings.load_profile("dossier")
+
+
+def pytest_collection_finish() -> None:
+    """What has been imported stays: the collector of garbage need not walk over it in every test."""
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -353,7 +353,7 @@ def test_an_error_is_a_status_of_google_rpc() -> None:
     assert status(503, "ä" * 100, PROTOBUF) == b"\x08\x0e\x12\xc8\x01" + "ä".encode() * 100
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     body=st.binary(max_size=200) | st.recursive(
         st.none() | st.booleans() | st.floats() | st.text(max_size=5) | st.integers(),
