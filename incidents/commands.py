@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 
 from incidents import merging
@@ -23,7 +24,7 @@ from incidents.domain.contending import Happened, Overtaken
 from incidents.domain.decide import Refused
 from incidents.domain.incident import Incident
 from incidents.domain.routing import route
-from incidents.domain.values import Invalid, Severity
+from incidents.domain.values import TITLE_LIMIT, Invalid, Severity
 from incidents.projections.asking import Asking, seen_from
 from incidents.projections.knowledge import known_until
 from incidents.projections.models import IncidentRow
@@ -155,6 +156,27 @@ def set_title(incident_id: str, title: str, context: Context) -> Recorded:
 
 def link(incident_id: str, href: str, text: str, context: Context) -> Recorded:
     return _carry_out(incident_id, c.Link(href, text), context)
+
+
+def relate(incident_id: str, other: str, context: Context) -> Recorded:
+    """Links two tickets that have to do with each other, on both of them."""
+    if incident_id == other:
+        raise Invalid("incident", "is this incident itself")
+    return retrying(partial(_relate, incident_id, other, context))
+
+
+@transaction.atomic
+def _relate(incident_id: str, other: str, context: Context) -> Recorded:
+    rows = IncidentRow.objects.filter(pk__in=[incident_id, other]).order_by("number").select_for_update()
+    links = {str(row.pk): _link_to(row) for row in rows}
+    if len(links) < 2:
+        raise NoSuchIncident(f"there is no incident {other}")
+    record(other, links[incident_id], context)
+    return record(incident_id, links[other], context)
+
+
+def _link_to(row: IncidentRow) -> c.Link:
+    return c.Link(f"{settings.BASE_URL}/incidents/{row.number}", f"#{row.number} {row.title}"[:TITLE_LIMIT])
 
 
 def attach_evidence(incident_id: str, evidence: Sequence[Mapping[str, Any]], context: Context) -> Recorded:

@@ -45,6 +45,14 @@ def _until(form: Form) -> datetime | None:
     return timezone.now() + timedelta(hours=int(chosen))
 
 
+def _linked(incident_id: str, form: Form, context: Context) -> commands.Recorded:
+    """To an address, or to the ticket whose number is given."""
+    to = str(form.get("href", "")).strip()
+    if to.removeprefix("#").isdecimal():
+        return commands.relate(incident_id, _other({"into": to}), context)
+    return commands.link(incident_id, to, form.get("text", ""), context)
+
+
 def _attached(form: Form) -> list[dict[str, str]]:
     href = str(form.get("href", "")).strip()
     return [{"href": href, "text": str(form.get("link_text", ""))}] if href else []
@@ -79,11 +87,7 @@ VERBS: dict[str, tuple[Verb, str, str]] = {
     "merge": (lambda i, f, c: commands.merge(i, _other(f), f.get("reason", ""), c), "Merged", "undo"),
     "split": (lambda i, _, c: commands.split(i, "", c), "Split off", ""),
     "set_title": (lambda i, f, c: commands.set_title(i, f.get("title", ""), c), "Title set for", ""),
-    "link": (
-        lambda i, f, c: commands.link(i, f.get("href", ""), f.get("text", ""), c),
-        "Link added to",
-        "",
-    ),
+    "link": (lambda i, f, c: _linked(i, f, c), "Link added to", ""),
     "undo": (lambda i, f, c: commands.undo(i, f.get("what") or None, c), "Taken back:", ""),
     "set_severity": (
         lambda i, f, c: commands.set_severity(i, f.get("severity", ""), c),

@@ -186,6 +186,12 @@ class AttachedListShape(s.Serializer[Any]):
     results = AttachedShape(many=True)
 
 
+class LinkToShape(s.Serializer[Any]):
+    href = s.CharField(max_length=2000, required=False, help_text="an http or https address")
+    text = s.CharField(max_length=300, required=False, help_text="what people see of `href`")
+    incident = s.CharField(required=False, help_text="instead of `href`: id or number of a related incident")
+
+
 class NothingShape(s.Serializer[Any]):
     """An empty object, or no body at all."""
 

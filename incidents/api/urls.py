@@ -28,6 +28,15 @@ def split(id: str, body: dict[str, Any], request: Request) -> commands.Recorded:
     return commands.split(merged, body.get("reason", ""), context(request))
 
 
+def link(id: str, body: dict[str, Any], request: Request) -> commands.Recorded:
+    """To a page, or to another incident."""
+    if ("href" in body) == ("incident" in body):
+        raise Invalid("href", "give either `href` or `incident`")
+    if "incident" in body:
+        return commands.relate(id, reference("incident", body["incident"]), context(request))
+    return commands.link(id, body["href"], body.get("text", ""), context(request))
+
+
 ACTIONS = {
     "acknowledge": action(
         "acknowledge",
@@ -118,9 +127,9 @@ ACTIONS = {
     ),
     "link": action(
         "link",
-        "Add a link, at most 50.",
-        shapes.LinkShape,
-        lambda id, body, request: commands.link(id, body["href"], body.get("text", ""), context(request)),
+        "Add a link, at most 50: to a page with `href`, or with `incident` to a related incident, which gets one back.",
+        shapes.LinkToShape,
+        link,
     ),
     "resolve": action(
         "resolve",

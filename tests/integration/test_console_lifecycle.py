@@ -129,6 +129,13 @@ def test_title_and_links_are_set(alice: Client) -> None:
     assert "Plan of row 12</a>" in alice.get(f"/incidents/{number}").content.decode()
 
 
+def test_a_related_ticket_is_linked_by_number_on_both(alice: Client) -> None:
+    one_number, other = opened("Rack 12"), opened("Row 12")
+    alice.post(f"/incidents/{one_number}/link", {"href": f"#{other}"})
+    assert [link["text"] for link in one(one_number).links] == [f"#{other} Row 12"]
+    assert [link["text"] for link in one(other).links] == [f"#{one_number} Rack 12"]
+
+
 def test_a_comment_is_shown_as_markdown_with_its_link(alice: Client) -> None:
     number = opened()
     form = {"text": "**Two** optics\n<b>x</b>", "href": "https://logs.example/t12", "link_text": "Log of t12"}

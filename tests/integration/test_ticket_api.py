@@ -149,6 +149,21 @@ def test_a_verb_that_there_is_not_is_not_found(api: Call) -> None:
 
 
 @rolled_back
+def test_a_related_incident_is_linked_and_links_back(api: Call) -> None:
+    one, other = opened(api), opened(api, title="Shelf 2")
+    linked = api("POST", f"incidents/{one}/link", {"incident": other})
+    back = api("GET", f"incidents/{other}").json()["links"][0]["href"]
+    assert (linked.status_code, back) == (200, linked.json()["url"])
+    assert len(api("GET", f"receipts/{linked['Dossier-Receipt']}").json()["events"]) == 1
+
+
+@rolled_back
+@pytest.mark.parametrize("body", [{}, {"href": "https://x.example", "incident": 1}, {"incident": 99999}])
+def test_a_link_leads_to_one_thing_that_is_there(api: Call, body: dict[str, Any]) -> None:
+    assert api("POST", f"incidents/{opened(api)}/link", body).status_code == 400
+
+
+@rolled_back
 def test_a_comment_is_kept_as_markdown_with_what_is_attached(api: Call) -> None:
     id_, log = opened(api), {"href": "https://logs.example/t12", "text": "Log of t12"}
     api("POST", f"incidents/{id_}/comment", {"text": "Two **optics** flap.", "links": [log]})
