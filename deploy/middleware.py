@@ -17,6 +17,7 @@ from deploy import metrics
 GetResponse = Callable[[HttpRequest], HttpResponse]
 log = structlog.get_logger("request")
 _lines = logging.getLogger("request")
+_TRACE = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 
 
 class RequestContext:
@@ -29,27 +30,34 @@ class RequestContext:
         given = request.META.get(
             "HTTP_X_REQUEST_ID", ""
         )  # request.headers would look at every variable there is
-        trace = given if re.fullmatch(r"[A-Za-z0-9._:-]{1,64}", given) else uuid.uuid4().hex
+        trace = given if given and _TRACE.fullmatch(given) else uuid.uuid4().hex
         request.trace = trace  # type: ignore[attr-defined]
-        started = time.perf_counter()
-        with structlog.contextvars.bound_contextvars(trace=trace):
-            response = self.get_response(request)
-            seconds = time.perf_counter() - started
-            metrics.observe(request, response, seconds)
-            # A body a millisecond is routine: metrics count them, and the log of events names each one's trace.
-            routine = response.status_code == 202 or (
-                response.status_code == 200 and "Dossier-Receipt" in response
-            )
-            if not routine or _lines.isEnabledFor(logging.DEBUG):
-                tell = log.debug if routine else log.info
-                tell(
-                    "answered",
-                    method=request.method,
-                    path=request.path,
-                    status=response.status_code,
-                    ms=round(seconds * 1000, 1),
-                )
+        bound = structlog.contextvars.bind_contextvars(trace=trace)
+        try:
+            response = self._answered(request)
+        finally:
+            structlog.contextvars.reset_contextvars(**bound)
         response["X-Request-ID"] = trace
+        return response
+
+    def _answered(self, request: HttpRequest) -> HttpResponse:
+        started = time.perf_counter()
+        response = self.get_response(request)
+        seconds = time.perf_counter() - started
+        metrics.observe(request, response, seconds)
+        # A body a millisecond is routine: metrics count them, and the log of events names each one's trace.
+        routine = response.status_code == 202 or (
+            response.status_code == 200 and "Dossier-Receipt" in response
+        )
+        if not routine or _lines.isEnabledFor(logging.DEBUG):
+            tell = log.debug if routine else log.info
+            tell(
+                "answered",
+                method=request.method,
+                path=request.path,
+                status=response.status_code,
+                ms=round(seconds * 1000, 1),
+            )
         return response
 
 

@@ -23,6 +23,7 @@ from ingest.alerts.deciding import Outcome, decide
 from ingest.alerts.deliveries import keep
 from ingest.alerts.rows import id_of
 from ingest.doors.alert import Alert, Parsed
+from ingest.log import database
 from ingest.log.retrying import retrying
 from ingest.log.types import Context, UnrecordableEvent, WrongExpectedVersion
 from ingest.telemetry.group_commit import GroupCommit, GroupLost
@@ -78,11 +79,11 @@ def receive(parsed: Parsed, delivery: Delivery) -> Taken:
     """Store a delivery durably. Raises django.db.Error, and then nothing of it is stored."""
     prepared = Prepared(delivery, parsed)
     if not connection.in_atomic_block:
-        database = str(connection.settings_dict["NAME"])
-        if database not in _groups:
-            _groups.setdefault(database, GroupCommit(_store_group, MOST_TOGETHER))
+        known_as = database.name()
+        if known_as not in _groups:
+            _groups.setdefault(known_as, GroupCommit(_store_group, MOST_TOGETHER))
         try:
-            if taken := _groups[database].submit(prepared):
+            if taken := _groups[known_as].submit(prepared):
                 return taken
         except GroupLost as lost:
             raise OperationalError("the transaction that was to store this with others was lost") from lost

@@ -14,12 +14,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
 from ingest.api.models import IntegrationKey
 from ingest.doors import generic
+from ingest.log import database
 
 ADMIN = "admin"
 SCOPES = ("telemetry", "alerts", "incidents:read", "incidents:write", ADMIN)
@@ -199,7 +200,7 @@ def find_by_mail(token: str) -> Key | None:
 
 def _remembered(known_by: bytes, look_up: Callable[[datetime], IntegrationKey | None]) -> Key | None:
     """A key that was good within the last TRUSTED_FOR seconds, or is found to be; notes that it was used."""
-    place = (str(connection.settings_dict["NAME"]), known_by)
+    place = (database.name(), known_by)
     until, key = _seen.get(place, (0.0, None))
     if key is not None and time.monotonic() < until:
         return key

@@ -8,8 +8,7 @@ watermark: the oldest transaction id still at work (`pg_snapshot_xmin`). All bel
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from functools import cache
 from typing import Any
 
 from django.db import IntegrityError, connection, transaction
+from django.db.backends.utils import CursorWrapper
 
 from ingest.log import canonical, metrics, registry, wake
 from ingest.log.entries import Entries, array, plain_array
@@ -105,22 +105,21 @@ def begin_through(
     function: str,
     beginnings: Sequence[Beginning],
     more: Sequence[object],
-    send: Callable[[bytes], None],
+    send: Callable[[CursorWrapper, bytes], None],
 ) -> None:
     """As `begin`, by way of a function of the caller in the database and with whatever else the caller has to send.
 
     The function takes the arguments of `log_begin` and then `more`, calls it, and answers with what it answered.
-    `send` gets the statement that calls it and returns when the database has done it, in the caller's transaction or
-    in one that it makes; what else it does costs no journey of its own. The events are not made again to be answered.
+    `send` gets a cursor and the statement that calls it, and returns when the database has done it, in the caller's
+    transaction or in one that it makes; what else it does costs no journey of its own. The events are not made again
+    to be answered.
     """
     entries = _entries(beginnings)
     if not entries.streams:
         return
     values = (*_columns(entries), *more)
-    with connection.cursor() as cursor:
-        statement = cursor.mogrify(_call(function, len(values)), values)
-    with _saying_who_was_first(entries.streams, 0):
-        send(statement)
+    with connection.cursor() as cursor, _saying_who_was_first(entries.streams, 0):
+        send(cursor, cursor.mogrify(_call(function, len(values)), values))
     transaction.on_commit(lambda: _committed(entries.types), robust=True)
 
 
@@ -204,9 +203,9 @@ def _taken(error: IntegrityError, streams: Sequence[str]) -> str:
     return next((stream for stream in streams if f"({stream}, " in told), streams[0])
 
 
-def _committed(types: Iterable[str]) -> None:
-    for name, count in Counter(types).items():
-        metrics.appended(name).inc(count)
+def _committed(types: list[str]) -> None:
+    for name in set(types):
+        metrics.appended(name).inc(types.count(name))
     wake.notify()
 
 

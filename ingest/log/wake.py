@@ -7,6 +7,8 @@ import time
 
 from django.db import connection
 
+from ingest.log import database
+
 CHANNEL = "dossier_log"
 QUIET = 0.2
 """Seconds between two notifications from one process. A follower that was woken looks again every few
@@ -17,9 +19,9 @@ _last: dict[str, float] = {}  # by database
 
 def notify() -> None:
     """Wake the followers, unless this process just did. Call it after the commit, in autocommit mode."""
-    database, now = connection.settings_dict["NAME"], time.monotonic()
-    if now - _last.get(database, 0.0) < QUIET:
+    known_as, now = database.name(), time.monotonic()
+    if now - _last.get(known_as, 0.0) < QUIET:
         return
-    _last[database] = now
+    _last[known_as] = now
     with connection.cursor() as cursor:
         cursor.execute(f"NOTIFY {CHANNEL}")

@@ -138,7 +138,8 @@ class Assembly:
         rows = self._joined() if self.parts else None
         found = self.bad
         if rows is not None:
-            found = found + bad_rows(self.kind, rows.columns, bounds, np.concatenate(self.numbers))
+            numbers = self.numbers[0] if len(self.numbers) == 1 else np.concatenate(self.numbers)
+            found = found + bad_rows(self.kind, rows.columns, bounds, numbers)
         if found:
             raise BadRows(sorted(set(found))[:MOST_NAMED])
         assert rows is not None

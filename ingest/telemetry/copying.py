@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from django.db import connection
+from django.db.backends.utils import CursorWrapper
 from numpy.typing import NDArray
 
 from ingest.telemetry.columns import Numbers
@@ -80,11 +81,16 @@ def _lists(column: Numbers) -> Iterator[bytes]:
 
 def copy_in(table: str, columns: tuple[tuple[str, str], ...], values: Columns) -> None:
     """Append rows to a table."""
-    copy_encoded(table, columns, [encode(columns, values)])
+    with connection.cursor() as cursor:
+        copy_encoded(cursor, table, columns, [encode(columns, values)])
 
 
 def copy_encoded(
-    table: str, columns: tuple[tuple[str, str], ...], bodies: Sequence[bytes], then: bytes = b""
+    cursor: CursorWrapper,
+    table: str,
+    columns: tuple[tuple[str, str], ...],
+    bodies: Sequence[bytes],
+    then: bytes = b"",
 ) -> None:
     """Append the rows of several encoded bodies to a table with one COPY.
 
@@ -93,7 +99,7 @@ def copy_encoded(
     https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-MULTI-STATEMENT
     """
     joined = bodies[0] if len(bodies) == 1 else _joined(bodies)
-    with connection.cursor() as cursor, connection.wrap_database_errors:
+    with cursor.db.wrap_database_errors:
         cursor.copy_expert(_copy(table, columns) + then, io.BytesIO(joined), size=2**20)
 
 

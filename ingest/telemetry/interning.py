@@ -14,9 +14,10 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 import numpy as np
-from django.db import DEFAULT_DB_ALIAS, connection, connections
+from django.db import connection
 from numpy.typing import NDArray
 
+from ingest.log import database
 from ingest.telemetry.columns import Names, Sets
 
 MOST_REMEMBERED = 2_000_000
@@ -42,12 +43,12 @@ _sets: dict[str, dict[bytes, int]] = {}  # by database, then by the members' ids
 
 def _memory(memories: dict[str, dict[K, int]]) -> dict[K, int]:
     """What this process remembers of its database; inside a transaction, which may yet be undone, nothing."""
-    database = connections[DEFAULT_DB_ALIAS]
-    if database.in_atomic_block:
+    if connection.in_atomic_block:
         return {}
-    memory = memories.setdefault(database.settings_dict["NAME"], {})
+    known_as = database.name()
+    memory = memories.setdefault(known_as, {})
     if len(memory) > MOST_REMEMBERED:
-        memory = memories[database.settings_dict["NAME"]] = {}
+        memory = memories[known_as] = {}
     return memory
 
 

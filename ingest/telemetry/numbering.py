@@ -7,6 +7,8 @@ import threading
 
 from django.db import connection
 
+from ingest.log import database
+
 BLOCK = 1000
 
 _lock = threading.Lock()
@@ -17,13 +19,13 @@ os.register_at_fork(after_in_child=_drawn.clear)
 def draw(count: int) -> list[int]:
     """Numbers that nobody else has. They are unique, not in order of time; those of a process that ends are lost."""
     numbers: list[int] = []
-    database = str(connection.settings_dict["NAME"])
+    known_as = database.name()
     with _lock:
         while len(numbers) < count:
-            left = _drawn.get(database) or _block()
+            left = _drawn.get(known_as) or _block()
             wanted = count - len(numbers)
             numbers += left[:wanted]
-            _drawn[database] = left[wanted:]
+            _drawn[known_as] = left[wanted:]
     return numbers
 
 

@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db import OperationalError, connection, transaction
 from numpy.typing import NDArray
 
+from ingest.log import database
 from ingest.telemetry.check import microseconds
 from ingest.telemetry.kinds import KINDS, Kind
 from ingest.telemetry.retention import kept_for
@@ -47,7 +48,7 @@ def ensure(kind: Kind, times: NDArray[np.int64]) -> None:
         return
     cell = length() * 1_000_000
     first, last = int(times.min()) // cell, int(times.max()) // cell
-    known = _known.get((connection.settings_dict["NAME"], kind.name), set())
+    known = _known.get((database.name(), kind.name), set())
     if first in known and last in known and last - first <= 1:
         return
     wanted = set(np.unique(times // cell).tolist())
@@ -71,9 +72,7 @@ def make(kind: Kind, cells: Iterable[int]) -> None:
                 (start, end),
             )
     if not connection.in_atomic_block:
-        _known.setdefault((connection.settings_dict["NAME"], kind.name), set()).update(
-            s // span for s, _ in spans
-        )
+        _known.setdefault((database.name(), kind.name), set()).update(s // span for s, _ in spans)
 
 
 def forget() -> None:

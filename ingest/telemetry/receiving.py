@@ -17,6 +17,7 @@ import numpy as np
 from django.db import DatabaseError, IntegrityError, OperationalError, connection
 from numpy.typing import NDArray
 
+from ingest.log import database
 from ingest.log.types import UnrecordableEvent, WrongExpectedVersion
 from ingest.telemetry import interning, partitions, schema
 from ingest.telemetry.check import moment
@@ -78,11 +79,11 @@ def receive(rows: Rows, delivery: Delivery) -> Receipt:
 
 def _stored_in_a_group(body: Prepared) -> bool:
     """Store it with others that wait; false when it must be tried alone. Raises OperationalError."""
-    database = str(connection.settings_dict["NAME"])
-    if database not in _groups:
-        _groups.setdefault(database, GroupCommit(_store_group, MOST_BODIES))
+    known_as = database.name()
+    if known_as not in _groups:
+        _groups.setdefault(known_as, GroupCommit(_store_group, MOST_BODIES))
     try:
-        return _groups[database].submit(body)
+        return _groups[known_as].submit(body)
     except GroupLost as lost:
         raise OperationalError("the transaction that was to store this body with others was lost") from lost
 
@@ -128,7 +129,7 @@ def _store_alone(rows: Rows, values: Columns, delivery: Delivery) -> Receipt | N
 
 def _prepared(rows: Rows, values: Columns, delivery: Delivery, *, early: bool = False) -> Prepared:
     receipt = Receipt(str(uuid.uuid4()), rows.count)
-    pieces, numbers = _pieces(rows)
+    pieces, numbers = _pieces(rows, np.asarray(values["region"]))
     values = {**values, "receipt": numbers}
     if not early:
         return Prepared(rows.kind, receipt, delivery, pieces, encode(columns(rows.kind), values))
@@ -171,7 +172,7 @@ def _part(values: Columns, start: int, end: int) -> Columns:
     return {name: column[start:end] for name, column in values.items()}
 
 
-def _pieces(rows: Rows) -> tuple[list[Piece], NDArray[np.int64]]:
+def _pieces(rows: Rows, region_ids: NDArray[np.generic]) -> tuple[list[Piece], NDArray[np.int64]]:
     """The body by region, and every row's receipt number."""
     names, codes, times = rows.names("region").names, rows.names("region").codes, rows.times
     latest = rows.latest
@@ -184,7 +185,7 @@ def _pieces(rows: Rows) -> tuple[list[Piece], NDArray[np.int64]]:
     pieces = []
     for code, number in zip(present, drawn, strict=True):
         mine = slice(None) if len(present) == 1 else codes == code
-        region_id = int(interning.name_ids([names[code]])[0])
+        region_id = int(region_ids[mine][0])
         first, last = int(times[mine].min()), int(latest[mine].max())
         pieces.append(Piece(number, names[code], region_id, len(times[mine]), first, last))
     return pieces, by_code[codes]

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
 
 from ingest.log.canonical import time_text
 from ingest.log.entries import plain_array
@@ -83,7 +84,8 @@ def store(bodies: Sequence[Prepared]) -> list[bool]:
         taken = [body for body, is_free in zip(bodies, free, strict=True) if is_free]
         rows = _by_kind(taken)
         for kind, encoded in rows[:-1]:
-            copy_encoded(table(kind), columns(kind), encoded)
+            with connection.cursor() as cursor:
+                copy_encoded(cursor, table(kind), columns(kind), encoded)
         _record(taken, rows[-1:])
     liveness.used()
     return free
@@ -168,12 +170,11 @@ def _record(bodies: Sequence[Prepared], rows: Sequence[tuple[Kind, Sequence[byte
         plain_array(event.body["last"] for event in events),
     )
 
-    def send(statement: bytes) -> None:
+    def send(cursor: CursorWrapper, statement: bytes) -> None:
         for kind, encoded in rows:
-            copy_encoded(table(kind), columns(kind), encoded, then=statement)
+            copy_encoded(cursor, table(kind), columns(kind), encoded, then=statement)
         if not rows:
-            with connection.cursor() as cursor:
-                cursor.execute(statement.decode())
+            cursor.execute(statement.decode())
 
     begin_through("telemetry_record", beginnings, receipts, send)
     finished = [piece.number for body, piece in pieces if body.encoded is None]
