@@ -60,4 +60,5 @@ def test_a_service_that_answers_late_becomes_a_ticket_with_its_evidence() -> Non
     follow_to_the_end(reactors.follower())
     (ticket,) = queries.list_incidents().items
     assert ticket.incident.component == "service/cart"
+    assert "times its normal time" in ticket.incident.title
     assert {piece.kind for piece in queries.evidence(ticket.incident.id)} >= {"table", "chart"}
