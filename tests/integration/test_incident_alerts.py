@@ -176,7 +176,7 @@ def test_a_silenced_alert_calls_nobody_and_says_why(silence: Callable[..., Silen
     assert [view.incident.title for view in tickets()] == ["other is slow"]
     why = SuppressedAlert.objects.get().why
     assert why.startswith("silenced by alice until ")
-    assert why.endswith("(rack=~'r[12]'): planned work")
+    assert why.endswith('(rack=~"r[12]"): planned work')
 
 
 def test_an_alert_that_outlives_its_silence_gets_a_ticket(silence: Callable[..., Silence]) -> None:
