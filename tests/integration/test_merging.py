@@ -66,6 +66,17 @@ def test_an_alert_of_a_merged_ticket_that_is_over_is_over_in_the_target() -> Non
     assert ticket(1).incident.state == "resolved"
 
 
+def test_the_alerts_of_a_merged_and_split_ticket_as_of_now_are_those_of_now() -> None:
+    two_of_alerts()
+    merge(2, into=1)
+    send(alert("c", group="Hot"))
+    commands.split(id_of(2), "", ALICE)
+    for number in ("1", "2"):
+        past, total = queries.members(number, as_of=queries.parse_moment(ticket(int(number)).position))
+        now, count_ = queries.members(number)
+        assert ([one.id for one in past], total) == ([one.id for one in now], count_)
+
+
 def test_a_new_alert_of_the_merged_tickets_rule_joins_the_target() -> None:
     two_of_alerts()
     merge(2, into=1)
