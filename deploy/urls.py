@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern, URLResolver, include, path
+from django.urls import URLPattern, URLResolver, include, path, re_path
 from django.views.decorators.csrf import csrf_exempt
 from drf_spectacular.views import SpectacularAPIView
 
@@ -13,7 +13,7 @@ from ingest.api.problems import problem
 
 
 @csrf_exempt
-def no_such_address(request: HttpRequest, rest: str) -> HttpResponse:  # noqa: ARG001
+def no_such_address(request: HttpRequest) -> HttpResponse:
     """Programs get no page of the console."""
     return problem(404, "Not Found", f"There is nothing at {request.path[:200]}.")
 
@@ -33,4 +33,4 @@ for prefix, module in (
 ):
     if find_spec(module):
         urlpatterns.append(path(prefix, include(module)))
-urlpatterns.append(path("api/<path:rest>", no_such_address))
+urlpatterns.append(re_path(r"^api(?:/|\Z)", no_such_address, name="no_such_address"))

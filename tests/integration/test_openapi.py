@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import schemathesis
+from django.test import Client
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from schemathesis.checks import not_a_server_error
@@ -50,6 +51,14 @@ def test_every_operation_answers_as_the_document_says() -> None:
         if problem:
             wrong[operation.label] = problem
     assert wrong == {}, json.dumps(wrong, indent=2)
+
+
+@pytest.mark.parametrize(
+    "path", ["/api", "/api/", "/api/v1/nowhere", "/api/v1/analysis_schedules/a%0Ab", "/api/v1/teams/a/b"]
+)
+def test_programs_are_told_what_is_not_there_in_json(client: Client, path: str) -> None:
+    answer = client.get(path)
+    assert (answer.status_code, answer["Content-Type"]) == (404, "application/problem+json")
 
 
 def _problem_of(operation: Any, headers: dict[str, str]) -> str:
