@@ -29,7 +29,7 @@ from tests.senders.recording import Recorded, Recorder, throw_away_certificate
 def web(log_database: str, broker: str) -> Iterator[Web]:
     del broker
     with tempfile.TemporaryDirectory() as directory:
-        web = Web(log_database, Path(directory) / "web.log")
+        web = Web(log_database, Path(directory) / "web.log", workers=1)
         web.start()
         yield web
         web.kill()

@@ -17,8 +17,8 @@ from tests.acceptance.stack import free_port, wait_for
 class Web:
     """The pages-and-doors process as the supervisor would start it."""
 
-    def __init__(self, database_url: str, log: Path) -> None:
-        self.log, self.port = log, free_port()
+    def __init__(self, database_url: str, log: Path, workers: int = 2) -> None:
+        self.log, self.port, self.workers = log, free_port(), workers
         self.environment = {
             **os.environ,
             "DJANGO_SETTINGS_MODULE": "deploy.settings",
@@ -30,7 +30,7 @@ class Web:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        with override_settings(PORT=self.port):
+        with override_settings(PORT=self.port, WEB_WORKERS=self.workers):
             command = next(command for name, command, _ in programs() if name == "web")
         self.process = spawn(command, self.log, self.environment, signal.SIGTERM)
         wait_for(lambda: answers(f"{self.address}/healthz"), 120, f"the web process, see {self.log}")
