@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from incidents.queries import Incident
+from incidents.queries import Incident, accounted
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,9 @@ class Custody:
 
 def custody(state: Incident, now: datetime) -> Custody:
     """What is counted in the ticket, and for one that is open the time since."""
-    since = 0.0 if state.state == "resolved" else max(0.0, (now - state.counted_at).total_seconds())
-    owners = {} if state.owner is None else {state.owner: since}
-    return Custody(_longest(state.team_seconds, {state.team: since}), _longest(state.owner_seconds, owners))
+    counted = accounted(state, now)
+    return Custody(_longest(counted.team_seconds), _longest(counted.owner_seconds))
 
 
-def _longest(counted: Mapping[str, float], more: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
-    total = {name: counted.get(name, 0.0) + more.get(name, 0.0) for name in {**counted, **more}}
-    return tuple(sorted(total.items(), key=lambda one: (-one[1], one[0])))
+def _longest(counted: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
+    return tuple(sorted(counted.items(), key=lambda one: (-one[1], one[0])))

@@ -15,6 +15,7 @@ from uuid import UUID
 from django.db.models import Count, Q, QuerySet
 
 from incidents.catalog.models import Route, Team
+from incidents.domain.custody import accounted
 from incidents.domain.evolve import EVENT_TYPES, evolve, fold
 from incidents.domain.incident import Incident
 from incidents.domain.opinion import Opinion
@@ -54,6 +55,7 @@ __all__ = [
     "Page",
     "Placed",
     "View",
+    "accounted",
     "alert_titles",
     "counts",
     "evidence",

@@ -5,13 +5,10 @@ from __future__ import annotations
 import http.client
 import json
 import random
-import tempfile
 import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from django.db import connection
@@ -25,13 +22,8 @@ SENDERS, BATCH = 4, 64
 
 
 @pytest.fixture
-def web(log_database: str, broker: str) -> Iterator[Web]:
-    del broker
-    with tempfile.TemporaryDirectory() as directory:
-        web = Web(log_database, Path(directory) / "web.log")
-        web.start()
-        yield web
-        web.kill()
+def web_processes() -> int:
+    return 2
 
 
 def test_a_killed_web_process_loses_no_acknowledged_alert(web: Web) -> None:

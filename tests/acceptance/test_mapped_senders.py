@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from io import StringIO
 from pathlib import Path
@@ -23,16 +22,6 @@ from tests.following import follow_to_the_end
 from tests.senders.checkers import ICINGA, NAGIOS, Watched, icinga, nagios
 from tests.senders.daemons import missing
 from tests.senders.recording import Recorded, Recorder, throw_away_certificate
-
-
-@pytest.fixture
-def web(log_database: str, broker: str) -> Iterator[Web]:
-    del broker
-    with tempfile.TemporaryDirectory() as directory:
-        web = Web(log_database, Path(directory) / "web.log", workers=1)
-        web.start()
-        yield web
-        web.kill()
 
 
 def tickets() -> list[tuple[str, str]]:

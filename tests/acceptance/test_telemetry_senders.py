@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -24,16 +22,6 @@ from tests.senders.libraries import (
     post_event,
     writing_prometheus,
 )
-
-
-@pytest.fixture
-def web(log_database: str, broker: str) -> Iterator[Web]:
-    del broker
-    with tempfile.TemporaryDirectory() as directory:
-        web = Web(log_database, Path(directory) / "web.log", workers=1)
-        web.start()
-        yield web
-        web.kill()
 
 
 def found(statement: str, *values: str) -> list[tuple[object, ...]]:

@@ -17,7 +17,7 @@ from tests.acceptance.stack import free_port, wait_for
 class Web:
     """The pages-and-doors process as the supervisor would start it."""
 
-    def __init__(self, database_url: str, log: Path, workers: int = 2) -> None:
+    def __init__(self, database_url: str, log: Path, workers: int) -> None:
         self.log, self.port, self.workers = log, free_port(), workers
         self.environment = {
             **os.environ,

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import call_command
 
-from analyzers import registry, shell
+from analyzers import shell
 from analyzers.runs.models import KeptWindow, Run
 from analyzers.runs.tick import claim_due
 from incidents import commands, queries, reactors
@@ -21,26 +19,15 @@ from tests.integration.runs_cases import (
     HOUR,
     MINUTE,
     NOW,
-    TALLY,
     TOP,
     Door,
     healthy,
     hourly,
-    install_plugin,
     work,
 )
 
 pytestmark = pytest.mark.usefixtures("log_database", "tally")
 FROM, TO = rfc3339(TOP), rfc3339(TOP + 2 * HOUR)
-
-
-@pytest.fixture
-def tally(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    install_plugin(tmp_path, "tally", TALLY)
-    monkeypatch.syspath_prepend(tmp_path)
-    registry.refresh()
-    yield
-    registry.refresh()
 
 
 @pytest.fixture

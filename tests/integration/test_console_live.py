@@ -48,6 +48,8 @@ def port(log_database: str, home: Home) -> Iterator[int]:
         "DOSSIER_SECRET_KEY": settings.SECRET_KEY,
     }
     command = [sys.executable, "-m", "granian", "--host", "127.0.0.1", "--port", str(chosen), "--no-ws"]
+    # As `manage.py up` starts it: a worker with a live stream open would wait for its end, ten seconds a test.
+    command += ["--workers-kill-timeout", "1"]
     command += ["--interface", "asgi", "--workers", "1", "deploy.asgi:application"]
     with (home.root / "live-test.log").open("wb") as log:
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)

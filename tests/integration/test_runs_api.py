@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -13,20 +11,11 @@ from django.test import Client
 from analyzers import registry
 from analyzers.runs.models import Run, Schedule
 from ingest.api import keys
-from tests.integration.runs_cases import HOUR, TALLY, TOP, Door, healthy, install_plugin, work
+from tests.integration.runs_cases import HOUR, TOP, Door, healthy, work
 
 pytestmark = pytest.mark.usefixtures("log_database", "tally")
 WINDOW = {"start": TOP.isoformat(), "end": (TOP + HOUR).isoformat()}
 SCHEDULE = {"name": "night", "analyzer": "tally", "length": "1h", "every": "5m"}
-
-
-@pytest.fixture
-def tally(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    install_plugin(tmp_path, "tally", TALLY)
-    monkeypatch.syspath_prepend(tmp_path)
-    registry.refresh()
-    yield
-    registry.refresh()
 
 
 class Api:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from analyzers import registry, shell
+from analyzers import shell
 from analyzers.commands import BadRun, NotRepeatable, Wanted, request_rerun, request_run
 from analyzers.queries import late_rows, verdict
 from analyzers.runs import claims, execution, tasks
@@ -23,27 +22,15 @@ from tests.integration.runs_cases import (
     MINUTE,
     NOW,
     SECOND,
-    TALLY,
     TOP,
     Door,
     healthy,
     hourly,
-    install_plugin,
     outcome,
     work,
 )
 
 pytestmark = pytest.mark.usefixtures("log_database", "tally")
-
-
-@pytest.fixture
-def tally(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The analyzer `tally`, installed for one test."""
-    install_plugin(tmp_path, "tally", TALLY)
-    monkeypatch.syspath_prepend(tmp_path)
-    registry.refresh()
-    yield
-    registry.refresh()
 
 
 @pytest.fixture

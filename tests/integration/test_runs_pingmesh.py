@@ -29,7 +29,8 @@ def moved(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
-def test_a_tor_that_drops_packets_becomes_a_ticket_with_its_heat_map() -> None:
+def post_dropping_tor() -> str:
+    """Ten minutes of probes from START on, and the topology as of then; the ToR that drops packets."""
     rng = np.random.default_rng(3)
     mesh = build(2, 4, 4)
     fault = draw_fault(mesh, rng, "tor_drops", 0)
@@ -37,26 +38,25 @@ def test_a_tor_that_drops_packets_becomes_a_ticket_with_its_heat_map() -> None:
     door = Door()
     door.post(moved(topology_rows(one)), kind="topology")
     door.post(moved(probe_rows(one, rng)), kind="probe")
+    return fault.component
+
+
+def test_a_tor_that_drops_packets_becomes_a_ticket_with_its_heat_map() -> None:
+    component = post_dropping_tor()
     request_run(Wanted("pingmesh", start=START, end=START + timedelta(minutes=10)), "alice", NOW)
     (run,) = work()
-    assert (run.status, [found["component"] for found in run.blamed]) == ("named", [fault.component])
+    assert (run.status, [found["component"] for found in run.blamed]) == ("named", [component])
 
     follow_to_the_end(reactors.follower())
     (ticket,) = queries.list_incidents().items
-    assert ticket.incident.component == fault.component
+    assert ticket.incident.component == component
     titles = {piece.title for piece in queries.evidence(ticket.incident.id)}
     assert {"Blamed", "Answers from pod to pod", "Service level"} <= titles
 
 
 def test_a_window_that_begins_before_topology_was_told_takes_it_as_it_first_was() -> None:
-    rng = np.random.default_rng(3)
-    mesh = build(2, 4, 4)
-    fault = draw_fault(mesh, rng, "tor_drops", 0)
-    one = scene(mesh, rng, [fault])
-    door = Door()
-    door.post(moved(topology_rows(one)), kind="topology")
-    door.post(moved(probe_rows(one, rng)), kind="probe")
+    component = post_dropping_tor()
     end = START + timedelta(minutes=10)
     request_run(Wanted("pingmesh", start=START - timedelta(minutes=20), end=end), "alice", NOW)
     (run,) = work()
-    assert (run.status, [found["component"] for found in run.blamed]) == ("named", [fault.component])
+    assert (run.status, [found["component"] for found in run.blamed]) == ("named", [component])

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +11,6 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from django.urls import reverse
 
-from analyzers import registry
 from analyzers.commands import NotRepeatable, Wanted, request_rerun, request_run
 from analyzers.queries import verdict
 from analyzers.runs import tasks
@@ -23,20 +20,11 @@ from incidents import queries
 from incidents.reactors import follower
 from ingest.api import keys
 from tests.following import follow_to_the_end
-from tests.integration.runs_cases import HOUR, TALLY, TOP, Door, healthy, install_plugin, work
+from tests.integration.runs_cases import HOUR, TOP, Door, healthy, work
 
 pytestmark = pytest.mark.usefixtures("log_database", "tally")
 NOW = datetime.now(UTC)
 LATER = NOW + timedelta(days=91)
-
-
-@pytest.fixture
-def tally(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    install_plugin(tmp_path, "tally", TALLY)
-    monkeypatch.syspath_prepend(tmp_path)
-    registry.refresh()
-    yield
-    registry.refresh()
 
 
 @pytest.fixture
