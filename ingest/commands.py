@@ -1,6 +1,7 @@
 """What the floors above may have ingest do."""
 
 from ingest.alerts.expiring import settle as settle_alerts
+from ingest.log.configuration import record_configuration
 from ingest.log.follow import Follower, register_follower
 from ingest.log.follow import run_once as run_follower_once
 from ingest.log.registry import EventType
@@ -17,6 +18,7 @@ __all__ = [
     "UnrecordableEvent",
     "append",
     "maintain_partitions",
+    "record_configuration",
     "register_event_type",
     "register_follower",
     "retrying",

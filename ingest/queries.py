@@ -8,6 +8,7 @@ from ingest.alerts.deliveries import Delivered as AlertDelivery
 from ingest.alerts.deliveries import delivered as alert_delivery
 from ingest.alerts.queries import alerts, alerts_at, firing_alerts, open_alerts
 from ingest.alerts.rows import Standing as Alert
+from ingest.log.configuration import configured
 from ingest.log.follow import Place as FollowerPlace
 from ingest.log.follow import places as follower_places
 from ingest.log.registry import registered as registered_event_types
@@ -51,6 +52,7 @@ __all__ = [
     "alerts_at",
     "changes",
     "component",
+    "configured",
     "data_clock",
     "dump_sums",
     "firing_alerts",

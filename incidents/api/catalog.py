@@ -12,12 +12,14 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
-from incidents.api.bodies import StrictJSONParser
+from incidents.api.bodies import StrictJSONParser, context
 from incidents.api.serializers import RouteSerializer, TeamSerializer
 from incidents.api.views import Conflict
 from incidents.catalog.models import Route, Team
 from incidents.projections.models import IncidentRow
 from ingest.api.authentication import HasScope
+from ingest.commands import record_configuration
+from ingest.queries import WrongExpectedVersion
 
 
 class BySlug(CursorPagination):
@@ -31,6 +33,9 @@ class ByOrder(CursorPagination):
 
 
 class Catalog(viewsets.ModelViewSet[Any]):
+    """Rows that people edit; each change is recorded as what the row was and is, in the transaction that makes it."""
+
+    kind: str
     parser_classes = (StrictJSONParser,)
     http_method_names = ["get", "post", "patch", "delete", "head", "options"]  # noqa: RUF012
 
@@ -38,33 +43,60 @@ class Catalog(viewsets.ModelViewSet[Any]):
         return [HasScope("incidents:read" if self.request.method in SAFE_METHODS else "admin")]
 
     def handle_exception(self, exc: Exception) -> Response:
-        if isinstance(exc, IntegrityError):
+        if isinstance(exc, IntegrityError | WrongExpectedVersion):
             exc = Conflict("Someone else changed this at the same time; read it again.")
         return super().handle_exception(exc)
+
+    @transaction.atomic
+    def perform_create(self, serializer: BaseSerializer[Any]) -> None:
+        self.keep(serializer)
+        self._record(self._key(serializer.instance), None, self._told(serializer.instance))
+
+    @transaction.atomic
+    def perform_update(self, serializer: BaseSerializer[Any]) -> None:
+        # Locked and read again: what was looked up before the transaction may be older than the change before it.
+        row = self.get_queryset().select_for_update(of=("self",)).get(pk=self.get_object().pk)
+        key, before = self._key(row), self._told(row)
+        self.keep(serializer)
+        self._record(key, before, self._told(serializer.instance))
+
+    @transaction.atomic
+    def perform_destroy(self, instance: Any) -> None:
+        key, before = self._key(instance), self._told(instance)
+        self.remove(instance)
+        self._record(key, before, None)
+
+    def keep(self, serializer: BaseSerializer[Any]) -> None:
+        serializer.save()
+
+    def remove(self, instance: Any) -> None:
+        instance.delete()
+
+    def _told(self, instance: Any) -> dict[str, Any]:
+        return dict(self.get_serializer(instance).data)
+
+    def _key(self, instance: Any) -> str:
+        return str(getattr(instance, self.lookup_field))
+
+    def _record(self, key: str, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
+        record_configuration(self.kind, key, before, after, context(self.request))
 
 
 class TeamsView(Catalog):
     """Who works on tickets."""
 
+    kind = "team"
     queryset = Team.objects.all()
     serializer_class = TeamSerializer
     pagination_class = BySlug
     lookup_field = "slug"
 
-    @transaction.atomic
-    def perform_create(self, serializer: BaseSerializer[Team]) -> None:
-        self._save(serializer)
-
-    @transaction.atomic
-    def perform_update(self, serializer: BaseSerializer[Team]) -> None:
-        self._save(serializer)
-
-    def _save(self, serializer: BaseSerializer[Team]) -> None:
+    def keep(self, serializer: BaseSerializer[Team]) -> None:
         if serializer.validated_data.get("is_default"):
             Team.objects.filter(is_default=True).update(is_default=False)
         serializer.save()
 
-    def perform_destroy(self, instance: Team) -> None:
+    def remove(self, instance: Team) -> None:
         if instance.is_default:
             raise Conflict(f"{instance.name} is the default team; make another one the default first.")
         if IncidentRow.objects.filter(team=instance.slug).exclude(state="resolved").exists():
@@ -78,6 +110,7 @@ class TeamsView(Catalog):
 class RoutesView(Catalog):
     """Which team gets which components: the first pattern that matches, by `order`."""
 
+    kind = "route"
     queryset = Route.objects.select_related("team")
     serializer_class = RouteSerializer
     pagination_class = ByOrder

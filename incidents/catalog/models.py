@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from datetime import datetime
 
+from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
@@ -32,6 +33,27 @@ class Team(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Membership(models.Model):
+    """A person in a team, and what they may do there: each role may do what those before it may."""
+
+    class Role(models.TextChoices):
+        VIEWER = "viewer"
+        RESPONDER = "responder"
+        MANAGER = "manager"
+        ADMIN = "admin"
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=10, choices=Role.choices, default=Role.RESPONDER)
+
+    class Meta:
+        ordering = ("team", "user")
+        constraints = (models.UniqueConstraint(fields=("team", "user"), name="once_in_a_team"),)
+
+    def __str__(self) -> str:
+        return f"{self.user} in {self.team} as {self.role}"
 
 
 class Route(models.Model):
