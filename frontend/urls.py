@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from django.urls import path
 
-from frontend.views import actions, alerts, inbox, incident, integrations, reading, reports, runs, silences
+from frontend.views import (
+    actions,
+    alerts,
+    inbox,
+    incident,
+    integrations,
+    reading,
+    reports,
+    runs,
+    settings,
+    silences,
+)
 
 urlpatterns = [
     path("", inbox.inbox, name="inbox"),
@@ -24,6 +35,7 @@ urlpatterns = [
     path("reports/unsubscribe/<str:token>", reports.unsubscribe, name="report-unsubscribe"),
     path("reports/subscribe/<slug:name>", reports.subscribe, name="report-subscribe"),
     path("reports/<str:id>", reports.report, name="report"),
+    path("settings", settings.settings, name="settings"),
     path("teams", reading.teams, name="teams"),
     path("docs", reading.docs, name="docs"),
     path("docs/limits", reading.docs_limits, name="docs_limits"),

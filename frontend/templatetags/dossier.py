@@ -22,11 +22,9 @@ SECTIONS = (
     ("inbox", "Inbox"),
     ("runs", "Runs"),
     ("analyzers", "Analyzers"),
-    ("schedules", "Schedules"),
     ("reports", "Reports"),
     ("silences", "Silences"),
-    ("teams", "Teams"),
-    ("integrations", "Integrations"),
+    ("settings", "Settings"),
     ("docs", "Docs"),
 )
 Moment = datetime | str | None

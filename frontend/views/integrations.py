@@ -87,7 +87,7 @@ def _listed(
             "senders": [(one, one.configured(settings.BASE_URL, secret)) for one in senders],
         }
     status = 400 if errors else 200
-    return show(request, "frontend/integrations.html", context, section="integrations", status=status)
+    return show(request, "frontend/integrations.html", context, section="settings", status=status)
 
 
 def _senders(row: IntegrationKey) -> list[Sender]:
@@ -207,4 +207,4 @@ def mapping(request: HttpRequest, pk: int) -> HttpResponse:
         "more": 0 if preview is None else max(0, len(preview.items) - 20),
     }
     status = 400 if errors else 200
-    return show(request, "frontend/mapping.html", context, section="integrations", status=status)
+    return show(request, "frontend/mapping.html", context, section="settings", status=status)

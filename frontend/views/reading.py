@@ -27,7 +27,7 @@ def teams(request: HttpRequest) -> HttpResponse:
         request,
         "frontend/teams.html",
         {"teams": queries.teams(), "routes": queries.routes()},
-        section="teams",
+        section="settings",
     )
 
 

@@ -132,7 +132,7 @@ def schedules(request: HttpRequest) -> HttpResponse:
         request,
         "frontend/schedules.html",
         context,
-        section="schedules",
+        section="settings",
         status=400 if problem else 200,
     )
 

@@ -21,6 +21,7 @@ PAGES = [
     "/analyzers",
     "/schedules",
     "/reports",
+    "/settings",
     "/teams",
     "/docs",
     "/accounts/password/change/",

@@ -16,7 +16,18 @@ from ingest.queries import Context
 
 pytestmark = pytest.mark.usefixtures("log_database")
 BOB = Context("user:bob")
-PAGES = ("inbox", "runs", "analyzers", "schedules", "reports", "silences", "teams", "integrations", "docs")
+PAGES = (
+    "inbox",
+    "runs",
+    "analyzers",
+    "schedules",
+    "reports",
+    "silences",
+    "teams",
+    "integrations",
+    "settings",
+    "docs",
+)
 
 
 @pytest.fixture

@@ -1,0 +1,33 @@
+"""The page that leads to all that configures Dossier."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from frontend.views.pages import page, show
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A page of settings: the name of its address, its title, and what one does there."""
+
+    name: str
+    title: str
+    does: str
+
+
+SECTIONS: Final = (
+    Section("integrations", "Integrations", "Connect what sends alerts and telemetry; keys and mappings."),
+    Section("teams", "Teams and routes", "Which team gets which tickets."),
+    Section("schedules", "Analyses", "When which analyzer runs over which region."),
+)
+
+
+@page
+@require_safe
+def settings(request: HttpRequest) -> HttpResponse:
+    return show(request, "frontend/settings.html", {"sections": SECTIONS}, section="settings")
