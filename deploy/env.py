@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -105,6 +106,15 @@ def words(name: str, default: tuple[str, ...], help: str) -> list[str]:
         return [word.strip() for word in raw.split(",") if word.strip()]
 
     return _read(name, list(default), ",".join(default), help, parse, "words separated by commas")
+
+
+def networks(name: str, help: str) -> list[IPv4Network | IPv6Network]:
+    """`10.1.0.0/16,2001:db8::/32` as networks; none if unset. A bare address is a network of one."""
+
+    def parse(raw: str) -> list[IPv4Network | IPv6Network]:
+        return [ip_network(word.strip()) for word in raw.split(",") if word.strip()]
+
+    return _read(name, [], "", help, parse, "networks separated by commas, such as 10.1.0.0/16,2001:db8::/32")
 
 
 def mail_server(name: str, help: str) -> dict[str, str | int | bool]:

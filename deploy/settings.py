@@ -132,6 +132,12 @@ MAIL_MAX_BODY = env.integer("MAIL_MAX_BODY", 10 * 2**20, "largest mail with its 
 MAIL_CERTIFICATE = env.text("MAIL_CERTIFICATE", "", "file with the certificate (PEM) for STARTTLS")
 MAIL_CERTIFICATE_KEY = env.text("MAIL_CERTIFICATE_KEY", "", "file with its key, where that is another file")
 
+# What goes out ------------------------------------------------------------------------------------
+OUTGOING_ALLOW = env.networks(
+    "OUTGOING_ALLOW",
+    "networks of the house that webhooks may be sent to, say `10.20.0.0/16,fd12::/16`; public addresses always may",
+)
+
 # Runs -------------------------------------------------------------------------------------------
 RUN_LEASE = env.duration(
     "RUN_LEASE",
