@@ -16,6 +16,7 @@ from redis.exceptions import RedisError
 
 from deploy import broker, metrics
 from deploy.version import VERSION
+from incidents.delivery.queries import LONGEST_SILENCE, overdue, silences
 
 LONGEST_LAG = 60.0  # seconds that a follower may be behind before tickets count as late
 
@@ -30,7 +31,7 @@ def healthz(_request: HttpRequest) -> HttpResponse:
 @require_safe
 def readyz(_request: HttpRequest) -> HttpResponse:
     """200 when requests can be served and tickets follow; 503 with the reasons otherwise."""
-    reasons = [reason for check in (database, migrations, queue, followers) if (reason := check())]
+    reasons = [reason for check in (database, migrations, queue, followers, delivery) if (reason := check())]
     return JsonResponse({"ready": not reasons, "reasons": reasons}, status=503 if reasons else 200)
 
 
@@ -72,6 +73,18 @@ def followers() -> str | None:
         late = {name: lag for name, lag in metrics.follower_lags().items() if lag > LONGEST_LAG}
         behind = ", ".join(f"{name} {lag:.0f} s" for name, lag in late.items())
         return f"followers: behind ({behind})" if late else None
+
+    return _or_away(probe, None)
+
+
+def delivery() -> str | None:
+    def probe() -> str | None:
+        longest = LONGEST_SILENCE.total_seconds()
+        late = {name: s for name, s in silences().items() if s > longest}
+        if (waits := overdue()) > longest:
+            late["a message"] = waits
+        silent = ", ".join(f"{name} {s:.0f} s" for name, s in late.items())
+        return f"delivery: behind ({silent}); is `manage.py deliver` running?" if late else None
 
     return _or_away(probe, None)
 

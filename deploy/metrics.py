@@ -25,6 +25,7 @@ from redis.exceptions import RedisError
 from analyzers.queries import Run
 from deploy import broker
 from deploy.version import VERSION
+from incidents.delivery.queries import overdue, silences
 from incidents.queries import counts, unanswered
 from ingest.queries import TELEMETRY_KINDS, follower_places, read_all, watermark_age
 
@@ -122,6 +123,15 @@ def from_database() -> Iterator[Metric]:
     for team, number in unanswered().items():
         waiting.add_metric([team], number)
     yield waiting
+    yield _gauge(
+        "dossier_delivery_overdue_seconds", "How long the oldest due message has waited to be sent", overdue()
+    )
+    silent = GaugeMetricFamily(
+        "dossier_delivery_silent_seconds", "Since the last good round of a part of delivery", labels=["part"]
+    )
+    for part, seconds in silences().items():
+        silent.add_metric([part], seconds)
+    yield silent
 
 
 def from_broker() -> Iterator[Metric]:

@@ -175,6 +175,7 @@ INSTALLED_APPS = [
     "incidents.projections",
     "incidents.scorecards",
     "incidents.reports",
+    "incidents.delivery",
     "deploy",
 ]
 MIDDLEWARE = [

@@ -1,7 +1,7 @@
 """Everything that Dossier needs on one machine, started in order, kept running, stopped in reverse.
 
 Postgres and broker (the embedded ones, unless DATABASE_URL and REDIS_URL name others), migrations, then pages
-and doors, live updates, worker, scheduler and followers. `manage.py up` and `manage.py demo` are thin shells
+and doors, live updates, worker, scheduler, followers and delivery. `manage.py up` and `manage.py demo` are thin shells
 around it.
 """
 
@@ -158,6 +158,7 @@ def programs() -> list[tuple[str, list[str], int]]:
         ("worker", worker, signal.SIGQUIT),
         ("scheduler", beat, signal.SIGTERM),
         ("followers", [python, manage, "follow"], signal.SIGTERM),
+        ("delivery", [python, manage, "deliver"], signal.SIGTERM),
         *mail,
     ]
 

@@ -1,0 +1,36 @@
+"""Signs of life: rows that say what of `manage.py deliver` ran last when, so that its silence is seen by others."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from incidents.delivery.models import Heartbeat, Sending
+
+LONGEST_SILENCE = timedelta(seconds=60)
+"""After which deliveries count as late."""
+SENDING = "sending"
+
+
+def alive(name: str, at: datetime | None, did: int = 0, error: str = "") -> None:
+    """Note that the part `name` had its round `at`; None where it failed, which keeps the time of the last good one."""
+    changed: dict[str, object] = {"error": error[:2000].replace("\0", "")}
+    if at is not None:
+        changed |= {"at": at, "did": did}
+    if not Heartbeat.objects.filter(name=name).update(**changed):
+        Heartbeat.objects.bulk_create([Heartbeat(name=name, **changed)], ignore_conflicts=True)
+
+
+def silences(now: datetime | None = None) -> dict[str, float]:
+    """By part that ever ran: the seconds since its last good round."""
+    moment = now or datetime.now(UTC)
+    return {
+        row.name: max(0.0, (moment - row.at).total_seconds()) for row in Heartbeat.objects.order_by("name")
+    }
+
+
+def overdue(now: datetime | None = None) -> float:
+    """For how many seconds the oldest message has been due that nobody has taken up; 0 where there is none."""
+    moment = now or datetime.now(UTC)
+    waiting = Sending.objects.filter(state="waiting", next_at__lt=moment, lease_until__isnull=True)
+    oldest = waiting.order_by("next_at").values_list("next_at", flat=True).first()
+    return 0.0 if oldest is None else (moment - oldest).total_seconds()

@@ -1,0 +1,23 @@
+"""`manage.py deliver`: tell people of tickets, and run what watches timers, until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+from django.core.management.base import BaseCommand
+
+from incidents.delivery.running import run
+from incidents.delivery.sweeps import registered_sweeps
+
+
+class Command(BaseCommand):
+    help = "Send what people are to be told, and run what watches timers, until SIGTERM or SIGINT."
+
+    def handle(self, **options: object) -> None:
+        stop = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
+        self.stdout.write(f"Delivering; sweeps: {', '.join(registered_sweeps()) or 'none'}")
+        self.stdout.flush()
+        run(stop)

@@ -1,0 +1,78 @@
+"""What `manage.py deliver` looks for again and again: timers that are due, whoever keeps them.
+
+A sweep is a function of the time that does what is due and says how much that was. It holds its own transactions and
+may run in several processes at once. One that raises is logged and tried again; the others go on.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import structlog
+from django.db import InterfaceError, OperationalError, connection
+
+from incidents.delivery.alive import alive
+
+Sweep = Callable[[datetime], int]
+EVERY = 1.0
+"""Seconds from one round to the next, when nothing was found."""
+LONGEST_PAUSE = 30.0
+"""Seconds, after failures: the pause doubles with each."""
+
+log = structlog.get_logger("deliver")
+_sweeps: dict[str, Sweep] = {}
+
+
+def register_sweep(name: str, fn: Sweep) -> None:
+    """Have `manage.py deliver` call `fn` with the time about once a second."""
+    if _sweeps.setdefault(name, fn) != fn:
+        raise ValueError(f"sweep {name} is registered twice, differently")
+
+
+def registered_sweeps() -> dict[str, Sweep]:
+    return dict(sorted(_sweeps.items()))
+
+
+def run_sweeps(stop: threading.Event, every: float = EVERY) -> None:
+    """Run what is registered until `stop` is set; finishes the sweep at hand."""
+    failures: dict[str, int] = {}
+    due: dict[str, float] = {}
+    while not stop.is_set():
+        found = 0
+        for name, fn in registered_sweeps().items():
+            if stop.is_set() or time.monotonic() < due.get(name, 0.0):
+                continue
+            did = sweep_once(name, fn, datetime.now(UTC))
+            failures[name] = 0 if did is not None else failures.get(name, 0) + 1
+            pause = min(LONGEST_PAUSE, every * 2 ** failures[name]) if failures[name] else every
+            due[name] = time.monotonic() + (0.0 if did else pause)
+            found += did or 0
+        if not found:
+            stop.wait(min(0.2, every))
+    connection.close()
+
+
+def sweep_once(name: str, fn: Sweep, now: datetime) -> int | None:
+    """How much one sweep found; None where it failed."""
+    try:
+        did = fn(now)
+        alive(f"sweep {name}", now, did)
+    except (OperationalError, InterfaceError) as error:
+        log.warning("database away", sweep=name, error=str(error).strip())
+        connection.close()
+        return None
+    except Exception as error:  # the shell around a sweep: the others, and sending, go on
+        log.exception("sweep failed", sweep=name)
+        _tell(name, error)
+        return None
+    return did
+
+
+def _tell(name: str, error: Exception) -> None:
+    try:
+        alive(f"sweep {name}", None, 0, f"{type(error).__name__}: {error}")
+    except (OperationalError, InterfaceError):
+        connection.close()
