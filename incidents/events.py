@@ -33,11 +33,17 @@ def _comment_alone(body: Body) -> Body:
     return {**body, "links": []}
 
 
+def _taken_back_by_a_person(body: Body) -> Body:
+    """Schema 1: only people took acknowledgements back, and gave no reason."""
+    return {**body, "why": ""}
+
+
 _UPCASTERS = {
     "incident.commented": {1: _comment_alone},
     "incident.finding_joined": {1: _joined_alone},
     "incident.no_longer_blamed": {1: _quiet_alone},
     "incident.resolved": {1: _known_then},
+    "incident.unacknowledged": {1: _taken_back_by_a_person},
 }
 
 

@@ -8,6 +8,11 @@ from datetime import datetime
 from typing import Any
 
 from incidents.domain.alerting import Member, Reported
+from incidents.domain.escalating import CallNobody as CallNobody
+from incidents.domain.escalating import Exhaust as Exhaust
+from incidents.domain.escalating import Forget as Forget
+from incidents.domain.escalating import StartEscalation as StartEscalation
+from incidents.domain.escalating import TakeStep as TakeStep
 from incidents.domain.finding import Finding
 from incidents.domain.lifecycle import Absorb as Absorb
 from incidents.domain.lifecycle import MergeInto as MergeInto
@@ -338,4 +343,9 @@ Command = (
     | Link
     | Resolve
     | Reopen
+    | StartEscalation
+    | CallNobody
+    | TakeStep
+    | Exhaust
+    | Forget
 )

@@ -44,6 +44,8 @@ _WORKING: Final = (
     c.Split,
     c.Resolve,
     c.Reopen,
+    c.StartEscalation,
+    c.TakeStep,
 )
 _CONTENDS: Mapping[type, frozenset[str]] = {
     **dict.fromkeys(_WORKING, _WORK),

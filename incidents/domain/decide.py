@@ -28,6 +28,7 @@ from incidents.domain.bodies import (
 )
 from incidents.domain.custody import accept, bounce, hand_over, undo_hand_over
 from incidents.domain.decide_alerts import join_alerts, note_worse, open_for_alerts, rest_alerts, settle
+from incidents.domain.escalating import call_nobody, exhaust, forget, start, take_step
 from incidents.domain.finding import Finding
 from incidents.domain.incident import Incident
 from incidents.domain.merging import absorb, merge_into, separate, split
@@ -242,7 +243,7 @@ def _acknowledge(state: Incident, _: c.Acknowledge) -> Bodies:
 def _unacknowledge(state: Incident, _: c.Unacknowledge) -> Bodies:
     if state.state != "acknowledged":
         raise Refused(f"#{state.number} is not acknowledged, it is {state.state}")
-    return [("incident.unacknowledged", {})]
+    return [("incident.unacknowledged", {"why": ""})]
 
 
 def _assign(state: Incident, command: c.Assign) -> Bodies:
@@ -310,6 +311,9 @@ _OPEN: dict[type, Callable[[Any], Bodies]] = {
 _DECIDE_BY_TIME: dict[type, Callable[[Incident, Any, datetime], Bodies]] = {
     c.Snooze: snooze,
     c.WakeWhenDue: wake_when_due,
+    c.TakeStep: take_step,
+    c.Exhaust: exhaust,
+    c.Forget: forget,
 }
 _DECIDE: dict[type, Callable[[Incident, Any], Bodies]] = {
     c.JoinAlerts: join_alerts,
@@ -340,4 +344,6 @@ _DECIDE: dict[type, Callable[[Incident, Any], Bodies]] = {
     c.Link: _link,
     c.Resolve: _resolve,
     c.Reopen: _reopen,
+    c.StartEscalation: start,
+    c.CallNobody: call_nobody,
 }

@@ -9,6 +9,7 @@ from typing import Any
 
 from incidents.domain import custody, merging, snoozing
 from incidents.domain.custody import accounted
+from incidents.domain.escalation import EVENTS as ESCALATION
 from incidents.domain.incident import AWAKE, Fact, Incident, Shown, person
 from incidents.domain.opinion import Opinion, Opinions, blaming, opinion_from, without
 from incidents.domain.times import optional_time, parse_rfc3339
@@ -184,7 +185,7 @@ def _assigned(state: Incident, event: Fact) -> Incident:
     return replace(accounted(state, event.occurred_at), owner=event.body["owner"])
 
 
-def _commented(state: Incident, _: Fact) -> Incident:
+def _as_it_was(state: Incident, _: Fact) -> Incident:
     return state
 
 
@@ -258,12 +259,14 @@ _EVOLVE: dict[str, Callable[[Incident, Fact], Incident]] = {
     "incident.absorbed": merging.absorbed,
     "incident.split": merging.was_split,
     "incident.separated": merging.separated,
-    "incident.commented": _commented,
+    "incident.commented": _as_it_was,
     "incident.severity_set": _severity_set,
     "incident.title_set": _title_set,
     "incident.linked": _linked,
     "incident.resolved": _resolved,
     "incident.reopened": _reopened,
+    # How far an escalation has come is folded beside the ticket (`domain.escalation`).
+    **dict.fromkeys(ESCALATION, _as_it_was),
 }
 
 EVENT_TYPES: tuple[str, ...] = ("incident.opened", *_EVOLVE)

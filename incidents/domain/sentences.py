@@ -195,6 +195,30 @@ def _after(text: str) -> str:
     return f". {text}" if text else ""
 
 
+def _unacknowledged(name: str, body: Mapping[str, Any]) -> str:
+    return f"it is open again: {body['why']}" if body["why"] else f"{name} took the acknowledgement back"
+
+
+def _escalation_started(name: str, body: Mapping[str, Any]) -> str:
+    begun = "the policy" if name == "Dossier" else f"{name} started the policy"
+    return f"{begun} “{body['policy']['name']}” holds: {body['why']}"
+
+
+def _escalated(name: str, body: Mapping[str, Any]) -> str:
+    called = [_called(one) for one in body["called"]] + [f"webhook {one}" for one in body["webhooks"]]
+    missed = "; ".join(f"{one['target']} could not be called: {one['why']}" for one in body["unreachable"])
+    whom = f"called {', '.join(called)}" if called else ""
+    done = "; ".join(part for part in (whom, missed) if part) or "took a step that calls nobody"
+    place = f"step {body['step']} of {body['steps']}"
+    if body["rounds"] > 1:
+        place += f", round {body['round']} of {body['rounds']}"
+    return f"{name} {done} ({place}): {body['why']}"
+
+
+def _called(one: Mapping[str, str]) -> str:
+    return one["person"] if one["as"] == one["person"] else f"{one['person']} ({one['as']})"
+
+
 _SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "incident.opened": _opened,
     "incident.joined": _joined,
@@ -207,7 +231,7 @@ _SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "incident.cause_missed": _cause_missed,
     "incident.evidence_attached": _evidence,
     "incident.acknowledged": lambda name, _: f"{name} acknowledged it",
-    "incident.unacknowledged": lambda name, _: f"{name} took the acknowledgement back",
+    "incident.unacknowledged": _unacknowledged,
     "incident.assigned": _assigned,
     "incident.handed_over": _handed_over,
     "incident.accepted": lambda name, b: f"{name} accepted it for {b['team']}",
@@ -224,5 +248,9 @@ _SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "incident.title_set": lambda name, b: f"{name} changed the title to “{b['title']}”",
     "incident.linked": lambda name, b: f"{name} linked {b['text'] or b['href']}",
     "incident.resolved": _resolved,
+    "incident.escalation_started": _escalation_started,
+    "incident.escalated": _escalated,
+    "incident.escalation_exhausted": lambda _, b: f"nobody is called any more: {b['why']}",
+    "incident.nobody_called": lambda _, b: f"nobody is called: {b['why']}",
     "incident.reopened": lambda name, b: f"{name} reopened it{_after(b['reason'])}",
 }
