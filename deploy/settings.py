@@ -172,6 +172,7 @@ INSTALLED_APPS = [
     "ingest.api",
     "analyzers.runs",
     "incidents.catalog",
+    "incidents.oncall",
     "incidents.projections",
     "incidents.scorecards",
     "incidents.reports",

@@ -1,0 +1,127 @@
+"""Who is on call: the tables read into the domain's schedules, and asked."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+from django.contrib.auth import get_user_model
+
+from incidents.domain import rotations
+from incidents.domain.rotation_form import read_layers
+from incidents.domain.rotations import Shift
+from incidents.domain.spans import Span, instant, merged
+from incidents.domain.times import parse_rfc3339
+from incidents.oncall.models import Calendar, Override, Schedule
+
+WATCHED: Final = timedelta(days=14)
+"""Gaps within it are warned about."""
+
+
+class NoSuchSchedule(Exception):
+    """There is no schedule of that name."""
+
+    def __init__(self, slug: str) -> None:
+        super().__init__(f"There is no schedule {slug[:60]}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A schedule as it stands at a moment, for whoever has to know now."""
+
+    person: str | None
+    until: datetime | None
+    """When it is somebody else's turn; None: not within 400 days."""
+    then: str | None
+    gaps: list[Span]
+    """When nobody is on call in the next two weeks."""
+    gone: list[str]
+    """People whom a layer names and who cannot sign in any more."""
+
+
+def on_call(schedule: str, at: datetime) -> tuple[str, ...]:
+    """The user names of those on call at that instant; empty in a gap. Raises NoSuchSchedule."""
+    person = rotations.who(rota(find_schedule(schedule), at, at + timedelta(minutes=1)), at)
+    return () if person is None else (person,)
+
+
+def shifts(schedule: str, start: datetime, end: datetime) -> list[Shift]:
+    """Who is on call from `start` to `end`, cut to that span. Raises NoSuchSchedule."""
+    return rotations.shifts(rota(find_schedule(schedule), start, end), start, end)
+
+
+def gaps(schedule: str, start: datetime, end: datetime) -> list[Span]:
+    """When nobody is on call between two instants. Raises NoSuchSchedule."""
+    return rotations.gaps(rota(find_schedule(schedule), start, end), start, end)
+
+
+def find_schedule(slug: str) -> Schedule:
+    """Raises NoSuchSchedule."""
+    row = Schedule.objects.filter(slug=slug).first() if "\0" not in slug else None
+    if row is None:
+        raise NoSuchSchedule(slug)
+    return row
+
+
+def standing(row: Schedule, at: datetime) -> Standing:
+    known = rota(row, at, at + rotations.LOOK_AHEAD[-1])
+    handover = rotations.next_handover(known, at)
+    return Standing(
+        rotations.who(known, at),
+        None if handover is None else handover.at,
+        None if handover is None else handover.person,
+        rotations.gaps(known, at, at + WATCHED),
+        sorted(known.gone & rotations.people_of(known)),
+    )
+
+
+def rota(row: Schedule, start: datetime, end: datetime) -> rotations.Schedule:
+    """The schedule with all that bears on the time from `start` to `end`."""
+    zone = ZoneInfo(row.time_zone)
+    layers = read_layers(row.layers, zone)
+    overrides = row.overrides.filter(starts_at__lt=end, ends_at__gt=start).select_related("person")
+    made = [_override(one) for one in overrides]
+    people = {name for layer in layers for name in layer.people} | {one.person for one in made}
+    return rotations.Schedule(
+        layers,
+        tuple(made),
+        merged(span for calendar in row.holidays.all() for span in spans_of(calendar, zone)),
+        _away(people, zone),
+        frozenset(people - active(people)),
+    )
+
+
+def active(names: Iterable[str]) -> set[str]:
+    """Those of the user names that are of people who may sign in."""
+    users = get_user_model()
+    key = users.USERNAME_FIELD
+    found = users.objects.filter(**{f"{key}__in": list(names), "is_active": True})
+    return set(found.values_list(key, flat=True))
+
+
+def spans_of(calendar: Calendar, zone: ZoneInfo) -> list[Span]:
+    """When it says that something is on; days and times without a zone of their own are those of `zone`."""
+    return [(_edge(start, zone), _edge(end, zone)) for start, end, *_ in calendar.spans]
+
+
+def _edge(text: str, zone: ZoneInfo) -> datetime:
+    if len(text) == len("2026-12-24"):
+        return instant(datetime.combine(date.fromisoformat(text), datetime.min.time()), zone)
+    return parse_rfc3339(text) if text.endswith("Z") else instant(datetime.fromisoformat(text), zone)
+
+
+def _override(row: Override) -> rotations.Override:
+    return rotations.Override(row.person.get_username(), row.starts_at, row.ends_at, str(row.pk))
+
+
+def _away(people: Iterable[str], zone: ZoneInfo) -> dict[str, Sequence[Span]]:
+    key = f"person__{get_user_model().USERNAME_FIELD}__in"
+    spans: dict[str, list[Any]] = defaultdict(list)
+    for calendar in Calendar.objects.filter(**{key: list(people)}).select_related("person").defer("text"):
+        assert calendar.person is not None
+        spans[calendar.person.get_username()] += spans_of(calendar, zone)
+    return {person: merged(away) for person, away in spans.items()}
