@@ -22,6 +22,7 @@ from incidents.domain.lifecycle import Split as Split
 from incidents.domain.lifecycle import Undo as Undo
 from incidents.domain.lifecycle import Undoable as Undoable
 from incidents.domain.lifecycle import WakeWhenDue as WakeWhenDue
+from incidents.domain.notified import NoteNotified as NoteNotified
 from incidents.domain.opinion import Word
 from incidents.domain.routing import Routing
 from incidents.domain.values import (
@@ -323,6 +324,7 @@ Command = (
     | NoteNoLongerBlamed
     | NoteOpinion
     | NoteMissed
+    | NoteNotified
     | AttachEvidence
     | Acknowledge
     | Unacknowledge

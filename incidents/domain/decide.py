@@ -32,6 +32,7 @@ from incidents.domain.escalating import call_nobody, exhaust, forget, start, tak
 from incidents.domain.finding import Finding
 from incidents.domain.incident import Incident
 from incidents.domain.merging import absorb, merge_into, separate, split
+from incidents.domain.notified import note_notified
 from incidents.domain.opinion import Opinions, after_word, agreeing, blaming, fused, without
 from incidents.domain.snoozing import snooze, undo_snooze, wake_when_due, woken_by
 from incidents.domain.times import parse_rfc3339
@@ -326,6 +327,7 @@ _DECIDE: dict[type, Callable[[Incident, Any], Bodies]] = {
     c.NoteNoLongerBlamed: _note_no_longer_blamed,
     c.NoteOpinion: _note_opinion,
     c.NoteMissed: _note_missed,
+    c.NoteNotified: note_notified,
     c.AttachEvidence: _attach_evidence,
     c.Acknowledge: _acknowledge,
     c.Unacknowledge: _unacknowledge,

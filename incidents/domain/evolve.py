@@ -260,6 +260,7 @@ _EVOLVE: dict[str, Callable[[Incident, Fact], Incident]] = {
     "incident.split": merging.was_split,
     "incident.separated": merging.separated,
     "incident.commented": _as_it_was,
+    "incident.notified": _as_it_was,
     "incident.severity_set": _severity_set,
     "incident.title_set": _title_set,
     "incident.linked": _linked,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from incidents.domain import notified
 from incidents.domain.blame import percent
 from incidents.domain.incident import Fact
 from incidents.domain.times import parse_rfc3339
@@ -244,6 +245,7 @@ _SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "incident.split": _split,
     "incident.separated": _separated,
     "incident.commented": lambda name, b: f"{name}: {b['text']}",
+    "incident.notified": notified.sentence,
     "incident.severity_set": _severity_set,
     "incident.title_set": lambda name, b: f"{name} changed the title to “{b['title']}”",
     "incident.linked": lambda name, b: f"{name} linked {b['text'] or b['href']}",
