@@ -15,6 +15,7 @@ from typing import Any
 from django.db.models import Q
 
 from incidents.catalog.models import routing_table, silences_in_force
+from incidents.correlation import causes
 from incidents.domain import commands as c
 from incidents.domain.alerting import (
     FLAPS,
@@ -29,8 +30,12 @@ from incidents.domain.alerting import (
     storm_place,
     symptom,
 )
+from incidents.domain.explaining import explains
+from incidents.domain.incident import Incident
 from incidents.domain.routing import Routing, RoutingTable, route
 from incidents.domain.silencing import Silence, first_that_holds
+from incidents.domain.symptoms import Symptom
+from incidents.domain.values import NO_CAUSE
 from incidents.projections.knowledge import known_until
 from incidents.projections.models import IncidentRow, MemberAlert, SuppressedAlert
 from incidents.projections.store import lock_key, next_number, open_ticket_of, record, record_opening
@@ -41,13 +46,15 @@ ACTOR = "system:incidents"
 LAST_TIME = "all of its alerts are over"
 
 
-def hear_alerts(events: Sequence[Event], at: datetime | None = None) -> None:
+def hear_alerts(events: Sequence[Event], at: datetime | None = None, back: str | None = None) -> None:
     """What a run of events `alert.reported`, in the order of the log, makes of tickets.
 
-    Silences count as of `at`; None is when the alerts were recorded.
+    Silences count as of `at`; None is when the alerts were recorded. `back` says why alerts that had left their tickets
+    come back to them.
     """
     for part in _without_repeats(events):
-        _Placing(part, silences_in_force(at), routing_table(), at or part[-1].recorded_at).carry_out()
+        placing = _Placing(part, silences_in_force(at), routing_table(), at or part[-1].recorded_at, back)
+        placing.carry_out()
 
 
 def _without_repeats(events: Sequence[Event]) -> Iterable[list[Event]]:
@@ -75,7 +82,12 @@ class _Placing:
     """One part of a batch: every alert in it occurs once."""
 
     def __init__(
-        self, events: Sequence[Event], silences: Sequence[Silence], table: RoutingTable, at: datetime
+        self,
+        events: Sequence[Event],
+        silences: Sequence[Silence],
+        table: RoutingTable,
+        at: datetime,
+        back: str | None,
     ) -> None:
         self._events = events
         self._silences = silences
@@ -83,6 +95,7 @@ class _Placing:
         self._alerts = [reported_from(event.body) for event in events]
         self._context = Context(ACTOR, cause=events[-1].id, trace=events[-1].trace)
         self._at = at
+        self._back = back
         ids = [alert.alert for alert in self._alerts]
         members = MemberAlert.objects.filter(alert__in=ids).exclude(incident__state="resolved")
         # Of an alert that was part of several open tickets, as after a split, the one where it fires.
@@ -144,7 +157,22 @@ class _Placing:
         for component, group in _by(symptoms, lambda alert: str(alert.component)):
             members = tuple(Member(one.alert, one.title, one.severity) for one in group)
             record(str(ticket_of[component].pk), c.JoinAlerts(members, symptom(component)), self._context)
-        return [alert for alert in alerts if alert.component not in ticket_of]
+        return self._join_by_topology([alert for alert in alerts if alert.component not in ticket_of])
+
+    def _join_by_topology(self, alerts: Sequence[Reported]) -> list[Reported]:
+        """The same for alerts on what a blamed cause contains, carries or is crossed by."""
+        named = {alert.component for alert in alerts if alert.component is not None}
+        blamed = causes.blamed_tickets() if named else []
+        found = causes.explained_by(named, blamed, self._at) if blamed else {}
+        symptoms: dict[str, list[Symptom]] = {}
+        for alert in alerts:
+            if alert.component in found:
+                one = found[alert.component]
+                member = Member(alert.alert, alert.title, alert.severity)
+                symptoms.setdefault(one.blamed.ticket.id, []).append(Symptom(member, one.explanation))
+        for incident, joined in symptoms.items():
+            record(incident, c.JoinSymptoms(tuple(joined)), self._context)
+        return [alert for alert in alerts if alert.component not in found]
 
     def _grouped(self, alerts: Sequence[Reported]) -> list[_Group]:
         groups: dict[str, _Group] = {}
@@ -178,11 +206,21 @@ class _Placing:
         """Whether there is an open ticket of that key; the alerts are then its members."""
         lock_key(place.dedup_key)
         found = open_ticket_of(place.dedup_key)
+        if found is None and self._back is not None:
+            found = self._opened_again(place.dedup_key)
         if found is None:
             return False
         members = tuple(Member(one.alert, one.title, one.severity) for one in alerts)
         record(found, c.JoinAlerts(members, place.why), self._context)
         return True
+
+    def _opened_again(self, dedup_key: str) -> str | None:
+        """The ticket of that key that was resolved because all its alerts had left it."""
+        row = IncidentRow.objects.filter(dedup_key=dedup_key).order_by("-number").first()
+        if row is None or row.resolved_by != ACTOR or row.alerts or row.merged_into is not None:
+            return None
+        record(str(row.pk), c.Reopen(self._back or ""), self._context)
+        return str(row.pk)
 
     # No longer firing
     # ------------------------------------------------------------------------------------------------------
@@ -219,8 +257,33 @@ def release(event: Event) -> None:
     if event.body["confirmed_cause"] is None:
         return
     incident = event.stream.removeprefix("incident/")
+    if event.body["confirmed_cause"] == NO_CAUSE:
+        number = IncidentRow.objects.values_list("number", flat=True).get(pk=incident)
+        why = f"#{number} was resolved with nothing at fault, so it explains them no more"
+        _send_back(incident, [one.alert for one in causes.symptoms_of(incident) if one.hops], why, event)
     members = MemberAlert.objects.filter(incident__pk=incident, resting=False)
     settle_alerts([str(alert) for alert in members.values_list("alert", flat=True)], Context(ACTOR, event.id))
+
+
+def separate(event: Event) -> None:
+    """After a run's verdict: symptoms whose cause nobody blames any more go back to tickets of their own."""
+    for ticket, alerts in causes.withdrawn():
+        why = f"the cause that #{ticket.number} blamed them on is withdrawn"
+        _send_back(ticket.id, alerts, why, event)
+
+
+def _send_back(incident: str, alerts: Sequence[str], why: str, event: Event) -> None:
+    causes.leave(incident, alerts, why, Context(ACTOR, event.id, event.trace))
+    firing = firing_alerts(alerts)
+    for part in causes.parts(firing):
+        hear_alerts(part, event.recorded_at, why)
+
+
+def gather(before: Incident | None, after: Incident, event: Event) -> None:
+    """Once a ticket has a cause that it had not: alerts that it explains join from the tickets that they have."""
+    known = before is not None and explains(before) and before.covers == after.covers
+    if explains(after) and not known:
+        causes.gather(after, event.recorded_at, Context(ACTOR, event.id, event.trace))
 
 
 def settle(now: datetime) -> int:

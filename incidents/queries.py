@@ -29,6 +29,7 @@ from incidents.projections.members import (
     suppressed,
     ticket_numbers,
     tickets_of,
+    why_joined,
 )
 from incidents.projections.models import (
     EvidenceItem,
@@ -190,6 +191,11 @@ def members(
     if as_of is None:
         return members_of(row.pk, limit, offset)
     return members_at(_history(row, as_of), as_of, limit, offset)
+
+
+def why_members(reference: str, ids: Sequence[str]) -> dict[str, str]:
+    """By alert of a ticket why it joined, where its event says so."""
+    return why_joined(_row(reference).pk, ids)
 
 
 def counts(filters: Sequence[Filter] = ()) -> dict[State, int]:

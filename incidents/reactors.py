@@ -11,11 +11,12 @@ from functools import cache
 from itertools import groupby
 
 from analyzers.queries import kinds_of
-from incidents.alerting import hear_alerts, release
+from incidents.alerting import gather, hear_alerts, release, separate
 from incidents.catalog.models import routing_table
 from incidents.domain import commands as c
 from incidents.domain.blame import JoinOpen, OpenNew, RecordOnResolved, place
 from incidents.domain.finding import Finding, finding_from
+from incidents.domain.incident import Incident
 from incidents.domain.routing import route
 from incidents.domain.times import parse_rfc3339
 from incidents.listening import context_of, hear, note_missed
@@ -43,6 +44,7 @@ def _one_by_one(events: Iterable[Event]) -> None:
             _note_no_longer_blamed(event)
             hear(event)
             project_window(event)
+            separate(event)
         elif event.type == "incident.resolved":
             note_missed(event)
             release(event)
@@ -73,19 +75,21 @@ def _place(finding: Finding, event: Event) -> None:
     placement = place(finding, same, windows, kinds)
     context = context_of(event)
     if isinstance(placement, JoinOpen):
-        record(placement.incident.id, c.JoinFinding(finding), context)
+        joined = record(placement.incident.id, c.JoinFinding(finding), context)
+        gather(placement.incident, joined.incident, event)
+        separate(event)
     elif isinstance(placement, RecordOnResolved):
         record(placement.incident.id, c.RecordFinding(finding), context)
     elif isinstance(placement, OpenNew):
-        _open(finding, placement.why, context)
+        gather(None, _open(finding, placement.why, context), event)
 
 
-def _open(finding: Finding, why: str, context: Context) -> None:
+def _open(finding: Finding, why: str, context: Context) -> Incident:
     lock_key(finding.dedup_key)
     routing = route(finding.component, routing_table(), finding.ambiguous_with)
     # The id follows from the finding: nothing that is handled twice opens two tickets.
     id_ = str(uuid.uuid5(uuid.NAMESPACE_URL, f"finding:{finding.run}:{finding.component}"))
-    record_opening(c.OpenForFinding(id_, next_number(), routing, finding, why), context)
+    return record_opening(c.OpenForFinding(id_, next_number(), routing, finding, why), context).incident
 
 
 def _note_no_longer_blamed(event: Event) -> None:

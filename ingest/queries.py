@@ -6,13 +6,24 @@ from ingest.alerts.changes import change as reported_change
 from ingest.alerts.changes import names_of as names_of_changed
 from ingest.alerts.deliveries import Delivered as AlertDelivery
 from ingest.alerts.deliveries import delivered as alert_delivery
+from ingest.alerts.queries import Brief as AlertBrief
 from ingest.alerts.queries import alerts, alerts_at, firing_alerts, open_alerts
+from ingest.alerts.queries import briefs as alert_briefs
 from ingest.alerts.rows import Standing as Alert
 from ingest.log.configuration import configured
 from ingest.log.follow import Place as FollowerPlace
 from ingest.log.follow import places as follower_places
 from ingest.log.registry import registered as registered_event_types
-from ingest.log.store import head, position_at, read_all, read_stream, read_streams, watermark, watermark_age
+from ingest.log.store import (
+    head,
+    position_at,
+    read_all,
+    read_stream,
+    read_streams,
+    read_versions,
+    watermark,
+    watermark_age,
+)
 from ingest.log.types import Body, Context, Event, Head, Json, NewEvent, Position, WrongExpectedVersion
 from ingest.log.wake import CHANNEL as LOG_CHANNEL
 from ingest.telemetry.frozen import dumps as dump_sums
@@ -23,6 +34,7 @@ from ingest.telemetry.receipts import StoredRows, TelemetryReceipt
 from ingest.telemetry.receipts import receipt as telemetry_receipt
 from ingest.telemetry.retention import whole_for as telemetry_whole_for
 from ingest.telemetry.windows import DataClock, data_clock, read_window, regions
+from ingest.topology.above import Beneath, rests_on
 from ingest.topology.reading import Component, Topology, component, topology_at
 
 __all__ = [
@@ -30,7 +42,9 @@ __all__ = [
     "LOG_CHANNEL",
     "TELEMETRY_KINDS",
     "Alert",
+    "AlertBrief",
     "AlertDelivery",
+    "Beneath",
     "Body",
     "Component",
     "Context",
@@ -47,6 +61,7 @@ __all__ = [
     "TelemetryReceipt",
     "Topology",
     "WrongExpectedVersion",
+    "alert_briefs",
     "alert_delivery",
     "alerts",
     "alerts_at",
@@ -66,10 +81,12 @@ __all__ = [
     "read_all",
     "read_stream",
     "read_streams",
+    "read_versions",
     "read_window",
     "regions",
     "registered_event_types",
     "reported_change",
+    "rests_on",
     "telemetry_receipt",
     "telemetry_whole_for",
     "topology_at",

@@ -28,10 +28,11 @@ _SECRET = re.compile(rf"{PREFIX}[\w-]{{20,}}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An alert of a ticket, and since when it stands as it does."""
+    """An alert of a ticket, since when it stands as it does, and why it is there."""
 
     it: Alert
     since: datetime
+    why: str = ""
 
     @property
     def state(self) -> str:
@@ -76,7 +77,13 @@ def section(number: str, asked: str, as_of: Position | None = None) -> Section:
         raise Invalid("alerts", "must be the number of a page, from 1")
     here = int(asked)
     found, total = queries.members(number, PAGE, (here - 1) * PAGE, as_of)
-    return Section([Shown(one, _since(one)) for one in found], total, here, max(1, ceil(total / PAGE)))
+    whys = queries.why_members(number, [one.id for one in found])
+    return Section(
+        [Shown(one, _since(one), whys.get(one.id, "")) for one in found],
+        total,
+        here,
+        max(1, ceil(total / PAGE)),
+    )
 
 
 def _since(one: Alert) -> datetime:

@@ -33,10 +33,11 @@ class MemberAlertsView(IncidentAPI):
         limit, start = limit_of(asked), _start(asked.get("cursor", "0"))
         as_of = queries.parse_moment(asked["as_of"]) if "as_of" in asked else None
         found, count = queries.members(reference, limit, start, as_of)
+        whys = queries.why_members(reference, [one.id for one in found])
         here = request.build_absolute_uri()
         return Response(
             {
-                "results": [_as_json(one, past=as_of is not None) for one in found],
+                "results": [_as_json(one, whys.get(one.id), past=as_of is not None) for one in found],
                 "count": count,
                 "next": replace_query_param(here, "cursor", start + limit) if start + limit < count else None,
                 "previous": replace_query_param(here, "cursor", max(0, start - limit)) if start else None,
@@ -52,7 +53,7 @@ def _start(cursor: str) -> int:
     return int(cursor)
 
 
-def _as_json(one: Alert, *, past: bool) -> dict[str, Any]:
+def _as_json(one: Alert, why: str | None, *, past: bool) -> dict[str, Any]:
     told = one.alert
     return {
         "id": one.id,
@@ -75,4 +76,5 @@ def _as_json(one: Alert, *, past: bool) -> dict[str, Any]:
         "last_seen": None if past else rfc3339(one.last_seen),
         "repeats": None if past else one.repeats,
         "receipt": one.receipt,
+        "why": why,
     }

@@ -295,6 +295,9 @@ class MemberAlertShape(s.Serializer[Any]):
         allow_null=True, help_text="how often it was sent again without a change; null with as_of"
     )
     receipt = s.CharField(allow_null=True, help_text="of the delivery that changed it last")
+    why = s.CharField(
+        allow_null=True, help_text="why it is in this incident; null where it has left or that is not told"
+    )
 
 
 class MemberAlertPageShape(s.Serializer[Any]):

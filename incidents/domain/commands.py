@@ -25,6 +25,9 @@ from incidents.domain.lifecycle import WakeWhenDue as WakeWhenDue
 from incidents.domain.notified import NoteNotified as NoteNotified
 from incidents.domain.opinion import Word
 from incidents.domain.routing import Routing
+from incidents.domain.symptoms import JoinSymptoms as JoinSymptoms
+from incidents.domain.symptoms import LeaveAlerts as LeaveAlerts
+from incidents.domain.symptoms import NoteExplained as NoteExplained
 from incidents.domain.values import (
     ATTACHED_LIMIT,
     NO_CAUSE,
@@ -315,6 +318,9 @@ Command = (
     | OpenForFinding
     | OpenForAlerts
     | JoinAlerts
+    | JoinSymptoms
+    | LeaveAlerts
+    | NoteExplained
     | RestAlerts
     | Settle
     | NoteWorse

@@ -35,6 +35,7 @@ from incidents.domain.merging import absorb, merge_into, separate, split
 from incidents.domain.notified import note_notified
 from incidents.domain.opinion import Opinions, after_word, agreeing, blaming, fused, without
 from incidents.domain.snoozing import snooze, undo_snooze, wake_when_due, woken_by
+from incidents.domain.symptoms import join_symptoms, leave_alerts, note_explained
 from incidents.domain.times import parse_rfc3339
 from incidents.domain.values import LINKS_LIMIT, Severity
 from ingest.log.types import NewEvent
@@ -318,6 +319,9 @@ _DECIDE_BY_TIME: dict[type, Callable[[Incident, Any, datetime], Bodies]] = {
 }
 _DECIDE: dict[type, Callable[[Incident, Any], Bodies]] = {
     c.JoinAlerts: join_alerts,
+    c.JoinSymptoms: join_symptoms,
+    c.LeaveAlerts: leave_alerts,
+    c.NoteExplained: note_explained,
     c.RestAlerts: rest_alerts,
     c.Settle: settle,
     c.NoteWorse: note_worse,

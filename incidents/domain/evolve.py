@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from incidents.domain import custody, merging, snoozing
+from incidents.domain import custody, merging, snoozing, symptoms
 from incidents.domain.custody import accounted
 from incidents.domain.escalation import EVENTS as ESCALATION
 from incidents.domain.incident import AWAKE, Fact, Incident, Shown, person
@@ -240,6 +240,9 @@ _EVOLVE: dict[str, Callable[[Incident, Fact], Incident]] = {
     "incident.joined": _joined,
     "incident.alerts_joined": _alerts_joined,
     "incident.alerts_rested": _alerts_rested,
+    "incident.symptoms_joined": symptoms.symptoms_joined,
+    "incident.alerts_left": symptoms.alerts_left,
+    "incident.explained": symptoms.explained,
     "incident.finding_joined": _finding_joined,
     "incident.finding_recorded": _finding_recorded,
     "incident.no_longer_blamed": _no_longer_blamed,

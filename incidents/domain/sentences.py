@@ -8,6 +8,7 @@ from typing import Any
 from incidents.domain import notified
 from incidents.domain.blame import percent
 from incidents.domain.incident import Fact
+from incidents.domain.symptoms import told_explained, told_joined, told_left
 from incidents.domain.times import parse_rfc3339
 
 
@@ -27,12 +28,22 @@ def repeated(event: Fact, count: int) -> str:
         return f"{who(event.actor)} reported it {count} times again, last: {event.body['title']}"
     if event.type == "incident.opinion_changed":
         return f"{sentence(event)} (its opinion changed {count} times)"
-    if event.type in ("incident.alerts_joined", "incident.alerts_rested"):
+    if event.type in _LAST_OF:
         return f"{sentence(event)} (the last of {count} times)"
     finding = event.body["finding"]
     over = "" if event.type == "incident.finding_joined" else " over failures before the resolution"
     runs = f"{count} runs of {finding['analyzer']}"
     return f"{runs} blamed {finding['component']} again{over}{_score(finding, ', last ')}"
+
+
+_LAST_OF = frozenset(
+    {
+        "incident.alerts_joined",
+        "incident.alerts_rested",
+        "incident.symptoms_joined",
+        "incident.alerts_left",
+    }
+)
 
 
 def _minute(time: str) -> str:
@@ -225,6 +236,9 @@ _SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "incident.joined": _joined,
     "incident.alerts_joined": _alerts_joined,
     "incident.alerts_rested": _alerts_rested,
+    "incident.symptoms_joined": lambda _, b: told_joined(b),
+    "incident.alerts_left": lambda _, b: told_left(b),
+    "incident.explained": lambda _, b: told_explained(b),
     "incident.finding_joined": _finding_joined,
     "incident.finding_recorded": _finding_recorded,
     "incident.no_longer_blamed": _no_longer_blamed,

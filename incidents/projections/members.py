@@ -8,9 +8,10 @@ from uuid import UUID
 from django.db import connection
 
 from incidents.domain.incident import Incident
+from incidents.domain.symptoms import whys_of
 from incidents.projections.models import IncidentRow, MemberAlert, SuppressedAlert
 from incidents.projections.rows import state_of
-from ingest.queries import Alert, Event, Position, alerts, alerts_at
+from ingest.queries import Alert, Event, Position, alerts, alerts_at, read_versions
 
 
 def members_of(incident: UUID, limit: int, offset: int) -> tuple[list[Alert], int]:
@@ -34,16 +35,32 @@ def _fold(joined: dict[str, tuple[bool, float, int]], event: Event) -> None:
     """What `project` does to rows, to (resting, latest first, last come first) by alert."""
     at, told = -event.occurred_at.timestamp(), event.body.get("alerts", ())
     match event.type:
-        case "incident.alerts_joined" | "incident.absorbed":
+        case "incident.alerts_joined" | "incident.symptoms_joined" | "incident.absorbed":
             for alert in told:
                 joined[alert] = (False, at, joined[alert][2] if alert in joined else -len(joined))
-        case "incident.separated":
+        case "incident.separated" | "incident.alerts_left":
             for alert in told:
                 joined.pop(alert, None)
         case "incident.alerts_rested" | "incident.merged" | "incident.split":
             resting = event.type != "incident.split"
             for alert in joined if event.type == "incident.merged" else joined.keys() & set(told):
                 joined[alert] = (resting, at, joined[alert][2])
+
+
+def why_joined(incident: UUID, ids: Sequence[str]) -> dict[str, str]:
+    """By alert why it is a member, where the event that it joined by says so."""
+    joined = MemberAlert.objects.filter(incident__pk=incident, alert__in=ids)
+    version_of = {str(alert): version for alert, version in joined.values_list("alert", "version")}
+    told = {
+        one.version: one for one in read_versions(f"incident/{incident}", sorted(set(version_of.values())))
+    }
+    whys: dict[str, str] = {}
+    for alert, version in version_of.items():
+        event = told.get(version)
+        if event is not None and event.type == "incident.alerts_joined":
+            whys[alert] = event.body["why"]
+    symptoms = [event.body for event in told.values() if event.type == "incident.symptoms_joined"]
+    return whys | {alert: why for alert, why in whys_of(symptoms).items() if alert in version_of}
 
 
 def _in_order(ids: Sequence[str], found: Iterable[Alert]) -> list[Alert]:

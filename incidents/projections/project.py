@@ -99,7 +99,7 @@ _JOIN = (
 
 def _members(incident: str, event: Event) -> None:
     """In SQL: a storm's alerts join in events of hundreds; a model for each would cost several times that."""
-    if event.type in ("incident.alerts_joined", "incident.absorbed"):
+    if event.type in ("incident.alerts_joined", "incident.symptoms_joined", "incident.absorbed"):
         with connection.cursor() as cursor:
             cursor.execute(_JOIN, (incident, event.version, event.occurred_at, event.body["alerts"]))
     elif event.type == "incident.merged":
@@ -107,7 +107,7 @@ def _members(incident: str, event: Event) -> None:
     elif event.type == "incident.split":
         back = MemberAlert.objects.filter(incident__pk=incident, alert__in=event.body["alerts"])
         back.update(resting=False, at=event.occurred_at)
-    elif event.type == "incident.separated":
+    elif event.type in ("incident.separated", "incident.alerts_left"):
         MemberAlert.objects.filter(incident__pk=incident, alert__in=event.body["alerts"]).delete()
     elif event.type == "incident.alerts_rested":
         members = MemberAlert.objects.filter(incident__pk=incident, alert__in=event.body["alerts"])

@@ -16,6 +16,8 @@ _COUNTED = frozenset(
     {
         "incident.alerts_joined",
         "incident.alerts_rested",
+        "incident.symptoms_joined",
+        "incident.alerts_left",
         "incident.finding_joined",
         "incident.finding_recorded",
         "incident.joined",
@@ -29,6 +31,10 @@ _ELSEWHERE = frozenset(
         ("incident.evidence_attached", "items"),
         ("incident.alerts_joined", "alerts"),
         ("incident.alerts_rested", "alerts"),
+        ("incident.symptoms_joined", "alerts"),
+        ("incident.symptoms_joined", "hows"),
+        ("incident.symptoms_joined", "how_of"),
+        ("incident.alerts_left", "alerts"),
         ("incident.absorbed", "alerts"),
         ("incident.split", "alerts"),
         ("incident.separated", "alerts"),
@@ -101,6 +107,10 @@ def _source(type_: str, actor: str, body: Mapping[str, Any]) -> str:
         return str(body["opinion"]["analyzer"])
     if type_ == "incident.alerts_joined":
         return str(body["why"])
+    if type_ == "incident.alerts_left":
+        return str(body["why"])
+    if type_ == "incident.symptoms_joined":
+        return "" if body["source"] is None else str(body["source"]["number"])
     if type_ == "incident.alerts_rested":
         return "flapping" if body["flapping"] else ""
     return actor if type_ == "incident.joined" else str(body["finding"]["analyzer"])

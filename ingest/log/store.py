@@ -229,6 +229,12 @@ def read_stream(stream: str, after_version: int = 0, upto: Position | None = Non
     return _read(f"{sql} ORDER BY version", values)
 
 
+def read_versions(stream: str, versions: Sequence[int]) -> list[Event]:
+    """Some events of one stream, in order of version; versions that it has not are left out."""
+    sql = f"SELECT {COLUMNS} FROM log_event WHERE stream = %s AND version = ANY(%s) ORDER BY version"
+    return _read(sql, [stream, list(versions)])
+
+
 def read_streams(streams: Sequence[str], upto: Position) -> dict[str, list[Event]]:
     """The events of several streams up to a position, each in order of version; those without any are left out."""
     found: dict[str, list[Event]] = {}
