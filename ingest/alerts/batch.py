@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from django.db import connection
+
 from ingest.alerts import rows
 from ingest.alerts.deciding import SETTLED, Known, Outcome, fired_lately
 from ingest.alerts.events import REPORTED
-from ingest.alerts.rows import Count, Kept, Written, stream_of
+from ingest.alerts.rows import Count, Kept, Statement, Written, stream_of
 from ingest.doors.alert import Alert
-from ingest.log.store import Extension, extend
-from ingest.log.types import Context, Head, NewEvent, WrongExpectedVersion
+from ingest.log.store import Extension, extend_through, saying_overtaken
+from ingest.log.types import Context, Head, NewEvent
 
 _REST = frozenset({"resolved", "expired", "settled"})
 
@@ -37,10 +39,15 @@ class _Changed:
 
 
 class Batch:
-    """Collects changes; `write` writes them. The rows in `kept` must be held by the transaction that writes."""
+    """Collects changes; `write` writes them.
 
-    def __init__(self, now: datetime, kept: Mapping[str, Kept]) -> None:
+    `held` says that the rows in `kept` are held by the transaction that writes. Without it what changed since they were
+    read makes `write` fail.
+    """
+
+    def __init__(self, now: datetime, kept: Mapping[str, Kept], *, held: bool) -> None:
         self.now = now
+        self._held = held
         self.kept = dict(kept)
         self._before = frozenset(kept)
         self._changed: dict[str, _Changed] = {}
@@ -86,17 +93,42 @@ class Batch:
             return changed.after.version + len(changed.events)
         return self.kept[id_].head.version if id_ in self.kept else 0
 
-    def write(self) -> None:
-        """Raises WrongExpectedVersion when another transaction made one of the new alerts first."""
-        heads = extend(
-            [Extension(stream_of(id_), c.events, c.after, c.context) for id_, c in self._changed.items()]
+    def write(self, more: Sequence[Statement] = ()) -> None:
+        """One message to the database, with `more` at its end; outside of a transaction it is one of its own.
+
+        Raises WrongExpectedVersion when another transaction was faster: then nothing is written.
+        """
+        versions = {id_: self.version(id_) for id_ in self._counts}
+        counted = rows.count(self._counts, versions, self.now)
+        if not self._changed:
+            with saying_overtaken(next(iter(self._counts), "")):
+                _send([*self._hold(), *counted, *more])
+            return
+
+        def send(heads: Sequence[Head], sql: str, values: Sequence[Any]) -> None:
+            changed = zip(self._changed.values(), heads, strict=True)
+            written = [replace(c.row, head=head) for c, head in changed]
+            new = [row for row in written if row.id not in self._before]
+            old = [row for row in written if row.id in self._before]
+            _send([*self._hold(), (sql, values), *rows.insert(new), *rows.change(old), *counted, *more])
+
+        extend_through(
+            [Extension(stream_of(id_), c.events, c.after, c.context) for id_, c in self._changed.items()],
+            send,
         )
-        written = [replace(c.row, head=head) for c, head in zip(self._changed.values(), heads, strict=True)]
-        new = [row for row in written if row.id not in self._before]
-        if not rows.insert(new):
-            raise WrongExpectedVersion(stream_of(new[0].id), 0)
-        rows.change([row for row in written if row.id in self._before])
-        rows.count(self._counts, self.now)
+
+    def _hold(self) -> list[Statement]:
+        return [] if self._held else rows.holding(self._before & (self._changed.keys() | self._counts.keys()))
+
+
+def _send(statements: Sequence[Statement]) -> None:
+    """Several statements in one message: the database carries out all of them or none."""
+    if not statements:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "; ".join(sql for sql, _ in statements), [value for _, values in statements for value in values]
+        )
 
 
 def _body(id_: str, alert: Alert, status: str, change: Outcome, fired: int, by: By) -> dict[str, Any]:

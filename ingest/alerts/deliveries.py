@@ -13,6 +13,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connection, transaction
 
+from ingest.alerts.rows import Statement
 from ingest.log.entries import array, plain_array
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ AHEAD = 2
 """Days whose partitions are made before they are needed. What no partition takes lands in the one for the rest."""
 
 
-def keep(deliveries: Sequence[Prepared], taken: Sequence[Taken], now: datetime) -> None:
-    """Write one row a delivery, in the transaction that holds what it changed."""
+def keep(deliveries: Sequence[Prepared], taken: Sequence[Taken], now: datetime) -> Statement:
+    """Writes one row a delivery, in the transaction that holds what it changed."""
     values = [
         (
             told.receipt,
@@ -45,12 +46,11 @@ def keep(deliveries: Sequence[Prepared], taken: Sequence[Taken], now: datetime) 
         for one, told in zip(deliveries, taken, strict=True)
     ]
     places = f"({', '.join(['%s'] * len(values[0]))})"
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "INSERT INTO alert_delivery (receipt, received_at, integration, door, content_type, sha256, payload,"
-            f" alerts, versions, outcomes, whys, refused, left_out, trace) VALUES {', '.join([places] * len(values))}",
-            list(itertools.chain.from_iterable(values)),
-        )
+    sql = (
+        "INSERT INTO alert_delivery (receipt, received_at, integration, door, content_type, sha256, payload,"
+        f" alerts, versions, outcomes, whys, refused, left_out, trace) VALUES {', '.join([places] * len(values))}"
+    )
+    return sql, list(itertools.chain.from_iterable(values))
 
 
 @dataclass(frozen=True, slots=True)

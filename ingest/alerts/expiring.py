@@ -35,7 +35,7 @@ def _expire(now: datetime) -> int:
     over = [one.id for one in rows.standing(_OVER, (now,), "changed_at", AT_ONCE)]
     if not over:
         return 0
-    batch = Batch(now, rows.locked(sorted(over)))
+    batch = Batch(now, rows.kept(sorted(over), hold=True), held=True)
     # Read again now that they are held: one may have been repeated since.
     still = rows.standing(f"id = ANY(%s::uuid[]) AND {_OVER}", (over, now))
     for one in still:
@@ -50,7 +50,7 @@ def settle(ids: Sequence[str], context: Context) -> None:
     In the caller's transaction. Raises WrongExpectedVersion.
     """
     now = datetime.now(UTC)
-    batch = Batch(now, rows.locked(sorted(ids)))
+    batch = Batch(now, rows.kept(sorted(ids), hold=True), held=True)
     for one in rows.standing("id = ANY(%s::uuid[]) AND status <> 'resolved'", (list(ids),)):
         batch.change(one.id, one.alert, "settled", By(one.integration, one.door), context)
     batch.write()

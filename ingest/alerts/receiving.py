@@ -97,7 +97,7 @@ os.register_at_fork(after_in_child=_groups.clear)
 def _store_group(deliveries: Sequence[Prepared]) -> Sequence[Taken | None]:
     """None for those that must be tried alone: whatever is wrong then meets only the guilty one."""
     try:
-        return _store(deliveries)
+        return _store_unheld(deliveries)
     except (WrongExpectedVersion, UnrecordableEvent):
         return [None] * len(deliveries)
     except DatabaseError as error:
@@ -108,13 +108,26 @@ def _store_group(deliveries: Sequence[Prepared]) -> Sequence[Taken | None]:
         return [None] * len(deliveries)
 
 
+def _store_unheld(deliveries: Sequence[Prepared]) -> list[Taken]:
+    """Two journeys to the database in all: what is known is read without holding it, and the message that writes is a
+    transaction that fails where it has changed since. Who meets that holds it."""
+    try:
+        return _stored(deliveries, held=False)
+    except WrongExpectedVersion:
+        return _store(deliveries)
+
+
 @transaction.atomic
 def _store(deliveries: Sequence[Prepared]) -> list[Taken]:
+    return _stored(deliveries, held=True)
+
+
+def _stored(deliveries: Sequence[Prepared], *, held: bool) -> list[Taken]:
     now = datetime.now(UTC)
     named = [
         [id_of(one.delivery.integration, alert.key) for alert in one.parsed.alerts] for one in deliveries
     ]
-    batch = Batch(now, rows.locked(sorted({id_ for ids in named for id_ in ids})))
+    batch = Batch(now, rows.kept(sorted({id_ for ids in named for id_ in ids}), hold=held), held=held)
     taken = [
         Taken(
             one.receipt,
@@ -122,8 +135,7 @@ def _store(deliveries: Sequence[Prepared]) -> list[Taken]:
         )
         for one, ids in zip(deliveries, named, strict=True)
     ]
-    batch.write()
-    keep(deliveries, taken, now)
+    batch.write([keep(deliveries, taken, now)])
     return taken
 
 

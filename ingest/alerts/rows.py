@@ -1,4 +1,7 @@
-"""Alerts as rows of `alert`: read under a lock, inserted, changed and counted, many with one statement."""
+"""Alerts as rows of `alert`: read, inserted, changed and counted, many with one statement.
+
+What writes comes as statements with their values, for `ingest.alerts.batch` to send as one message.
+"""
 
 from __future__ import annotations
 
@@ -68,13 +71,16 @@ class Count:
     expires_at: datetime | None
 
 
-def locked(ids: Iterable[str]) -> dict[str, Kept]:
-    """The rows of these alerts that exist, held until the transaction ends, always taken in the same order."""
+Statement = tuple[str, Sequence[Any]]
+"""SQL with its values."""
+
+
+def kept(ids: Iterable[str], *, hold: bool) -> dict[str, Kept]:
+    """The rows of these alerts that exist; with `hold` they are the transaction's until it ends."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT id::text, status, severity, component, starts_at, expired, settled_until, fired,"
-            " version, hash FROM alert"
-            " WHERE id = ANY(%s::uuid[]) ORDER BY id FOR UPDATE",
+            f" version, hash FROM alert WHERE id = ANY(%s::uuid[]){_HOLD if hold else ''}",
             (plain_array(ids),),
         )
         return {
@@ -87,6 +93,19 @@ def locked(ids: Iterable[str]) -> dict[str, Kept]:
                 cursor.fetchall()
             )
         }
+
+
+_HOLD = " ORDER BY id FOR UPDATE"
+"""Always in the same order: two that hold the same rows would else wait for each other in a circle."""
+
+
+def holding(ids: Iterable[str]) -> list[Statement]:
+    """Holds rows that are about to be written, where there are several."""
+    wanted = list(ids)
+    if len(wanted) < 2:
+        return []
+    sql = f"SELECT count(*) FROM (SELECT FROM alert WHERE id = ANY(%s::uuid[]){_HOLD}) AS held"
+    return [(sql, (plain_array(wanted),))]
 
 
 _COLUMNS: Mapping[str, str] = {
@@ -121,35 +140,28 @@ _QUOTED = frozenset({"integration", "door", "key", "title", "group_name", "compo
 _NAMES = ", ".join(_COLUMNS)
 _NEW = ", ".join(f"new_{name}" for name in _COLUMNS)
 _UNNEST = ", ".join(f"%s::{type_}[]" for type_ in _COLUMNS.values())
-_INSERT = (
-    f"INSERT INTO alert ({_NAMES}) SELECT {_NEW} FROM unnest({_UNNEST}) AS new ({_NEW}) ORDER BY new_id"
-    " ON CONFLICT DO NOTHING"
-)
+_INSERT = f"INSERT INTO alert ({_NAMES}) SELECT {_NEW} FROM unnest({_UNNEST}) AS new ({_NEW}) ORDER BY new_id"
 _CHANGE = (
     f"UPDATE alert SET {', '.join(f'{name} = new_{name}' for name in _COLUMNS if name != 'id')}"
     f" FROM unnest({_UNNEST}) AS new ({_NEW}) WHERE id = new_id"
 )
 
 
-def insert(rows: Sequence[Written]) -> bool:
-    """Whether all were new; another transaction may have been faster."""
-    return _write(_INSERT, rows) == len(rows)
+def insert(rows: Sequence[Written]) -> list[Statement]:
+    """Fails where another transaction was faster with one of them."""
+    return _write(_INSERT, rows)
 
 
-def change(rows: Sequence[Written]) -> None:
-    _write(_CHANGE, rows)
+def change(rows: Sequence[Written]) -> list[Statement]:
+    return _write(_CHANGE, rows)
 
 
-def _write(statement: str, rows: Sequence[Written]) -> int:
+def _write(statement: str, rows: Sequence[Written]) -> list[Statement]:
     if not rows:
-        return 0
+        return []
     columns = zip(_COLUMNS, zip(*map(_row, rows), strict=True), strict=True)
-    with connection.cursor() as cursor:
-        # What nobody outside wrote has nothing in it to quote; quoting it would cost as much as the rest.
-        cursor.execute(
-            statement, [(array if name in _QUOTED else plain_array)(column) for name, column in columns]
-        )
-        return int(cursor.rowcount)
+    # What nobody outside wrote has nothing in it to quote; quoting it would cost as much as the rest.
+    return [(statement, [(array if name in _QUOTED else plain_array)(column) for name, column in columns])]
 
 
 def _row(row: Written) -> tuple[Any, ...]:
@@ -184,22 +196,27 @@ def _row(row: Written) -> tuple[Any, ...]:
     )
 
 
-def count(counts: Mapping[str, Count], now: datetime) -> None:
-    """Keep that these alerts were seen again. Their rows must be held by this transaction."""
+def count(counts: Mapping[str, Count], versions: Mapping[str, int], now: datetime) -> list[Statement]:
+    """Keep that these alerts were seen again. Fails where the stream of one does not stand at its version."""
     if not counts:
-        return
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE alert SET last_seen = %s, repeats = repeats + new_repeats, expires_at = new_expires_at"
-            " FROM unnest(%s::uuid[], %s::integer[], %s::timestamptz[]) AS new (new_id, new_repeats, new_expires_at)"
-            " WHERE id = new_id",
-            (
-                now,
-                plain_array(counts),
-                plain_array(str(one.repeats) for one in counts.values()),
-                plain_array(_text(one.expires_at) for one in counts.values()),
-            ),
-        )
+        return []
+    values = (
+        now,
+        plain_array(counts),
+        plain_array(str(versions[id_]) for id_ in counts),
+        plain_array(str(one.repeats) for one in counts.values()),
+        plain_array(_text(one.expires_at) for one in counts.values()),
+        len(counts),
+    )
+    return [(_COUNT, values)]
+
+
+_COUNT = (
+    "WITH counted AS (UPDATE alert SET last_seen = %s, repeats = repeats + new_repeats, expires_at = new_expires_at"
+    " FROM unnest(%s::uuid[], %s::integer[], %s::integer[], %s::timestamptz[])"
+    " AS new (new_id, new_version, new_repeats, new_expires_at)"
+    " WHERE id = new_id AND version = new_version RETURNING id) SELECT alert_expect(count(*), %s) FROM counted"
+)
 
 
 _encode = msgspec.json.Encoder().encode

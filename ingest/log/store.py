@@ -9,19 +9,21 @@ watermark: the oldest transaction id still at work (`pg_snapshot_xmin`). All bel
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from ingest.log import canonical, metrics, registry, wake
 from ingest.log.entries import Entries, array, plain_array
 from ingest.log.types import Context, Event, Head, NewEvent, Position, WrongExpectedVersion
 
+OVERTAKEN = frozenset({"23505", "40001", "40P01"})
+"""SQLSTATEs that say that another transaction was faster: a unique violation, a failure to serialize, a deadlock."""
 _APPEND = "SELECT log_append(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
 
 # The text of txid is never called txid: ORDER BY would sort by the text, and "9999" stands after "10000".
@@ -135,11 +137,15 @@ def _call(function: str, arguments: int) -> str:
     return f"SELECT {function}({', '.join(['%s'] * arguments)})"
 
 
-def extend(extensions: Sequence[Extension]) -> list[Head]:
-    """Record events at the ends of several streams, each named once, with one statement; otherwise as `append`.
+def extend_through(
+    extensions: Sequence[Extension], send: Callable[[Sequence[Head], str, tuple[str | bytes, ...]], None]
+) -> None:
+    """Record events at the ends of several streams, each named once; otherwise as `append`.
 
-    Answers with the new head of each. Raises WrongExpectedVersion, and records none, when one of the streams stands
-    elsewhere.
+    `send` gets the new head of each stream and a statement with its values. It has the database carry it out, in the
+    caller's transaction or in one that it makes, together with whatever depends on it: that costs no journey of its
+    own. Raises WrongExpectedVersion, and records none, when one of the streams stands elsewhere or the database says
+    that others were faster (SQLSTATE 40001, 40P01).
     """
     entries = Entries(datetime.now(UTC))
     heads: list[Head] = []
@@ -148,8 +154,6 @@ def extend(extensions: Sequence[Extension]) -> list[Head]:
         heads.append(
             Head(one.after.version + len(one.events), entries.hashes[-1]) if one.events else one.after
         )
-    if not entries.streams:
-        return heads
     old = [one for one in extensions if one.events and one.after.version > 0]
     values = (
         array(one.stream for one in old),
@@ -157,9 +161,9 @@ def extend(extensions: Sequence[Extension]) -> list[Head]:
         plain_array(f"\\\\x{one.after.hash.hex()}" for one in old),
         *_columns(entries),
     )
-    _insert(_call("log_extend", len(values)), values, entries.streams, 0)
+    with _saying_who_was_first(entries.streams, 0):
+        send(heads, f"SELECT log_extend_or_fail({', '.join(['%s'] * len(values))})", values)
     transaction.on_commit(lambda: _committed(entries.types), robust=True)
-    return heads
 
 
 def _columns(entries: Entries) -> tuple[str | bytes, ...]:
@@ -191,13 +195,18 @@ def _saying_who_was_first(streams: Sequence[str], expected: int) -> Iterator[Non
     """Raises WrongExpectedVersion when the database says that an event stands where one was to stand."""
     try:
         yield
-    except IntegrityError as error:
-        if getattr(error.__cause__, "pgcode", None) == "23505":  # unique_violation
+    except (IntegrityError, OperationalError) as error:
+        if getattr(error.__cause__, "pgcode", None) in OVERTAKEN:
             raise WrongExpectedVersion(_taken(error, streams), expected) from error
         raise
 
 
-def _taken(error: IntegrityError, streams: Sequence[str]) -> str:
+def saying_overtaken(stream: str) -> AbstractContextManager[None]:
+    """Raises WrongExpectedVersion of `stream` for what the database refuses because others were faster."""
+    return _saying_who_was_first([stream], 0)
+
+
+def _taken(error: Exception, streams: Sequence[str]) -> str:
     """Which of the streams the database says exists."""
     told = str(error)
     return next((stream for stream in streams if f"({stream}, " in told), streams[0])

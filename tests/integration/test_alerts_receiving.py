@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from ingest.alerts import deliveries
+from ingest.alerts import deliveries, receiving, rows
+from ingest.alerts.batch import Batch, By
 from ingest.alerts.expiring import expire
 from ingest.alerts.receiving import Delivery, Taken, receive
 from ingest.alerts.rows import Standing, standing
 from ingest.doors.alert import Alert, Parsed, Refused
+from ingest.log.types import Context, WrongExpectedVersion
 from ingest.log.verify import verify
 from ingest.queries import Event, Position, read_all, read_stream
 
@@ -179,3 +181,51 @@ def test_payloads_older_than_their_retention_are_dropped() -> None:
     assert deliveries.delivered(taken.receipt) is not None
     assert deliveries.maintain(now + timedelta(days=33))["dropped"] == 2
     assert deliveries.delivered(taken.receipt) is None
+
+
+def test_what_changed_between_reading_and_writing_makes_the_write_fail_and_writes_nothing() -> None:
+    (told,) = send(alert()).told
+    now = datetime.now(UTC)
+    for repeats in (alert(), alert(status="resolved")):  # one that would be counted, one that would change it
+        batch = Batch(now, rows.kept([told.alert], hold=False), held=False)
+        _take_into(batch, told.alert, repeats)
+        send(alert(status="resolved" if row().status == "firing" else "firing"))
+        before = (row().repeats, len(events()))
+        with pytest.raises(WrongExpectedVersion):
+            batch.write()
+        assert (row().repeats, len(events())) == before
+
+
+def _take_into(batch: Batch, id_: str, one: Alert) -> None:
+    if one.status == "firing":
+        batch.count(id_, one)
+    else:
+        batch.change(id_, one, "resolved", By("prometheus", "test"), Context("key:prometheus"))
+
+
+def test_a_sender_that_was_overtaken_between_reading_and_writing_is_taken_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    send(alert())
+    read, overtaken = rows.kept, list[bool]()
+
+    def overtaking(ids: Any, *, hold: bool) -> Any:
+        found = read(ids, hold=hold)
+        if not overtaken:
+            overtaken.append(True)
+            with ThreadPoolExecutor(1) as other:
+                other.submit(_resolve).result()
+        return found
+
+    monkeypatch.setattr(rows, "kept", overtaking)
+    assert outcomes(send(alert(severity="critical"))) == ["fired"]
+    assert [event.body["change"] for event in events()] == ["fired", "resolved", "fired"]
+
+
+def _resolve() -> None:
+    try:
+        receiving._store(
+            [receiving.Prepared(Delivery("prometheus", "test", "", b""), Parsed((alert(status="resolved"),)))]
+        )
+    finally:
+        connections.close_all()

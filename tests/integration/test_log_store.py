@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -220,9 +221,21 @@ def test_no_stream_begins_when_one_of_them_exists() -> None:
     assert store.read_stream("talk/1") == []
 
 
+def extend(extensions: Sequence[Extension]) -> list[Head]:
+    heads: list[Head] = []
+
+    def send(new: Sequence[Head], sql: str, values: tuple[str | bytes, ...]) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(sql, values)
+        heads.extend(new)
+
+    store.extend_through(extensions, send)
+    return heads
+
+
 def test_several_streams_grow_at_once() -> None:
     first = say("talk/1", "a")[-1].head
-    heads = store.extend(
+    heads = extend(
         [Extension("talk/1", said("b", "c"), first, ALICE), Extension("talk/2", said("d"), Head.NEW, ALICE)]
     )
     assert heads == [store.head("talk/1"), store.head("talk/2")]
@@ -234,7 +247,7 @@ def test_several_streams_grow_at_once() -> None:
 def test_no_stream_grows_when_one_stands_elsewhere(after: Head) -> None:
     say("talk/1", "a")
     with pytest.raises(WrongExpectedVersion), transaction.atomic():
-        store.extend(
+        extend(
             [Extension("talk/1", said("b"), after, ALICE), Extension("talk/2", said("d"), Head.NEW, ALICE)]
         )
     assert not store.read_stream("talk/2")
