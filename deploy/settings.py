@@ -177,6 +177,7 @@ INSTALLED_APPS = [
     "incidents.scorecards",
     "incidents.reports",
     "incidents.delivery",
+    "incidents.escalation",
     "deploy",
 ]
 MIDDLEWARE = [

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from typing import Final
 
 from django.db import transaction
 
@@ -22,6 +23,8 @@ from incidents.domain.values import Invalid
 from incidents.projections.store import next_number, record, record_opening
 from ingest.commands import retrying
 from ingest.queries import Context
+
+NOBODY: Final = "it is a ticket of the past"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,4 +51,6 @@ def _record(ticket: PastTicket, context: Context) -> Incident:
     state = record_opening(opening, context, ticket.opened_at).incident
     for at, command in ticket.steps:
         state = record(state.id, command, context, at).incident
+    if state.state != "resolved":
+        state = record(state.id, c.CallNobody(NOBODY), context, state.opened_at).incident
     return state

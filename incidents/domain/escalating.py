@@ -150,7 +150,9 @@ def take_step(state: Incident, command: TakeStep, now: datetime) -> Bodies:
         return []
     assert one.policy is not None, "next_step found one"
     called = _called(reached)
-    told = list(dict.fromkeys(r.action.value for r in reached if r.action.kind == "webhook"))
+    told = list(
+        dict.fromkeys(r.action.value for r in reached if r.action.kind == "channel" and not r.problem)
+    )
     body = {
         "run": one.run,
         "round": one.round,
@@ -159,7 +161,7 @@ def take_step(state: Incident, command: TakeStep, now: datetime) -> Bodies:
         "steps": len(one.policy.steps),
         "why": _why(one, command.reason, now),
         "called": called,
-        "webhooks": told,
+        "channels": told,
         "unreachable": [{"target": str(r.action), "why": r.problem} for r in reached if r.problem],
         "due_at": optional_rfc3339(one.due_at),
         "next_at": rfc3339(_next_at(one, one.policy, bool(called or told), now)),

@@ -6,9 +6,9 @@ times, and then it is recorded that nobody answered. A ticket that was acknowled
 anything for `acknowledgement_timeout` seconds escalates again.
 
 An action is an object with one name, that of what it does: `{"person": "alice"}`, `{"schedule": "storage-primary"}`,
-`{"team": "storage"}` and `{"owner": true}` call people, `{"webhook": "pager-bridge"}` tells a machine,
-`{"severity": "critical"}` makes the ticket worse, `{"bridge": "https://meet.example/dossier-{number}"}` links it to a
-call that people join.
+`{"team": "storage"}` and `{"owner": true}` call people, `{"channel": "storage-chat"}` tells a shared channel, which may
+be a webhook, `{"severity": "critical"}` makes the ticket worse, `{"bridge": "https://meet.example/dossier-{number}"}`
+links it to a call that people join.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any, Final, Literal, get_args
 
 from incidents.domain.values import Invalid, check_line, check_link, check_severity, check_text
 
-Kind = Literal["person", "schedule", "team", "owner", "webhook", "severity", "bridge"]
+Kind = Literal["person", "schedule", "team", "owner", "channel", "severity", "bridge"]
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-CALLING: Final[frozenset[Kind]] = frozenset({"person", "schedule", "team", "owner", "webhook"})
+CALLING: Final[frozenset[Kind]] = frozenset({"person", "schedule", "team", "owner", "channel"})
 """Actions that tell somebody; a policy without one would climb in silence."""
 
 MOST_STEPS: Final = 20

@@ -217,7 +217,7 @@ def _escalation_started(name: str, body: Mapping[str, Any]) -> str:
 
 
 def _escalated(name: str, body: Mapping[str, Any]) -> str:
-    called = [_called(one) for one in body["called"]] + [f"webhook {one}" for one in body["webhooks"]]
+    called = [_called(one) for one in body["called"]] + [f"channel {one}" for one in body["channels"]]
     missed = "; ".join(f"{one['target']} could not be called: {one['why']}" for one in body["unreachable"])
     whom = f"called {', '.join(called)}" if called else ""
     done = "; ".join(part for part in (whom, missed) if part) or "took a step that calls nobody"

@@ -18,6 +18,7 @@ from incidents.projections.models import (
     StandingRow,
     TimelineEntry,
 )
+from incidents.projections.parts import parts
 from incidents.projections.rows import fields_of
 from incidents.projections.timeline import Entry, evidence_in, next_entry
 from ingest.queries import Event
@@ -49,6 +50,8 @@ def project(before: Incident | None, events: Sequence[Event]) -> Incident:
         _finding(state.id, event)
         _members(state.id, event)
     _standings(state, events)
+    for part in parts():
+        part.project(before, events, state)
     return state
 
 

@@ -25,6 +25,7 @@ from incidents.projections.models import (
     StandingRow,
     TimelineEntry,
 )
+from incidents.projections.parts import parts
 from incidents.projections.project import project
 from incidents.projections.store import stream_of
 from incidents.projections.windows import project_window
@@ -85,10 +86,14 @@ def rebuild_incident(incident_id: str) -> bool:
     IncidentRow.objects.select_for_update().filter(pk=incident_id).first()
     events = read_stream(stream_of(incident_id))
     before = checksum(incident_id)
-    for model in _PARTS:
+    for model in _models():
         model._default_manager.filter(incident_id=incident_id).delete()
     project(None, events)
     return checksum(incident_id) != before
+
+
+def _models() -> tuple[type[models.Model], ...]:
+    return (*_PARTS, *(part.model for part in parts()))
 
 
 def checksum(incident_id: str) -> str:
@@ -96,7 +101,7 @@ def checksum(incident_id: str) -> str:
     digest = sha256()
     pk = UUID(incident_id)
     _add(digest.update, IncidentRow.objects.filter(pk=pk))
-    for model in _PARTS:
+    for model in _models():
         _add(digest.update, model._default_manager.filter(incident_id=pk).order_by("version", "pk"))
     return digest.hexdigest()
 

@@ -17,7 +17,7 @@ EVERYTHING = [
             {"schedule": "storage-primary"},
             {"team": "storage"},
             {"owner": True},
-            {"webhook": "pager"},
+            {"channel": "pager"},
         ],
     },
     {"after": 60, "actions": [{"severity": "critical"}, {"bridge": "https://meet.example/{number}"}]},

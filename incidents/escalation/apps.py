@@ -1,0 +1,16 @@
+from django.apps import AppConfig
+
+
+class EscalationConfig(AppConfig):
+    name = "incidents.escalation"
+    label = "escalation"
+    verbose_name = "Escalation"
+
+    def ready(self) -> None:
+        from incidents.delivery.sweeps import register_sweep
+        from incidents.escalation import following, sweeping
+        from incidents.escalation.models import EscalationRow
+        from incidents.projections.parts import Part, register_part
+
+        register_part(Part(EscalationRow, following.project))
+        register_sweep("escalation", sweeping.sweep)

@@ -1,0 +1,116 @@
+"""What an escalation looks up when it goes on: the policy in force, and whom an action reaches at that moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from django.contrib.auth import get_user_model
+
+from incidents.catalog.models import Membership, Team
+from incidents.delivery.models import ContactMethod
+from incidents.domain.escalating import Reached
+from incidents.domain.escalation import Escalation
+from incidents.domain.incident import Incident
+from incidents.domain.policies import Action, Policy
+from incidents.domain.values import Invalid
+from incidents.escalation.models import EscalationPolicy
+from incidents.oncall.queries import NoSuchSchedule, on_call
+
+Found = tuple[tuple[str, ...], str | None]
+"""The people that are reached, and why nobody is."""
+
+
+@dataclass
+class Directory:
+    """What was looked up for one moment, each thing once: a storm of tickets asks the same questions."""
+
+    now: datetime
+    _found: dict[Action, Found] = field(default_factory=dict)
+    _policies: dict[str, Policy | str | None] = field(default_factory=dict)
+    _of_teams: dict[str, Policy | str] = field(default_factory=dict)
+
+    def policy(self, state: Incident, escalation: Escalation) -> Policy | str:
+        """The policy that holds for the ticket, or why none does."""
+        named = escalation.routed_policy
+        if named is not None and state.team == escalation.routed_team:
+            if named not in self._policies:
+                self._policies[named] = _read(EscalationPolicy.objects.filter(slug=named).first())
+            if (found := self._policies[named]) is not None:
+                return found
+        if state.team not in self._of_teams:
+            self._of_teams[state.team] = _of_team(state.team)
+        return self._of_teams[state.team]
+
+    def reached(self, action: Action, state: Incident) -> Reached:
+        """Whom it reaches now."""
+        if action.kind == "owner":
+            if state.owner is None:
+                return Reached(action, (), "nobody owns it")
+            return Reached(action, *self._people(Action("person", state.owner)))
+        return Reached(action, *self._people(action))
+
+    def _people(self, action: Action) -> Found:
+        if action not in self._found:
+            self._found[action] = _look_up(action, self.now)
+        return self._found[action]
+
+
+def _read(row: EscalationPolicy | None) -> Policy | str | None:
+    """None where there is none; a sentence where somebody wrote one into the table that cannot be."""
+    try:
+        return None if row is None else row.policy
+    except Invalid as error:
+        return f"the policy {row} cannot be read: {error}"
+
+
+def _of_team(slug: str) -> Policy | str:
+    if (found := _read(EscalationPolicy.objects.filter(team__slug=slug).first())) is not None:
+        return found
+    team = Team.objects.filter(slug=slug).first()
+    return f"{slug if team is None else team.name} has no escalation policy"
+
+
+def _look_up(action: Action, now: datetime) -> Found:
+    if action.kind == "person":
+        found = _active([action.value])
+        return found, None if found else "there is nobody of that name who can sign in"
+    if action.kind == "schedule":
+        return _on_call(action.value, now)
+    if action.kind == "team":
+        return _team(action.value)
+    if action.kind == "channel":
+        known = channel_kind(action.value) is not None
+        return (), None if known else "there is no such channel"
+    return (), None
+
+
+def _on_call(schedule: str, now: datetime) -> Found:
+    try:
+        found = _active(on_call(schedule, now))
+    except NoSuchSchedule:
+        return (), "there is no such schedule"
+    except Invalid as error:
+        return (), f"the schedule cannot be read: {error}"
+    return found, None if found else "nobody is on call"
+
+
+def _team(slug: str) -> Found:
+    members = Membership.objects.filter(team__slug=slug).exclude(role=Membership.Role.VIEWER)
+    found = _active(members.values_list("user__username", flat=True))
+    return found, None if found else "nobody in it can be called"
+
+
+def _active(names: Iterable[str]) -> tuple[str, ...]:
+    users = get_user_model().objects.filter(is_active=True, username__in=names)
+    return tuple(users.order_by("username").values_list("username", flat=True))
+
+
+def channel_kind(name: str) -> Literal["webhook", "apprise"] | None:
+    """How a shared channel is spoken to; None where there is none of that name."""
+    row = ContactMethod.objects.filter(user__isnull=True, name=name).first()
+    if row is None:
+        return None
+    return "webhook" if row.kind == "webhook" else "apprise" if row.kind == "apprise" else None

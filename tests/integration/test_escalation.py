@@ -1,0 +1,259 @@
+"""Timers of escalations in the database: what is due is done once, in the transaction that decides it."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection, connections, transaction
+from django.utils import timezone
+
+from incidents import commands
+from incidents.catalog.models import Team
+from incidents.delivery.models import ContactMethod, Notification
+from incidents.domain.escalation import as_json, escalation_from
+from incidents.escalation import sweeping
+from incidents.escalation.models import EscalationPolicy, EscalationRow
+from incidents.escalation.sweeping import sweep
+from incidents.escalation.targets import Directory
+from incidents.oncall.models import Override, Schedule
+from incidents.projections.models import IncidentRow
+from incidents.projections.rebuild import rebuild_incident
+from tests.integration.escalation_cases import (
+    ALICE,
+    Clock,
+    calls,
+    member,
+    people,
+    policy,
+    stands,
+    ticket,
+    told,
+)
+
+pytestmark = pytest.mark.usefixtures("log_database")
+
+
+@pytest.fixture(autouse=True)
+def as_a_new_process(log_database: str) -> None:  # noqa: ARG001
+    sweeping._failing.clear()
+    sweeping._audited.clear()
+
+
+def test_a_ticket_has_its_timer_in_the_transaction_that_opens_it() -> None:
+    with transaction.atomic():
+        ticket()
+        assert EscalationRow.objects.exclude(due_at=None).count() == 1
+        transaction.set_rollback(True)
+    assert EscalationRow.objects.count() == 0
+
+
+def test_the_people_of_the_team_are_called_in_turn_and_the_calls_are_kept() -> None:
+    people("alice", "bob")
+    policy()
+    id_ = ticket()
+    clock = Clock(id_)
+    assert [clock.later(), calls(id_)] == [1, ["alice"]]
+    assert [clock.later(300), calls(id_)] == [1, ["alice", "bob"]]
+
+
+def test_a_call_says_why_and_is_urgent_for_what_is_severe() -> None:
+    people("alice")
+    policy()
+    for severity in ("critical", "warning"):
+        Clock(ticket(severity=severity)).later()
+    urgent, other = Notification.objects.order_by("-urgent")
+    assert (urgent.urgent, other.urgent, urgent.why) == (True, False, "it was opened (step 1 of 2)")
+
+
+def test_a_sweep_at_the_same_moment_does_nothing_twice() -> None:
+    people("alice")
+    policy()
+    id_ = ticket()
+    now = Clock(id_).now
+    assert [sweep(now), sweep(now), len(calls(id_))] == [1, 0, 1]
+
+
+def test_sweeps_of_several_processes_call_everybody_once() -> None:
+    people("alice")
+    policy()
+    ids = [ticket() for _ in range(12)]
+    now = timezone.now()
+    done: list[int] = []
+
+    def run() -> None:
+        try:
+            done.append(sum(iter(lambda: sweep(now), 0)))
+        finally:
+            connections.close_all()
+
+    sweepers = [threading.Thread(target=run) for _ in range(3)]
+    for one in sweepers:
+        one.start()
+    for one in sweepers:
+        one.join()
+    assert [calls(id_) for id_ in ids] == [["alice"]] * 12
+    assert sum(done) == 12
+
+
+def test_a_ticket_that_somebody_holds_is_passed_over_and_called_for_afterwards() -> None:
+    people("alice")
+    policy()
+    id_ = ticket()
+    held, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with transaction.atomic():
+            IncidentRow.objects.select_for_update().get(pk=id_)
+            held.set()
+            release.wait(20)
+        connection.close()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(20)
+    during = sweep(timezone.now())
+    release.set()
+    holder.join()
+    assert (during, sweep(timezone.now())) == (0, 1)
+
+
+def test_one_ticket_that_cannot_go_on_keeps_no_other_from_being_called() -> None:
+    people("alice")
+    policy()
+    broken, sound = ticket("tor/t1"), ticket()
+    EscalationRow.objects.filter(incident__pk=broken).update(state={})
+    now = timezone.now()
+    with pytest.raises(KeyError):
+        sweep(now)
+    assert (sweep(now), calls(broken), calls(sound)) == (1, [], ["alice"])
+
+
+def test_a_policy_that_cannot_be_read_is_the_recorded_reason_why_nobody_is_called() -> None:
+    policy(steps=[{"actions": "nonsense"}])
+    id_ = ticket()
+    Clock(id_).later()
+    assert told(id_)[-1].startswith("nobody is called: the policy Storage cannot be read: steps[0].actions")
+
+
+def test_nobody_is_called_where_there_is_no_policy_and_the_ticket_says_so() -> None:
+    id_ = ticket()
+    Clock(id_).later()
+    assert told(id_)[-1] == "nobody is called: Storage has no escalation policy"
+
+
+def test_a_rotation_calls_who_is_on_call_at_that_moment() -> None:
+    people("alice", "bob")
+    layer = {
+        "name": "weekly",
+        "people": ["alice"],
+        "start": "2026-01-05T09:00",
+        "turn": "1w",
+    }
+    rota = Schedule.objects.create(
+        slug="primary", name="Primary", team=Team.objects.get(slug="storage"), time_zone="UTC", layers=[layer]
+    )
+    policy(
+        steps=[{"actions": [{"schedule": "primary"}]}, {"after": 300, "actions": [{"schedule": "primary"}]}]
+    )
+    id_ = ticket()
+    clock = Clock(id_)
+    clock.later()
+    start = clock.now + timedelta(seconds=60)
+    Override.objects.create(
+        schedule=rota,
+        person=User.objects.get(username="bob"),
+        starts_at=start,
+        ends_at=start + timedelta(hours=1),
+        made_at=start,
+    )
+    clock.later(300)
+    assert calls(id_) == ["alice", "bob"]
+
+
+def test_a_team_is_called_without_those_who_only_look_and_those_who_left() -> None:
+    people("alice", "bob", "charlie")
+    for name, role in (("alice", "responder"), ("bob", "manager"), ("charlie", "viewer")):
+        member(name, "storage", role)
+    User.objects.filter(username="bob").update(is_active=False)
+    policy(steps=[{"actions": [{"team": "storage"}]}])
+    id_ = ticket()
+    Clock(id_).later()
+    assert calls(id_) == ["alice"]
+
+
+def test_a_shared_channel_is_told() -> None:
+    ContactMethod.objects.create(name="storage-chat", kind="webhook", address="https://chat.example/hook")
+    policy(steps=[{"actions": [{"channel": "storage-chat"}]}])
+    id_ = ticket()
+    Clock(id_).later()
+    one = Notification.objects.get(incident=id_)
+    assert (one.person, one.kind, one.address_ref) == (None, "webhook", "storage-chat")
+
+
+@pytest.mark.parametrize(
+    ("action", "why"),
+    [
+        ({"person": "charlie"}, "there is nobody of that name who can sign in"),
+        ({"schedule": "gone"}, "there is no such schedule"),
+        ({"team": "gone"}, "nobody in it can be called"),
+        ({"channel": "gone"}, "there is no such channel"),
+        ({"owner": True}, "nobody owns it"),
+    ],
+)
+def test_who_could_not_be_reached_is_told_with_the_reason(action: dict[str, object], why: str) -> None:
+    people("alice")
+    policy(steps=[{"actions": [action]}, {"after": 3600, "actions": [{"person": "alice"}]}])
+    id_ = ticket()
+    Clock(id_).later()
+    assert f"could not be called: {why} (step 1 of 2, round 1 of 2)" in told(id_)[-2]
+    assert calls(id_) == ["alice"]
+
+
+def test_a_route_that_names_a_policy_goes_before_the_team_s_until_the_ticket_is_handed_over() -> None:
+    people("alice", "bob")
+    policy()
+    named = EscalationPolicy.objects.create(
+        slug="gold", name="Gold", steps=[{"actions": [{"person": "bob"}]}]
+    )
+    directory = Directory(timezone.now())
+    id_ = ticket()
+    state = commands.acknowledge(id_, ALICE).incident
+    escalation = stands(id_)
+    routed = escalation_from({**as_json(escalation), "routed_policy": "gold"})
+    assert directory.policy(state, routed) == named.policy
+    moved = commands.hand_over(id_, "network", "theirs", ALICE).incident
+    assert directory.policy(moved, routed) == "Network has no escalation policy"
+
+
+def test_what_is_rebuilt_is_what_was_there() -> None:
+    people("alice", "bob")
+    policy(acknowledgement_timeout=60)
+    id_ = ticket()
+    clock = Clock(id_)
+    clock.later(300)
+    commands.acknowledge(id_, ALICE)
+    clock.now = timezone.now()
+    clock.later(61)
+    commands.comment(id_, "no idea", ALICE)
+    before = EscalationRow.objects.filter(incident__pk=id_).values().get()
+    assert rebuild_incident(id_) is False
+    assert EscalationRow.objects.filter(incident__pk=id_).values().get() == before
+
+
+def test_a_ticket_that_is_older_than_escalations_gets_its_timer_from_the_sweep() -> None:
+    people("alice")
+    policy()
+    id_ = ticket()
+    EscalationRow.objects.all().delete()
+    assert (sweep(timezone.now()), sweep(timezone.now())) == (2, 0)
+    assert calls(id_) == ["alice"]
+
+
+def test_a_command_on_a_ticket_that_is_older_than_escalations_makes_its_row() -> None:
+    id_ = ticket()
+    EscalationRow.objects.all().delete()
+    commands.acknowledge(id_, ALICE)
+    assert stands(id_).phase == "acknowledged"
