@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -38,7 +38,14 @@ from incidents.domain.symptoms import Symptom
 from incidents.domain.values import NO_CAUSE
 from incidents.projections.knowledge import known_until
 from incidents.projections.models import IncidentRow, MemberAlert, SuppressedAlert
-from incidents.projections.store import lock_key, next_number, open_ticket_of, record, record_opening
+from incidents.projections.store import (
+    lock_key,
+    next_number,
+    open_ticket_of,
+    open_ticket_of_group,
+    record,
+    record_opening,
+)
 from ingest.commands import settle_alerts
 from ingest.queries import Context, Event, firing_alerts
 
@@ -92,14 +99,22 @@ class _Placing:
         self._events = events
         self._silences = silences
         self._table = table
-        self._alerts = [reported_from(event.body) for event in events]
         self._context = Context(ACTOR, cause=events[-1].id, trace=events[-1].trace)
         self._at = at
         self._back = back
+        self._routings: dict[str, Routing] = {}
+        self._alerts = [self._routed(reported_from(event.body)) for event in events]
         ids = [alert.alert for alert in self._alerts]
         members = MemberAlert.objects.filter(alert__in=ids).exclude(incident__state="resolved")
         # Of an alert that was part of several open tickets, as after a split, the one where it fires.
         self._members = {str(one.alert): one for one in members.order_by("-resting", "at", "pk")}
+
+    def _routed(self, alert: Reported) -> Reported:
+        """As bad as its route says; what no longer fires needs no route."""
+        if not alert.fires:
+            return alert
+        routing = self._routings[alert.alert] = route(alert.subject(self._at), self._table)
+        return alert if routing.severity is None else replace(alert, severity=routing.severity)
 
     def carry_out(self) -> None:
         self._rest([alert for alert in self._alerts if not alert.fires])
@@ -177,9 +192,10 @@ class _Placing:
     def _grouped(self, alerts: Sequence[Reported]) -> list[_Group]:
         groups: dict[str, _Group] = {}
         for alert in alerts:
-            routing = route(alert.component, self._table)
-            place = place_of(alert, routing.team)
-            groups.setdefault(place.dedup_key, _Group(place, routing, [])).alerts.append(alert)
+            routing = self._routings[alert.alert]
+            place = place_of(alert, routing)
+            key = place.group_key or place.dedup_key
+            groups.setdefault(key, _Group(place, routing, [])).alerts.append(alert)
         return list(groups.values())
 
     def _join_or_open(self, group: _Group) -> None:
@@ -192,31 +208,38 @@ class _Placing:
                 return
         # The id follows from the event: what is handled twice opens no two tickets.
         name = f"alerts:{group.place.dedup_key}:{self._events[0].id}"
+        number = next_number()
         opening = c.OpenForAlerts(
             str(uuid.uuid5(uuid.NAMESPACE_URL, name)),
-            next_number(),
+            number,
             group.routing,
-            group.place.dedup_key,
+            group.place.opened_as(number),
             tuple(group.alerts),
             group.place.why,
+            group.place.group_key,
         )
         record_opening(opening, self._context)
 
     def _joined(self, place: Place, alerts: Sequence[Reported]) -> bool:
-        """Whether there is an open ticket of that key; the alerts are then its members."""
-        lock_key(place.dedup_key)
-        found = open_ticket_of(place.dedup_key)
+        """Whether there is an open ticket of that place; the alerts are then its members."""
+        lock_key(place.group_key or place.dedup_key)
+        if place.group_key is None:
+            found = open_ticket_of(place.dedup_key)
+        else:
+            since = None if place.window is None else self._at - place.window
+            found = open_ticket_of_group(place.group_key, since)
         if found is None and self._back is not None:
-            found = self._opened_again(place.dedup_key)
+            found = self._opened_again(place)
         if found is None:
             return False
         members = tuple(Member(one.alert, one.title, one.severity) for one in alerts)
         record(found, c.JoinAlerts(members, place.why), self._context)
         return True
 
-    def _opened_again(self, dedup_key: str) -> str | None:
-        """The ticket of that key that was resolved because all its alerts had left it."""
-        row = IncidentRow.objects.filter(dedup_key=dedup_key).order_by("-number").first()
+    def _opened_again(self, place: Place) -> str | None:
+        """The ticket of that place that was resolved because all its alerts had left it."""
+        same = {"dedup_key": place.dedup_key} if place.group_key is None else {"group_key": place.group_key}
+        row = IncidentRow.objects.filter(**same).order_by("-number").first()
         if row is None or row.resolved_by != ACTOR or row.alerts or row.merged_into is not None:
             return None
         record(str(row.pk), c.Reopen(self._back or ""), self._context)

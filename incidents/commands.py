@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -72,13 +72,15 @@ def open_incident(report: Report, context: Context) -> Opened:
 
 @transaction.atomic
 def _open_or_join(report: Report, context: Context) -> Opened:
+    routing = route(report.subject(datetime.now(UTC)), routing_table())
+    if routing.severity is not None:
+        report = replace(report, severity=routing.severity)
     if report.dedup_key is not None:
         lock_key(report.dedup_key)
         if (found := open_ticket_of(report.dedup_key)) is not None:
             joined = record(found, c.Join(report), context)
             return Opened(False, joined.incident, joined.position, joined.events)
-    command = c.Open(str(uuid.uuid4()), next_number(), route(report.component, routing_table()), report)
-    opened = record_opening(command, context)
+    opened = record_opening(c.Open(str(uuid.uuid4()), next_number(), routing, report), context)
     return Opened(True, opened.incident, opened.position, opened.events)
 
 

@@ -38,10 +38,18 @@ def _taken_back_by_a_person(body: Body) -> Body:
     return {**body, "why": ""}
 
 
+def _routed_by_team(body: Body) -> Body:
+    """Schema 1: a route decided the team and nothing else."""
+    routing = {**body["routing"], "path": []}
+    grouping = {"key": None, "by": None, "window_seconds": None}
+    return {**body, "routing": routing, "service": None, "policy": None, "grouping": grouping}
+
+
 _UPCASTERS = {
     "incident.commented": {1: _comment_alone},
     "incident.finding_joined": {1: _joined_alone},
     "incident.no_longer_blamed": {1: _quiet_alone},
+    "incident.opened": {1: _routed_by_team},
     "incident.resolved": {1: _known_then},
     "incident.unacknowledged": {1: _taken_back_by_a_person},
 }

@@ -141,6 +141,8 @@ PARAMETERS: dict[str, tuple[str, Operator, Reader, str]] = {
     "severity": ("severity", "in", _one_of(SEVERITIES), f"one of {', '.join(SEVERITIES)}"),
     "component": ("component", "in", _optional, "component, exactly; empty: none named"),
     "team": ("team", "in", _text, "slug of the team"),
+    "service": ("service", "in", _optional, "slug of the service; empty: none"),
+    "policy": ("policy", "in", _optional, "slug of the escalation policy; empty: none"),
     "owner": ("owner", "in", _optional, "login of the owner; empty: nobody"),
     "dedup_key": ("dedup_key", "in", _text, "dedup key, exactly"),
     "confirmed_cause": ("confirmed_cause", "in", _optional, "confirmed cause, exactly; empty: none yet"),

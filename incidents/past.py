@@ -46,7 +46,7 @@ def record_past(ticket: PastTicket, context: Context) -> Incident:
 
 @transaction.atomic
 def _record(ticket: PastTicket, context: Context) -> Incident:
-    routing = route(ticket.report.component, routing_table())
+    routing = route(ticket.report.subject(ticket.opened_at), routing_table())
     opening = c.Open(str(uuid.uuid4()), next_number(), routing, ticket.report)
     state = record_opening(opening, context, ticket.opened_at).incident
     for at, command in ticket.steps:

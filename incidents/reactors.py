@@ -14,10 +14,10 @@ from analyzers.queries import kinds_of
 from incidents.alerting import gather, hear_alerts, release, separate
 from incidents.catalog.models import routing_table
 from incidents.domain import commands as c
-from incidents.domain.blame import JoinOpen, OpenNew, RecordOnResolved, place
+from incidents.domain.blame import JoinOpen, OpenNew, RecordOnResolved, place, subject_of
 from incidents.domain.finding import Finding, finding_from
 from incidents.domain.incident import Incident
-from incidents.domain.routing import route
+from incidents.domain.routing import Routing, route
 from incidents.domain.times import parse_rfc3339
 from incidents.listening import context_of, hear, note_missed
 from incidents.projections.models import FindingPlaced, IncidentRow
@@ -75,18 +75,22 @@ def _place(finding: Finding, event: Event) -> None:
     placement = place(finding, same, windows, kinds)
     context = context_of(event)
     if isinstance(placement, JoinOpen):
-        joined = record(placement.incident.id, c.JoinFinding(finding), context)
+        command = c.JoinFinding(finding, _routed(finding, event).severity)
+        joined = record(placement.incident.id, command, context)
         gather(placement.incident, joined.incident, event)
         separate(event)
     elif isinstance(placement, RecordOnResolved):
         record(placement.incident.id, c.RecordFinding(finding), context)
     elif isinstance(placement, OpenNew):
-        gather(None, _open(finding, placement.why, context), event)
+        gather(None, _open(finding, placement.why, _routed(finding, event), context), event)
 
 
-def _open(finding: Finding, why: str, context: Context) -> Incident:
+def _routed(finding: Finding, event: Event) -> Routing:
+    return route(subject_of(finding, event.recorded_at), routing_table(), finding.ambiguous_with)
+
+
+def _open(finding: Finding, why: str, routing: Routing, context: Context) -> Incident:
     lock_key(finding.dedup_key)
-    routing = route(finding.component, routing_table(), finding.ambiguous_with)
     # The id follows from the finding: nothing that is handled twice opens two tickets.
     id_ = str(uuid.uuid5(uuid.NAMESPACE_URL, f"finding:{finding.run}:{finding.component}"))
     return record_opening(c.OpenForFinding(id_, next_number(), routing, finding, why), context).incident

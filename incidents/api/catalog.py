@@ -1,4 +1,4 @@
-"""Teams and routes over HTTP. Reading needs `incidents:read`, writing `admin`."""
+"""What people configure, over HTTP. Reading needs `incidents:read`, writing `admin`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
 from incidents.api.bodies import StrictJSONParser, context
-from incidents.api.serializers import RouteSerializer, TeamSerializer
+from incidents.api.serializers import TeamSerializer
 from incidents.api.views import Conflict
-from incidents.catalog.models import Route, Team
+from incidents.catalog.models import Team
 from incidents.projections.models import IncidentRow
 from ingest.api.authentication import HasScope
 from ingest.commands import record_configuration
@@ -24,11 +24,6 @@ from ingest.queries import WrongExpectedVersion
 
 class BySlug(CursorPagination):
     ordering = ("slug",)
-    page_size = 100
-
-
-class ByOrder(CursorPagination):
-    ordering = ("order",)
     page_size = 100
 
 
@@ -104,13 +99,4 @@ class TeamsView(Catalog):
         try:
             instance.delete()
         except ProtectedError:
-            raise Conflict(f"Routes lead to {instance.name}; change them first.") from None
-
-
-class RoutesView(Catalog):
-    """Which team gets which components: the first pattern that matches, by `order`."""
-
-    kind = "route"
-    queryset = Route.objects.select_related("team")
-    serializer_class = RouteSerializer
-    pagination_class = ByOrder
+            raise Conflict(f"Routes or services name {instance.name}; change them first.") from None

@@ -15,8 +15,10 @@ from typing import Any
 import msgspec
 
 from incidents import queries
-from incidents.domain.routing import RoutingTable, route
+from incidents.domain.conditions import Subject
+from incidents.domain.routing import RoutingTable, labels_that_count, team_of
 from incidents.domain.silencing import Matcher, Silence
+from incidents.domain.values import Severity
 from ingest.doors.labelled import fingerprint
 from ingest.queries import Alert, open_alerts
 
@@ -100,23 +102,39 @@ class _Shown:
 def _chosen(
     wanted: Wanted, silences: Sequence[Silence], table: RoutingTable, now: datetime
 ) -> Iterator[list[_Shown]]:
-    @lru_cache(maxsize=PART)
-    def team_of(component: str | None) -> str:
-        return route(component, table).team
-
-    shown = _shown(wanted, silences, team_of, now)
+    shown = _shown(wanted, silences, _receivers(table, now), now)
     while part := list(islice(shown, PART)):
         yield part
 
 
+def _receivers(table: RoutingTable, now: datetime) -> Callable[[Alert], str]:
+    """The team of an alert; asked once for all that differ in nothing that the rules look at."""
+    names = sorted(labels_that_count(table))
+
+    @lru_cache(maxsize=PART)
+    def of(
+        component: str | None, severity: Severity, integration: str, values: tuple[str | None, ...]
+    ) -> str:
+        labels = {name: value for name, value in zip(names, values, strict=True) if value is not None}
+        subject = Subject(component, labels, severity=severity, integration=integration, at=now)
+        return team_of(subject, table).slug
+
+    def receiver(alert: Alert) -> str:
+        one = alert.alert
+        values = tuple(one.labels.get(name) for name in names)
+        return of(one.component, one.severity, alert.integration, values)
+
+    return receiver
+
+
 def _shown(
-    wanted: Wanted, silences: Sequence[Silence], team_of: Callable[[str | None], str], now: datetime
+    wanted: Wanted, silences: Sequence[Silence], receiver_of: Callable[[Alert], str], now: datetime
 ) -> Iterator[_Shown]:
     for alert in open_alerts():
         labels = alert.alert.labels
         if not all(matcher.matches(labels) for matcher in wanted.matchers):
             continue
         holding = [silence.id for silence in silences if silence.holds(labels, now)]
-        receiver = team_of(alert.alert.component)
+        receiver = receiver_of(alert)
         if (wanted.silenced if holding else wanted.active) and wanted.receiver(receiver):
             yield _Shown(alert, receiver, holding)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, get_args
 
 from rest_framework import serializers as s
 
-from incidents.catalog.models import Route, Team
+from incidents.catalog.models import Team
 from incidents.domain.commands import Undoable
 from incidents.domain.values import SEVERITIES, STATES, Invalid, check_line
 from ingest.telemetry.component import COMPONENT_FORM
@@ -93,6 +93,10 @@ class IncidentShape(s.Serializer[Any]):
     region = s.CharField(allow_null=True)
     team = s.CharField(help_text="slug of the team that has it")
     routing = s.CharField(help_text="why that team got it first")
+    service = s.CharField(
+        allow_null=True, help_text="slug of the service that it is about, as its route says"
+    )
+    policy = s.CharField(allow_null=True, help_text="slug of the escalation policy that its route names")
     owner = s.CharField(allow_null=True)
     dedup_key = s.CharField()
     labels = s.DictField(child=s.CharField())
@@ -350,7 +354,7 @@ class TeamSerializer(Strict, s.ModelSerializer[Team]):
         extra_kwargs: ClassVar[dict[str, Any]] = {"is_default": {"validators": []}}
 
     def validate_name(self, name: str) -> str:
-        return _line("name", name)
+        return line("name", name)
 
     def validate_is_default(self, is_default: bool) -> bool:
         if self.instance is not None and self.instance.is_default and not is_default:
@@ -358,20 +362,8 @@ class TeamSerializer(Strict, s.ModelSerializer[Team]):
         return is_default
 
 
-class RouteSerializer(Strict, s.ModelSerializer[Route]):
-    team = s.SlugRelatedField(slug_field="slug", queryset=Team.objects.all())
-
-    class Meta:
-        model = Route
-        fields = ("id", "order", "pattern", "team")
-
-    def validate_pattern(self, pattern: str) -> str:
-        if "/" not in pattern and "*" not in pattern:
-            raise s.ValidationError("must match kind/name, for example storage_cluster/*")
-        return _line("pattern", pattern)
-
-
-def _line(field: str, text: str) -> str:
+def line(field: str, text: str) -> str:
+    """A text on one line, or the serializer's own refusal."""
     try:
         return check_line(field, text)
     except Invalid as invalid:

@@ -12,9 +12,11 @@ from incidents import commands, queries
 from incidents.api import serializers as shapes
 from incidents.api.alerts import MemberAlertsView
 from incidents.api.bodies import context, reference, sequence, time_of
-from incidents.api.catalog import RoutesView, TeamsView
+from incidents.api.catalog import TeamsView
 from incidents.api.changes import ChangesView, IncidentChangesView
 from incidents.api.receipts import ReceiptView
+from incidents.api.routes import RoutesView
+from incidents.api.services import ServicesView
 from incidents.api.silences import SilencesView, SilenceView
 from incidents.api.views import EventsView, EvidenceView, IncidentsView, IncidentView, action
 from incidents.domain.values import Invalid
@@ -149,6 +151,7 @@ ACTIONS = {
 
 router = SimpleRouter(trailing_slash=False)
 router.register("teams", TeamsView, basename="teams")
+router.register("services", ServicesView, basename="services")
 router.register("routes", RoutesView, basename="routes")
 
 urlpatterns = [

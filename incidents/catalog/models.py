@@ -1,4 +1,4 @@
-"""Teams and the rules that route tickets to them: ordinary tables that people edit.
+"""Teams, their services and the rules that route tickets to them: ordinary tables that people edit.
 
 A ticket keeps the decision and its reason in `incident.opened`, so editing a rule changes no past.
 """
@@ -9,10 +9,12 @@ import uuid
 from datetime import datetime
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.utils import timezone
 
-from incidents.domain import routing, silencing
+from incidents.domain import routing, rule_form, silencing
+from incidents.domain.values import check_severity
 
 
 class Team(models.Model):
@@ -56,27 +58,87 @@ class Membership(models.Model):
         return f"{self.user} in {self.team} as {self.role}"
 
 
-class Route(models.Model):
-    """Components that match `pattern` belong to `team`; the lowest `order` that matches wins."""
+class Service(models.Model):
+    """What a team offers; components that match one of `patterns` are its parts. It needs those that it depends on."""
 
-    order = models.PositiveIntegerField(unique=True)
-    pattern = models.CharField(max_length=200)
-    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="routes")
+    slug = models.SlugField(max_length=60, unique=True)
+    name = models.CharField(max_length=120)
+    description = models.TextField(blank=True, default="")
+    team = models.ForeignKey(Team, null=True, on_delete=models.PROTECT, related_name="services")
+    patterns = ArrayField(models.CharField(max_length=200), default=list)
+    depends_on = models.ManyToManyField("self", symmetrical=False, related_name="dependents")
 
     class Meta:
-        ordering = ("order",)
+        ordering = ("slug",)
 
     def __str__(self) -> str:
-        return f"{self.order}: {self.pattern}"
+        return self.name
+
+    @property
+    def rule(self) -> routing.Service:
+        return routing.Service(
+            self.slug,
+            self.name,
+            None if self.team is None else _team(self.team),
+            tuple(self.patterns),
+            tuple(sorted(one.slug for one in self.depends_on.all())),
+        )
+
+
+class Route(models.Model):
+    """A rule of the tree: of those beneath `parent`, the lowest `order` that matches wins, then the first name.
+
+    What it asks besides `pattern` is `when`, in the form of `domain.rule_form`; what is null it has from its parent.
+    """
+
+    name = models.SlugField(max_length=60, unique=True)
+    parent = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="children")
+    order = models.PositiveIntegerField()
+    pattern = models.CharField(max_length=200, blank=True, default="")
+    when = models.JSONField(default=dict)
+    team = models.ForeignKey(Team, null=True, on_delete=models.PROTECT, related_name="routes")
+    service = models.ForeignKey(Service, null=True, on_delete=models.PROTECT, related_name="routes")
+    severity = models.CharField(max_length=8, null=True)
+    policy = models.CharField(max_length=60, null=True)
+    grouping = models.JSONField(null=True)
+
+    class Meta:
+        ordering = ("order", "name")
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def written(self) -> rule_form.Written:
+        rule = routing.Rule(
+            name=self.name,
+            when=rule_form.conditions_from(self.pattern, self.when),
+            team=None if self.team is None else _team(self.team),
+            service=None if self.service is None else self.service.slug,
+            severity=None if self.severity is None else check_severity("severity", self.severity),
+            policy=self.policy,
+            grouping=rule_form.grouping_from(self.grouping),
+        )
+        return rule_form.Written(rule, None if self.parent is None else self.parent.name, self.order)
 
 
 def routing_table() -> routing.RoutingTable:
     """The rules in force now."""
-    default = Team.objects.get(is_default=True)
+    rows = Route.objects.select_related("team", "service", "parent")
     return routing.RoutingTable(
-        rules=[routing.Rule(r.pattern, _team(r.team)) for r in Route.objects.select_related("team")],
-        default=_team(default),
+        rules=rule_form.tree_from(row.written for row in rows),
+        default=_team(Team.objects.get(is_default=True)),
+        services=services_by_slug(),
     )
+
+
+def services_by_slug() -> dict[str, routing.Service]:
+    rows = Service.objects.select_related("team").prefetch_related("depends_on")
+    return {row.slug: row.rule for row in rows}
+
+
+def teams_by_slug() -> dict[str, routing.Team]:
+    return {row.slug: _team(row) for row in Team.objects.all()}
 
 
 def _team(team: Team) -> routing.Team:

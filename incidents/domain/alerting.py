@@ -2,17 +2,20 @@
 
 - An alert joins the open ticket that it is a member of already.
 - Else the open ticket of a finding that names its component: the alert is a symptom of that cause.
-- Else the open ticket of its group: what the same rule fired on, for the same team.
+- Else the open ticket of its group: what the same rule fired on, for the same team; or as its route groups them.
 - Else it opens a ticket; in a storm, when an integration has just opened STORM_TICKETS of them, one for the rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from hashlib import sha256
 from typing import Any, Final
 
+from incidents.domain.conditions import Subject
+from incidents.domain.routing import Grouping, Routing
 from incidents.domain.times import optional_time
 from incidents.domain.values import SEVERITIES, Severity
 
@@ -48,6 +51,16 @@ class Reported:
     def fires(self) -> bool:
         return self.status != "resolved"
 
+    def subject(self, at: datetime) -> Subject:
+        """What routes look at, of an alert that was recorded at `at`."""
+        return Subject(
+            component=self.component,
+            labels=self.labels,
+            severity=self.severity,
+            integration=self.integration,
+            at=at,
+        )
+
 
 def reported_from(body: Mapping[str, Any]) -> Reported:
     return Reported(
@@ -70,18 +83,70 @@ def reported_from(body: Mapping[str, Any]) -> Reported:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The ticket of an alert by its dedup key, and why it is that one."""
+    """The ticket of an alert by its dedup key, and why it is that one.
+
+    With a `group_key` it is the latest ticket of that group, unless it was opened longer ago than `window`: then a new
+    one opens, and no dedup key could be that of both.
+    """
 
     dedup_key: str
     why: str
+    group_key: str | None = None
+    window: timedelta | None = None
+
+    def opened_as(self, number: int) -> str:
+        """The dedup key of the ticket with this number."""
+        return self.dedup_key if self.group_key is None else f"{self.dedup_key}#{number}"
 
 
-def place_of(alert: Reported, team: str) -> Place:
-    """Where the alert goes in quiet times: to what its rule fired on for the same team, or alone without a rule."""
-    if not alert.group:
+def place_of(alert: Reported, routing: Routing) -> Place:
+    """Where the alert goes in quiet times: as its route groups, else to what its rule fired on for the same team."""
+    grouping = routing.grouping
+    if grouping.by is not None and grouping.by != EACH_ALONE:
+        return _group(alert, routing, grouping.by)
+    place = _alone_or_by_rule(alert, routing.team, alone=grouping.by == EACH_ALONE)
+    if grouping.window is None:
+        return place
+    return Place(place.dedup_key, _within(place.why, grouping), place.dedup_key, grouping.window)
+
+
+EACH_ALONE: Final = ("...",)
+"""Labels to group by that say: every alert has a ticket of its own. As Alertmanager writes it."""
+
+
+def _alone_or_by_rule(alert: Reported, team: str, *, alone: bool) -> Place:
+    if alone or not alert.group:
         return Place(f"alert:{alert.integration}:{alert.key}", "the same key of the same integration")
     why = f"{alert.integration} fired {alert.group} on several things that {team} looks after"
     return Place(f"alerts:{alert.integration}:{team}:{alert.group}", why)
+
+
+def _group(alert: Reported, routing: Routing, by: Sequence[str]) -> Place:
+    """One ticket for what a route gets with the same labels, whichever integration sends it."""
+    values = {name: _value(alert, routing, name) for name in by}
+    rule = routing.path[-1] if routing.path else ""
+    told = f"{rule}:{routing.team}:{','.join(f'{name}={value}' for name, value in values.items())}"
+    # A key has an index, which takes no long texts; and one that is cut would mix up what is not the same.
+    key = told if len(told) <= 200 else f"{told[:150]}…{sha256(told.encode()).hexdigest()[:24]}"
+    same = " and ".join(f"{name} {value or 'none'}"[:100] for name, value in values.items())
+    why = f"route {rule} groups by {same}" if values else f"route {rule} groups all that it gets"
+    place = Place(f"alerts:{alert.integration}:{key}", why, f"route:{key}", routing.grouping.window)
+    return place if place.window is None else replace(place, why=_within(why, routing.grouping))
+
+
+def _value(alert: Reported, routing: Routing, name: str) -> str:
+    """Of a label; or of what an alert has besides labels, unless a label is called so."""
+    own = {
+        "component": alert.component,
+        "integration": alert.integration,
+        "rule": alert.group,
+        "service": routing.service,
+    }
+    return alert.labels.get(name) or own.get(name) or ""
+
+
+def _within(why: str, grouping: Grouping) -> str:
+    return why if grouping.window is None else f"{why}, within {_minutes(grouping.window)} of its opening"
 
 
 def storm_place(integration: str, team: str) -> Place:

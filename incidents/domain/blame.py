@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
+from incidents.domain.conditions import Subject
 from incidents.domain.finding import Finding
 from incidents.domain.incident import Incident, Shown
 from incidents.domain.values import SEVERITIES, Severity
@@ -181,6 +182,17 @@ def worth_showing(shown: Shown | None, finding: Finding) -> bool:
     if finding.score is None or shown.score is None:
         return finding.score is not shown.score
     return abs(finding.score - shown.score) >= SCORE_STEP
+
+
+def subject_of(finding: Finding, at: datetime) -> Subject:
+    """What routes look at, of a finding that was recorded at `at`."""
+    return Subject(
+        component=finding.component,
+        analyzer=finding.analyzer,
+        confidence=finding.score,
+        severity=severity_of(finding),
+        at=at,
+    )
 
 
 def severity_of(finding: Finding) -> Severity:

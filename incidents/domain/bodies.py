@@ -23,9 +23,26 @@ class Refused(Exception):
         self.reason = reason
 
 
-def opening(id_: str, number: int, routing: Routing) -> dict[str, Any]:
-    decision = {"team": routing.team, "rule": routing.rule, "explanation": routing.explanation}
-    return {"id": id_, "number": number, "routing": decision}
+def opening(id_: str, number: int, routing: Routing, group_key: str | None = None) -> dict[str, Any]:
+    """How every ticket opens: what it is called by, and what its route decided."""
+    window = routing.grouping.window
+    return {
+        "id": id_,
+        "number": number,
+        "routing": {
+            "team": routing.team,
+            "rule": routing.rule,
+            "path": list(routing.path),
+            "explanation": routing.explanation,
+        },
+        "service": routing.service,
+        "policy": routing.policy,
+        "grouping": {
+            "key": group_key,
+            "by": None if routing.grouping.by is None else list(routing.grouping.by),
+            "window_seconds": None if window is None else int(window.total_seconds()),
+        },
+    }
 
 
 def raise_severity(severity: Severity, state: Incident, reason: str) -> tuple[str, dict[str, Any]]:

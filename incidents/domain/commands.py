@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from incidents.domain.alerting import Member, Reported
+from incidents.domain.conditions import Subject
 from incidents.domain.escalating import CallNobody as CallNobody
 from incidents.domain.escalating import Exhaust as Exhaust
 from incidents.domain.escalating import Forget as Forget
@@ -30,6 +31,7 @@ from incidents.domain.symptoms import LeaveAlerts as LeaveAlerts
 from incidents.domain.symptoms import NoteExplained as NoteExplained
 from incidents.domain.values import (
     ATTACHED_LIMIT,
+    DEFAULT_SEVERITY,
     NO_CAUSE,
     TITLE_LIMIT,
     Severity,
@@ -76,6 +78,12 @@ class Report:
         _set(self, "links", tuple(check_links("links", self.links)))
         _set(self, "evidence", tuple(check_evidence("evidence", self.evidence)))
 
+    def subject(self, at: datetime) -> Subject:
+        """What routes look at, of a report made at `at`."""
+        return Subject(
+            component=self.component, labels=self.labels, severity=self.severity or DEFAULT_SEVERITY, at=at
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Open:
@@ -108,6 +116,7 @@ class OpenForAlerts:
     dedup_key: str
     alerts: tuple[Reported, ...]
     why: str
+    group_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +163,10 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class JoinFinding:
+    """`severity` is what its route makes of it; None leaves that to the finding."""
+
     finding: Finding
+    severity: Severity | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,12 +37,10 @@ from incidents.domain.opinion import Opinions, after_word, agreeing, blaming, fu
 from incidents.domain.snoozing import snooze, undo_snooze, wake_when_due, woken_by
 from incidents.domain.symptoms import join_symptoms, leave_alerts, note_explained
 from incidents.domain.times import parse_rfc3339
-from incidents.domain.values import LINKS_LIMIT, Severity
+from incidents.domain.values import DEFAULT_SEVERITY, LINKS_LIMIT
 from ingest.log.types import NewEvent
 
 __all__ = ["DEFAULT_SEVERITY", "Refused", "decide"]
-
-DEFAULT_SEVERITY: Severity = "warning"
 
 
 def decide(state: Incident | None, command: c.Command, now: datetime) -> list[NewEvent]:
@@ -66,7 +64,7 @@ def _open(command: c.Open) -> Bodies:
         **opening(command.id, command.number, command.routing),
         "title": report.title,
         "description": report.description,
-        "severity": report.severity or DEFAULT_SEVERITY,
+        "severity": command.routing.severity or report.severity or DEFAULT_SEVERITY,
         "component": report.component,
         "ambiguous_with": [],
         "region": report.region,
@@ -88,7 +86,7 @@ def _open_for_finding(command: c.OpenForFinding) -> Bodies:
         **opening(command.id, command.number, command.routing),
         "title": title_of(finding),
         "description": finding.summary,
-        "severity": severity_of(finding),
+        "severity": command.routing.severity or severity_of(finding),
         "component": finding.component,
         "ambiguous_with": list(finding.ambiguous_with),
         "region": finding.region,
@@ -151,7 +149,7 @@ def _join_finding(state: Incident, command: c.JoinFinding) -> Bodies:
         "evidence": "attached" if shows else "counted",
     }
     events: Bodies = [("incident.finding_joined", body)]
-    severity = severity_of(finding)
+    severity = command.severity or severity_of(finding)
     if leads and not state.severity_by_person and is_worse(severity, state.severity):
         events.append(raise_severity(severity, state, "the latest finding is worse"))
     return events + (_attached(finding.evidence, finding) if shows else [])

@@ -16,10 +16,10 @@ from incidents.domain.values import Severity
 def open_for_alerts(command: c.OpenForAlerts) -> Bodies:
     first = command.alerts[0]
     opened = {
-        **opening(command.id, command.number, command.routing),
+        **opening(command.id, command.number, command.routing, command.group_key),
         "title": first.title,
         "description": first.description,
-        "severity": worst(alert.severity for alert in command.alerts),
+        "severity": command.routing.severity or worst(alert.severity for alert in command.alerts),
         "component": first.component,
         "ambiguous_with": [],
         "region": None,

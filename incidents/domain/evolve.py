@@ -51,6 +51,9 @@ def _opened(event: Fact) -> Incident:
         opened_by=person(event.actor),
         team_since=event.occurred_at,
         counted_at=event.occurred_at,
+        service=body["service"],
+        policy=body["policy"],
+        group_key=body["grouping"]["key"],
         verdict=body["verdict"],
         alerts=body["alerts"],
     )

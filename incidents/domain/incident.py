@@ -86,6 +86,12 @@ class Incident:
     """When it came to the team that has it."""
     counted_at: datetime
     """Until when `team_seconds` and `owner_seconds` are counted."""
+    service: str | None = None
+    """The slug of the service that its route named."""
+    policy: str | None = None
+    """The slug of the escalation policy that its route named."""
+    group_key: str | None = None
+    """What alerts that belong here have in common, where their route says so."""
     severity_by_person: bool = False
     """Then findings and reports leave it alone."""
     verdict: str | None = None

@@ -69,14 +69,19 @@ def first_that_holds(silences: Iterable[Silence], labels: Mapping[str, str], at:
 
 def matchers_from(value: object) -> tuple[Matcher, ...]:
     """Matchers as Alertmanager's API writes them. Raises Invalid; at least one must not match the empty text."""
-    if not isinstance(value, list) or not 1 <= len(value) <= MOST_MATCHERS:
-        raise Invalid("matchers", f"must be a list of 1 to {MOST_MATCHERS} matchers")
-    matchers = tuple(_matcher(f"matchers[{place}]", one) for place, one in enumerate(value))
+    matchers = each_matcher(value)
     if all(one.matches({}) for one in matchers):
         raise Invalid(
             "matchers", "at least one must not match an alert without labels, or all would be silenced"
         )
     return matchers
+
+
+def each_matcher(value: object) -> tuple[Matcher, ...]:
+    """The same, whatever they match. Raises Invalid."""
+    if not isinstance(value, list) or not 1 <= len(value) <= MOST_MATCHERS:
+        raise Invalid("matchers", f"must be a list of 1 to {MOST_MATCHERS} matchers")
+    return tuple(_matcher(f"matchers[{place}]", one) for place, one in enumerate(value))
 
 
 def _matcher(field: str, value: object) -> Matcher:

@@ -21,6 +21,7 @@ Json = Any
 SEVERITIES: Final[tuple[Severity, ...]] = get_args(Severity)
 STATES: Final[tuple[State, ...]] = get_args(State)
 
+DEFAULT_SEVERITY: Final[Severity] = "warning"
 TITLE_LIMIT: Final = 300
 TEXT_LIMIT: Final = 20_000
 NAME_LIMIT: Final = 255

@@ -26,6 +26,9 @@ class IncidentRow(models.Model):
     region = models.TextField(null=True)
     team = models.CharField(max_length=60)
     routing = models.TextField()
+    service = models.CharField(max_length=60, null=True)
+    policy = models.CharField(max_length=60, null=True)
+    group_key = models.TextField(null=True)
     dedup_key = models.TextField()
     labels = models.JSONField()
     links = models.JSONField()
@@ -97,6 +100,11 @@ class IncidentRow(models.Model):
                 fields=("dedup_key",),
                 condition=models.Q(merged_into__isnull=False),
                 name="incident_merged_key",
+            ),
+            models.Index(
+                fields=("group_key", "-number"),
+                condition=models.Q(group_key__isnull=False),
+                name="incident_group",
             ),
             GinIndex(fields=("cause",), name="incident_cause"),
         )

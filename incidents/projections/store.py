@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from django.db import connection
+from django.db.models import QuerySet
 
 from incidents.domain.commands import Command, Open, OpenForAlerts, OpenForFinding
 from incidents.domain.contending import Overtaken
@@ -100,7 +101,17 @@ def _recorded(before: Incident | None, events: list[Event]) -> Recorded:
 
 def open_ticket_of(dedup_key: str) -> str | None:
     """The ticket that reports and alerts of this key join: the open one, or the one that it was merged into."""
-    newest = IncidentRow.objects.filter(dedup_key=dedup_key).order_by("-number").only("state", "merged_into")
+    return _open_among(IncidentRow.objects.filter(dedup_key=dedup_key))
+
+
+def open_ticket_of_group(group_key: str, since: datetime | None) -> str | None:
+    """The same of a group of alerts, among its tickets that were opened after `since` (None: ever)."""
+    of_group = IncidentRow.objects.filter(group_key=group_key)
+    return _open_among(of_group if since is None else of_group.filter(opened_at__gt=since))
+
+
+def _open_among(rows: QuerySet[IncidentRow]) -> str | None:
+    newest = rows.order_by("-number").only("state", "merged_into")
     found = newest.exclude(state="resolved").first() or newest.first()
     while found is not None and found.merged_into is not None:
         found = IncidentRow.objects.only("state", "merged_into").get(pk=found.merged_into)

@@ -44,6 +44,8 @@ class View:
             "region": i.region,
             "team": i.team,
             "routing": i.routing,
+            "service": i.service,
+            "policy": i.policy,
             "owner": i.owner,
             "dedup_key": i.dedup_key,
             "labels": dict(i.labels),
@@ -74,9 +76,7 @@ class View:
             "acknowledged_by": i.acknowledged_by,
             "snoozed_until": optional_rfc3339(i.snoozed_until),
             "snoozed_by": i.snoozed_by,
-            "merged_into": None
-            if i.merged_into is None
-            else {"id": i.merged_into, "number": i.merged_number},
+            "merged_into": i.merged_into and {"id": i.merged_into, "number": i.merged_number},
             "merged": [
                 {"id": id_, "number": one.number, "title": one.title}
                 for id_, one in sorted(i.merged.items(), key=lambda item: item[1].number)

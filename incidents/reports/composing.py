@@ -9,7 +9,8 @@ from typing import Any
 
 from analyzers.queries import analyzers, judge_span, runs_with_window_ending
 from incidents.catalog.models import routing_table
-from incidents.domain.routing import route
+from incidents.domain.conditions import Subject
+from incidents.domain.routing import team_of
 from incidents.domain.times import rfc3339
 from incidents.reports.changes import changes
 from incidents.reports.models import ProducedReport, ReportSchedule
@@ -77,7 +78,7 @@ def _owned(team: str, lines: list[Json]) -> list[Json]:
     if not team:
         return lines
     table = routing_table()
-    return [line for line in lines if route(line["component"], table).team == team]
+    return [line for line in lines if team_of(Subject(line["component"]), table).slug == team]
 
 
 def _analyses(schedule: ReportSchedule, start: datetime, end: datetime, upto: Position) -> list[Json]:
@@ -142,5 +143,5 @@ def _of_team(team: str, piece: Json) -> Json:
     if not team or "component" not in columns:
         return piece
     place, table = columns.index("component"), routing_table()
-    rows = [row for row in piece["rows"] if route(row[place], table).team == team]
+    rows = [row for row in piece["rows"] if team_of(Subject(row[place]), table).slug == team]
     return {**piece, "rows": rows}

@@ -53,7 +53,7 @@ def test_a_refused_removal_is_not_recorded(api: Callable[..., Any]) -> None:
 def test_a_route_that_came_and_went_leaves_both_in_the_log(api: Callable[..., Any]) -> None:
     made = api("POST", "routes", {"order": 900, "pattern": "lamp/*", "team": "compute"}).json()
     assert api("DELETE", f"routes/{made['id']}").status_code == 204
-    created, removed = configured("route", str(made["id"]))
+    created, removed = configured("route", made["name"])
     assert created.body["before"] is None
     assert removed.body["after"] is None
     assert removed.body["before"] == created.body["after"]

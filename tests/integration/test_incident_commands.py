@@ -24,7 +24,10 @@ def test_an_opened_incident_is_readable_on_return() -> None:
     id_ = opened(component="storage_cluster/s7")
     view = queries.get(id_)
     assert (view.incident.team, view.incident.state) == ("storage", "open")
-    assert view.incident.routing == "routed to Storage because rule 7 matched `storage_cluster/*`"
+    assert (
+        view.incident.routing
+        == "routed to Storage because rule `storage_cluster` (7th) matched `storage_cluster/*`"
+    )
 
 
 def test_an_incident_is_found_by_its_number() -> None:

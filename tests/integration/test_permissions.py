@@ -11,7 +11,7 @@ from django.test import Client
 
 from analyzers.queries import Schedule
 from incidents import commands
-from incidents.catalog.models import Route, Team
+from incidents.catalog.models import Route, Service, Team
 from incidents.commands import Report
 from ingest.api import keys
 from ingest.queries import Context
@@ -27,6 +27,9 @@ CONFIGURES = (
     ("post", "routes"),
     ("patch", "routes/{route}"),
     ("delete", "routes/{route}"),
+    ("post", "services"),
+    ("patch", "services/{service}"),
+    ("delete", "services/{service}"),
     ("post", "analysis_schedules"),
     ("patch", "analysis_schedules/{schedule}"),
     ("delete", "analysis_schedules/{schedule}"),
@@ -48,7 +51,16 @@ RESPONDS: tuple[tuple[str, str, dict[str, str]], ...] = (
         },
     ),
 )
-READS = ("incidents", "silences", "teams", "routes", "analysis_schedules", "report_schedules", "runs")
+READS = (
+    "incidents",
+    "silences",
+    "teams",
+    "routes",
+    "services",
+    "analysis_schedules",
+    "report_schedules",
+    "runs",
+)
 
 
 def caller(who: str) -> Client:
@@ -62,7 +74,8 @@ def caller(who: str) -> Client:
 
 def status(who: str, method: str, path: str, body: object = None, incident: str = "") -> int:
     named = path.format(
-        route=Route.objects.values_list("pk", flat=True)[0],
+        route=Route.objects.values_list("name", flat=True)[0],
+        service=Service.objects.get_or_create(slug="block", defaults={"name": "Block storage"})[0].slug,
         schedule=Schedule.objects.values_list("name", flat=True)[0],
         incident=incident,
     )
