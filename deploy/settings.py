@@ -176,6 +176,7 @@ INSTALLED_APPS = [
     "incidents.projections",
     "incidents.scorecards",
     "incidents.reports",
+    "incidents.webhooks",
     "incidents.delivery",
     "incidents.escalation",
     "deploy",

@@ -9,6 +9,7 @@ import structlog
 from django.db import InterfaceError, OperationalError, connection
 
 from incidents.delivery.alive import SENDING, alive
+from incidents.delivery.loops import start_loops
 from incidents.delivery.sweeps import run_sweeps
 
 IDLE = 0.5
@@ -23,6 +24,7 @@ def run(stop: threading.Event, idle: float = IDLE) -> None:
     """Deliver until `stop` is set. Survives a database that goes away."""
     sweeping = threading.Thread(target=run_sweeps, args=(stop,), name="sweeps", daemon=True)
     sweeping.start()
+    loops = start_loops(stop)
     pause = FIRST_PAUSE
     while not stop.is_set():
         try:
@@ -34,5 +36,6 @@ def run(stop: threading.Event, idle: float = IDLE) -> None:
             connection.close()
             stop.wait(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
-    sweeping.join()
+    for thread in (sweeping, *loops):
+        thread.join()
     connection.close()

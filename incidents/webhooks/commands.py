@@ -1,0 +1,112 @@
+"""What can be done to webhooks. Every change of what they are is recorded; secrets never are."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.db import transaction
+
+from incidents.domain.times import rfc3339
+from incidents.domain.webhooks import payload
+from incidents.webhooks import sealing
+from incidents.webhooks.letters import Letter
+from incidents.webhooks.models import Webhook
+from incidents.webhooks.posting import Address, Try, send
+from ingest.commands import record_configuration
+from ingest.queries import Context, Position
+
+KIND = "webhook"
+MOST = 50
+PREFIX = "whsec_"
+OVERLAP = timedelta(days=1)
+"""For how long the secret before signs, too, after a rotation."""
+
+
+class Ahead(ValueError):
+    """A replay can only lead back."""
+
+
+def told(webhook: Webhook) -> dict[str, Any]:
+    """A webhook as the log keeps it. The path of its URL may be as good as a password: only a digest tells changes."""
+    parts = urlsplit(webhook.url)
+    digest = hashlib.sha256(webhook.url.encode()).hexdigest()[:8]
+    return {
+        "name": webhook.name,
+        "url": f"{parts.scheme}://{parts.netloc}/… ({digest})",
+        "teams": list(webhook.teams),
+        "severities": list(webhook.severities),
+        "types": list(webhook.types),
+        "active": webhook.active,
+        "disabled_reason": webhook.disabled_reason,
+        "secret": "set",
+    }
+
+
+def new_secret() -> str:
+    return PREFIX + secrets.token_urlsafe(32)
+
+
+@transaction.atomic
+def rotate(webhook: Webhook, context: Context, overlap: timedelta = OVERLAP) -> str:
+    """A new secret, to be shown once; the one before signs beside it for `overlap`."""
+    row = _locked(webhook)
+    before, secret = told(row), new_secret()
+    row.previous_secret, row.previous_until = row.secret, datetime.now(UTC) + overlap
+    row.secret = sealing.seal(secret)
+    row.save(update_fields=["secret", "previous_secret", "previous_until"])
+    after = {**told(row), "secret": f"new, the one before until {rfc3339(row.previous_until)}"}
+    record_configuration(KIND, row.name, before, after, context)
+    return secret
+
+
+@transaction.atomic
+def replay(webhook: Webhook, since: Position) -> Webhook:
+    """Tell everything after a position again. Raises Ahead for one that it has not come to."""
+    row = _locked(webhook)
+    if since > row.place:
+        raise Ahead("it has not come so far; a replay leads back")
+    row.replayed_upto = max(row.replayed_upto, row.position)
+    row.position = str(since)
+    row.retry_at = None
+    row.save(update_fields=["replayed_upto", "position", "retry_at"])
+    row.held.filter(position__gt=row.position).delete()
+    row.parked.filter(position__gt=row.position).delete()
+    return row
+
+
+def resume(webhook: Webhook) -> None:
+    """As good as new, from where it stood; the caller saves."""
+    webhook.active, webhook.disabled_reason = True, ""
+    webhook.failures, webhook.failing_since, webhook.retry_at = 0, None, None
+
+
+def disable(webhook: Webhook, reason: str) -> None:
+    """Stop calling it; what it missed is told when somebody turns it on again."""
+    before = told(webhook)
+    webhook.active, webhook.disabled_reason = False, reason[:2_000]
+    webhook.save(update_fields=["active", "disabled_reason"])
+    record_configuration(KIND, webhook.name, before, told(webhook), Context("system:webhooks"))
+
+
+@transaction.atomic
+def disable_by_name(name: str, reason: str) -> None:
+    row = Webhook.objects.select_for_update().filter(name=name, active=True).first()
+    if row is not None:
+        disable(row, reason)
+
+
+def test(webhook: Webhook, actor: str) -> Try:
+    """Send a `webhook.test` now and say what came of it; it changes nothing. Raises sealing.Unreadable."""
+    now = datetime.now(UTC)
+    id_ = f"webhook/{webhook.name}/test/{secrets.token_hex(8)}"
+    body = payload(id_, "webhook.test", actor, now, webhook.position, {}, {"webhook": webhook.name})
+    address = Address(webhook.name, webhook.url, tuple(webhook.secrets(now)))
+    return send(address, Letter(id_, "webhook.test", 0, str(Position.START), 0, body))
+
+
+def _locked(webhook: Webhook) -> Webhook:
+    return Webhook.objects.select_for_update().get(pk=webhook.pk)

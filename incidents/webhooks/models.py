@@ -1,0 +1,124 @@
+"""Webhooks, how far each has come in the log, and what it could not deliver."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import models
+
+from incidents.domain.webhooks import Health, Wanted
+from incidents.webhooks import sealing
+from ingest.queries import Position
+
+
+class Webhook(models.Model):
+    """An address that is told of tickets' events, and its place in the log.
+
+    All events before `position` were delivered, were not wanted, or are in `Held` or `Parked`.
+    """
+
+    name = models.SlugField(max_length=60, unique=True)
+    url = models.TextField()
+    teams = models.JSONField(default=list)
+    severities = models.JSONField(default=list)
+    types = models.JSONField(default=list)
+    active = models.BooleanField(default=True)
+    position = models.CharField(max_length=36)
+    replayed_upto = models.CharField(max_length=36, default="", blank=True)
+    """Where it stood when it was last sent back: what comes before is told again."""
+    secret = models.BinaryField()
+    previous_secret = models.BinaryField(null=True)
+    previous_until = models.DateTimeField(null=True)
+    """Until then deliveries are signed with the secret before, too."""
+    failures = models.PositiveIntegerField(default=0)
+    failing_since = models.DateTimeField(null=True)
+    retry_at = models.DateTimeField(null=True)
+    last_success = models.DateTimeField(null=True)
+    disabled_reason = models.TextField(default="", blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("name",)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def wanted(self) -> Wanted:
+        return Wanted(frozenset(self.teams), frozenset(self.severities), frozenset(self.types))
+
+    @property
+    def health(self) -> Health:
+        return Health(self.failures, self.failing_since, self.retry_at)
+
+    @property
+    def place(self) -> Position:
+        return Position.parse(self.position)
+
+    def secrets(self, now: datetime) -> list[str]:
+        """Those that deliveries are signed with now, the newest first. Raises sealing.Unreadable."""
+        kept = [self.secret]
+        if self.previous_secret is not None and self.previous_until is not None and self.previous_until > now:
+            kept.append(self.previous_secret)
+        return [sealing.unseal(bytes(one)) for one in kept]
+
+
+class Held(models.Model):
+    """A ticket whose next event a webhook could not deliver: its later ones wait, those of other tickets do not."""
+
+    webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="held")
+    stream = models.CharField(max_length=255)
+    version = models.PositiveIntegerField()
+    """Of the event that is to be delivered next."""
+    position = models.CharField(max_length=36)
+    since = models.DateTimeField()
+    attempts = models.PositiveIntegerField(default=0)
+    next_at = models.DateTimeField()
+    error = models.TextField(default="", blank=True)
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("webhook", "stream"), name="held_once"),)
+        indexes = (models.Index(fields=("webhook", "next_at"), name="held_next_at"),)
+
+    def __str__(self) -> str:
+        return f"{self.stream}@{self.version} for {self.webhook}"
+
+
+class Parked(models.Model):
+    """An event that a webhook will not deliver any more, and why; a replay tells it again."""
+
+    webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="parked")
+    event = models.CharField(max_length=300)
+    type = models.CharField(max_length=100)
+    ticket = models.PositiveBigIntegerField()
+    position = models.CharField(max_length=36)
+    at = models.DateTimeField()
+    reason = models.TextField()
+
+    class Meta:
+        ordering = ("-id",)
+        constraints = (models.UniqueConstraint(fields=("webhook", "event"), name="parked_once"),)
+
+    def __str__(self) -> str:
+        return f"{self.event} for {self.webhook}: {self.reason}"
+
+
+class Attempt(models.Model):
+    """One of the last deliveries of a webhook, as its page shows them."""
+
+    webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="attempts")
+    event = models.CharField(max_length=300)
+    type = models.CharField(max_length=100)
+    ticket = models.PositiveBigIntegerField(null=True)
+    at = models.DateTimeField()
+    milliseconds = models.PositiveIntegerField()
+    status = models.PositiveIntegerField(null=True)
+    taken = models.BooleanField()
+    said = models.TextField(default="", blank=True)
+    """The beginning of the answer, or why there was none."""
+
+    class Meta:
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return f"{self.event} for {self.webhook} at {self.at}"
