@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.routers import SimpleRouter
 
 from incidents import commands, queries
+from incidents.api import oncall
 from incidents.api import serializers as shapes
 from incidents.api.alerts import MemberAlertsView
 from incidents.api.bodies import context, reference, sequence, time_of
@@ -16,6 +17,7 @@ from incidents.api.catalog import TeamsView
 from incidents.api.changes import ChangesView, IncidentChangesView
 from incidents.api.receipts import ReceiptView
 from incidents.api.routes import RoutesView
+from incidents.api.schedules import CalendarsView, SchedulesView
 from incidents.api.services import ServicesView
 from incidents.api.silences import SilencesView, SilenceView
 from incidents.api.views import EventsView, EvidenceView, IncidentsView, IncidentView, action
@@ -153,6 +155,8 @@ router = SimpleRouter(trailing_slash=False)
 router.register("teams", TeamsView, basename="teams")
 router.register("services", ServicesView, basename="services")
 router.register("routes", RoutesView, basename="routes")
+router.register("schedules", SchedulesView, basename="schedules")
+router.register("calendars", CalendarsView, basename="calendars")
 
 urlpatterns = [
     path("incidents", IncidentsView.as_view(), name="api-incidents"),
@@ -168,6 +172,17 @@ urlpatterns = [
     path("changes", ChangesView.as_view(), name="api-changes"),
     path("silences", SilencesView.as_view(), name="api-silences"),
     path("silences/<str:id>", SilenceView.as_view(), name="api-silence"),
+    path("on_call", oncall.OnCallView.as_view(), name="api-on-call"),
+    path("on_call/feeds/<str:secret>.ics", oncall.SecretCalendarView.as_view(), name="api-on-call-feed"),
+    path("schedules/<slug:slug>.ics", oncall.ScheduleCalendarView.as_view(), name="api-schedule-calendar"),
+    path("schedules/<str:slug>/on_call", oncall.ScheduleOnCallView.as_view(), name="api-schedule-on-call"),
+    path("schedules/<str:slug>/shifts", oncall.ShiftsView.as_view(), name="api-schedule-shifts"),
+    path("schedules/<str:slug>/overrides", oncall.OverridesView.as_view(), name="api-overrides"),
+    path("schedules/<str:slug>/overrides/<str:id>", oncall.OverrideView.as_view(), name="api-override"),
+    path("schedules/<str:slug>/swaps", oncall.SwapsView.as_view(), name="api-swaps"),
+    path("schedules/<str:slug>/swaps/<str:id>", oncall.SwapView.as_view(), name="api-swap"),
+    path("schedules/<str:slug>/feeds", oncall.FeedsView.as_view(), name="api-feeds"),
+    path("schedules/<str:slug>/feeds/<str:id>", oncall.FeedView.as_view(), name="api-feed"),
     path("receipts/<str:id>", ReceiptView.as_view(), name="api-receipt"),
     path("", include("incidents.reports.urls")),
     path("", include("incidents.scorecards.urls")),

@@ -21,6 +21,7 @@ from schemathesis.specs.openapi.checks import (
 
 from deploy.wsgi import application
 from incidents.commands import Report, open_incident
+from incidents.oncall.models import Schedule
 from ingest.api import keys
 from ingest.queries import Context
 
@@ -33,7 +34,7 @@ CHECKS: list[Any] = [
     content_type_conformance,
     response_schema_conformance,
 ]
-THERE = {"reference": ("1", "2"), "name": ("there",)}
+THERE = {"reference": ("1", "2"), "name": ("there",), "slug": ("there",)}
 """Path parameters that lead to something."""
 
 
@@ -42,6 +43,8 @@ def test_every_operation_answers_as_the_document_says() -> None:
     keys.create("there", ["alerts"])
     for number in (1, 2):
         open_incident(Report(f"Something {number}", component=f"host/h{number}"), Context("user:alice"))
+    layer = {"name": "primary", "people": ["alice"], "start": "2026-01-05T09:00", "turn": "1w"}
+    Schedule.objects.create(slug="there", name="There", layers=[layer])
     document = schemathesis.openapi.from_wsgi("/api/schema?format=json", application)
     wrong: dict[str, str] = {}
     for found in document.get_all_operations():

@@ -13,6 +13,7 @@ from analyzers.queries import Schedule
 from incidents import commands
 from incidents.catalog.models import Route, Service, Team
 from incidents.commands import Report
+from incidents.oncall.models import Schedule as Rota
 from ingest.api import keys
 from ingest.queries import Context
 
@@ -30,6 +31,10 @@ CONFIGURES = (
     ("post", "services"),
     ("patch", "services/{service}"),
     ("delete", "services/{service}"),
+    ("post", "schedules"),
+    ("patch", "schedules/on-call"),
+    ("delete", "schedules/on-call"),
+    ("post", "calendars"),
     ("post", "analysis_schedules"),
     ("patch", "analysis_schedules/{schedule}"),
     ("delete", "analysis_schedules/{schedule}"),
@@ -50,17 +55,36 @@ RESPONDS: tuple[tuple[str, str, dict[str, str]], ...] = (
             "comment": "being replaced",
         },
     ),
+    (
+        "post",
+        "schedules/on-call/overrides",
+        {
+            "person": "charlie",
+            "ends_at": (datetime.now(UTC) + timedelta(hours=1)).isoformat(),
+            "reason": "dentist",
+        },
+    ),
 )
 READS = (
-    "incidents",
-    "silences",
-    "teams",
-    "routes",
-    "services",
-    "analysis_schedules",
-    "report_schedules",
-    "runs",
+    *(
+        "incidents",
+        "silences",
+        "teams",
+        "routes",
+        "services",
+        "analysis_schedules",
+        "report_schedules",
+        "runs",
+    ),
+    *("schedules", "schedules/on-call/shifts", "schedules/on-call.ics", "calendars", "on_call"),
 )
+
+
+@pytest.fixture(autouse=True)
+def rota() -> None:
+    get_user_model().objects.create(username="charlie")
+    layer = {"name": "primary", "people": ["charlie"], "start": "2026-01-05T09:00", "turn": "1w"}
+    Rota.objects.create(slug="on-call", name="On call", layers=[layer])
 
 
 def caller(who: str) -> Client:
@@ -85,8 +109,7 @@ def status(who: str, method: str, path: str, body: object = None, incident: str 
 
 
 def configuration() -> list[object]:
-    tables = (Team.objects.values_list(), Route.objects.values_list(), Schedule.objects.values_list())
-    return [list(table) for table in tables]
+    return [list(table.objects.values_list()) for table in (Team, Route, Rota, Schedule)]
 
 
 @pytest.mark.parametrize(("method", "path"), CONFIGURES)

@@ -1,0 +1,77 @@
+"""Schedules and calendars over HTTP: what configures them needs `admin`."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework.pagination import CursorPagination
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from incidents.api.catalog import BySlug, Catalog
+from incidents.api.schedule_shapes import CalendarSerializer, OnCallScheduleSerializer, OnCallScheduleShape
+from incidents.api.views import Conflict
+from incidents.domain.times import rfc3339
+from incidents.oncall import queries
+from incidents.oncall.models import Calendar, Schedule
+
+
+class ByFewSlugs(CursorPagination):
+    ordering = ("slug",)
+    page_size = 10
+
+
+@extend_schema_view(
+    create=extend_schema(responses={201: OnCallScheduleShape}),
+    retrieve=extend_schema(responses={200: OnCallScheduleShape}),
+    partial_update=extend_schema(responses={200: OnCallScheduleShape}),
+)
+class SchedulesView(Catalog):
+    """Who is on call. One of them is answered with how it stands: who it is now, and when nobody will be."""
+
+    kind = "schedule"
+    queryset = Schedule.objects.select_related("team").prefetch_related("holidays")
+    serializer_class = OnCallScheduleSerializer
+    pagination_class = BySlug
+    lookup_field = "slug"
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Response:
+        if self.action in ("create", "retrieve", "partial_update") and response.status_code < 300:
+            response.data = {**response.data, "standing": standing(response.data["slug"])}
+        return super().finalize_response(request, response, *args, **kwargs)
+
+
+class CalendarsView(Catalog):
+    """Who is away, and public holidays: iCalendar files that were brought here."""
+
+    kind = "calendar"
+    queryset = Calendar.objects.select_related("person")
+    serializer_class = CalendarSerializer
+    pagination_class = ByFewSlugs
+    lookup_field = "slug"
+
+    def remove(self, instance: Calendar) -> None:
+        if using := list(instance.schedules.values_list("name", flat=True)[:3]):
+            raise Conflict(
+                f"{', '.join(using)} has its holidays from {instance.name}; take it out there first."
+            )
+        instance.delete()
+
+    def _told(self, instance: Any) -> dict[str, Any]:
+        """The file itself is no news, that it is another one is."""
+        text = instance.text.encode(errors="surrogatepass")
+        return {**super()._told(instance), "text": f"sha256:{hashlib.sha256(text).hexdigest()}"}
+
+
+def standing(slug: str) -> dict[str, Any]:
+    known = queries.standing(queries.find_schedule(slug), timezone.now())
+    return {
+        "person": known.person,
+        "until": None if known.until is None else rfc3339(known.until),
+        "then": known.then,
+        "gaps": [{"start": rfc3339(start), "end": rfc3339(end)} for start, end in known.gaps],
+        "gone": known.gone,
+    }

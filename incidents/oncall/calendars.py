@@ -1,0 +1,96 @@
+"""iCalendar in and out: who is away and what is a holiday from files, shifts for calendar programs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final
+
+import icalendar
+
+from incidents.domain.rotations import Shift
+from incidents.domain.spans import Span
+from incidents.domain.values import Invalid
+from incidents.oncall import expanding
+from incidents.oncall.models import Calendar, Schedule
+
+MOST_TEXT: Final = 256 * 1024
+"""Characters of a calendar's file."""
+BEFORE, AHEAD = timedelta(days=31), timedelta(days=730)
+"""How far recurrences are followed from the day on which a calendar is read."""
+READ_AGAIN: Final = timedelta(days=600)
+"""A calendar that was followed less far than this from now is read again."""
+_WAIT: Final = 30.0
+
+
+def expand(text: object, now: datetime) -> list[list[str]]:
+    """What is on, from a month ago to two years ahead, as `expanding` writes it. Raises Invalid."""
+    if not isinstance(text, str):
+        raise Invalid("text", "must be a text")
+    if len(text) > MOST_TEXT:
+        raise Invalid("text", f"must have at most {MOST_TEXT} characters, has {len(text)}")
+    command = [sys.executable, "-m", expanding.__name__]
+    span = [moment.isoformat() for moment in (now - BEFORE, now + AHEAD)]
+    try:
+        given = text.encode()
+        done = subprocess.run([*command, *span], input=given, capture_output=True, timeout=_WAIT, check=False)
+    except UnicodeEncodeError:
+        raise Invalid("text", "must be valid Unicode (it has a lone surrogate)") from None
+    except subprocess.TimeoutExpired:
+        raise Invalid(
+            "text", "took too long to read; is a rule of recurrence in it that never comes?"
+        ) from None
+    if done.returncode == expanding.REFUSED:
+        raise Invalid("text", done.stdout.decode().strip())
+    if done.returncode < 0:
+        raise Invalid("text", "took too long to read; is a rule of recurrence in it that never comes?")
+    if done.returncode:
+        raise Invalid("text", "is not an iCalendar file (.ics), as RFC 5545 has it")
+    read: list[list[str]] = json.loads(done.stdout)
+    return read
+
+
+def read(row: Calendar, now: datetime) -> None:
+    """Follow its recurrences from now on, unsaved. Raises Invalid."""
+    row.spans, row.read_until = expand(row.text, now), now + AHEAD
+
+
+def read_again(now: datetime) -> int:
+    """Follow the recurrences of calendars that were read long ago; how many there were."""
+    rows = list(Calendar.objects.filter(read_until__lt=now + READ_AGAIN))
+    for row in rows:
+        read(row, now)
+        row.save(update_fields=["spans", "read_until"])
+    return len(rows)
+
+
+def written(row: Schedule, shifts: Iterable[Shift], gaps: Iterable[Span], now: datetime) -> bytes:
+    """Shifts as iCalendar. What nobody takes is in it too, so that it is seen."""
+    calendar = icalendar.Calendar()
+    calendar.add("prodid", "-//Dossier//On call//EN")
+    calendar.add("version", "2.0")
+    calendar.add("x-wr-calname", f"On call: {row.name}")
+    calendar.add("x-wr-timezone", row.time_zone)
+    for shift in shifts:
+        summary = f"{shift.person} on call: {row.name}"
+        calendar.add_component(_event(row, summary, (shift.start, shift.end), now))
+    for gap in gaps:
+        calendar.add_component(_event(row, f"Nobody on call: {row.name}", gap, now))
+    ics: bytes = calendar.to_ical()
+    return ics
+
+
+def _event(row: Schedule, summary: str, span: Span, now: datetime) -> icalendar.Event:
+    event = icalendar.Event()
+    named = hashlib.sha256(f"{row.slug} {span[0].isoformat()}".encode()).hexdigest()[:32]
+    event.add("uid", f"{named}@dossier")
+    event.add("dtstamp", now)
+    event.add("dtstart", span[0])
+    event.add("dtend", span[1])
+    event.add("summary", summary)
+    event.add("transp", "TRANSPARENT")
+    return event
