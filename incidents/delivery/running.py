@@ -1,23 +1,88 @@
-"""The process that delivers: sweeps in one thread, sending in another, until it is told to stop."""
+"""The process that delivers: sweeps in one thread, messages in those of their lanes, until it is told to stop."""
 
 from __future__ import annotations
 
+import random
 import threading
+import time
 from datetime import UTC, datetime
 
 import structlog
 from django.db import InterfaceError, OperationalError, connection
 
 from incidents.delivery.alive import SENDING, alive
+from incidents.delivery.claiming import Outgoing, claim, stop_answered
+from incidents.delivery.lanes import Lanes
 from incidents.delivery.loops import start_loops
+from incidents.delivery.planning import plan_new
+from incidents.delivery.recording import Result, record_results
+from incidents.delivery.sending import send
 from incidents.delivery.sweeps import run_sweeps
+from incidents.domain.replies import Reply
 
 IDLE = 0.5
 """Seconds between looks when nothing was due."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds between attempts to reach the database."""
+LAST_ANSWERS = 2.0
+"""Seconds that the end waits for answers; what they leave open is sent again by the next process."""
+PULSE = 5.0
+"""Seconds between signs of life."""
 
 log = structlog.get_logger("deliver")
+
+
+class Deliverer:
+    """One round after another: answers are recorded, what is due is planned, claimed and given to its lane."""
+
+    def __init__(self, lanes: Lanes | None = None) -> None:
+        self.lanes = lanes or Lanes(send)
+        self.answers: list[tuple[Outgoing, Reply]] = []
+        self._pulse = 0.0
+
+    def round(self, now: datetime) -> int:
+        """How much there was to do."""
+        did = self.record(now)
+        did += plan_new(now) + stop_answered(now)
+        for outgoing in (going := claim(now, self.lanes.full(), self.lanes.room)):
+            self.lanes.submit(outgoing)
+        if time.monotonic() - self._pulse > PULSE:
+            alive(SENDING, now, did + len(going))
+            self._pulse = time.monotonic()
+        return did + len(going)
+
+    def record(self, now: datetime) -> int:
+        """What was answered. It is kept until it is committed, whatever becomes of the database."""
+        if self.answers:
+            record_results([_result(outgoing, reply) for outgoing, reply in self.answers], now)
+        did, self.answers = len(self.answers), []
+        return did
+
+    def wait(self, seconds: float) -> None:
+        self.answers += self.lanes.collect(seconds)
+
+
+def _result(outgoing: Outgoing, reply: Reply) -> Result:
+    return Result(outgoing.sendings, reply, random.random())
+
+
+def deliver_due(now: datetime, patience: float = 30.0) -> int:
+    """Send all that is due at `now` and record it as of then; how many messages were answered.
+
+    For tests and tools: the process does the same, round by round.
+    """
+    deliverer, answered = Deliverer(), 0
+    deadline = time.monotonic() + patience
+    while True:
+        did = deliverer.round(now)
+        while deliverer.lanes.busy:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"messages are still under way after {patience:.0f} s")
+            deliverer.wait(0.05)
+        deliverer.wait(0.0)
+        if not did and not deliverer.answers:
+            return answered
+        answered += len(deliverer.answers)
 
 
 def run(stop: threading.Event, idle: float = IDLE) -> None:
@@ -25,17 +90,29 @@ def run(stop: threading.Event, idle: float = IDLE) -> None:
     sweeping = threading.Thread(target=run_sweeps, args=(stop,), name="sweeps", daemon=True)
     sweeping.start()
     loops = start_loops(stop)
-    pause = FIRST_PAUSE
+    deliverer, pause = Deliverer(), FIRST_PAUSE
     while not stop.is_set():
         try:
-            alive(SENDING, datetime.now(UTC))
+            did = deliverer.round(datetime.now(UTC))
             pause = FIRST_PAUSE
-            stop.wait(idle)
+            deliverer.wait(0.005 if did else idle)
         except (OperationalError, InterfaceError) as error:
             log.warning("database away", error=str(error).strip(), seconds=pause)
             connection.close()
             stop.wait(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
+    _finish(deliverer)
     for thread in (sweeping, *loops):
         thread.join()
     connection.close()
+
+
+def _finish(deliverer: Deliverer) -> None:
+    deadline = time.monotonic() + LAST_ANSWERS
+    try:
+        while deliverer.lanes.busy and time.monotonic() < deadline:
+            deliverer.wait(0.05)
+        deliverer.wait(0.0)
+        deliverer.record(datetime.now(UTC))
+    except (OperationalError, InterfaceError) as error:
+        log.warning("database away", error=str(error).strip())

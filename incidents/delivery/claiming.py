@@ -1,0 +1,249 @@
+"""Which steps are due, and what to do with each: messages that go now, with a lease on their rows; the rest waits.
+
+Rows are claimed by whoever finds them free (SKIP LOCKED). A message is sent outside of any transaction; if its process
+dies, the lease ends and another one sends the same message, under the same id.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, F, Max, OuterRef, Q
+
+from incidents.delivery.models import Notification, Sending
+from incidents.delivery.people import Reachable, method_of, people
+from incidents.delivery.recording import in_order, note, reconsider, tickets_of
+from incidents.domain.delivering import Due, Go, Hold, Line, Stop, Ticket, judge
+from incidents.domain.messages import Message, Told, compose
+from incidents.domain.reaching import Kind, Method
+from incidents.projections.models import IncidentRow
+from ingest.commands import retrying
+
+LEASE = timedelta(seconds=90)
+"""How long a message may take from its claim to its record before another process may send it."""
+AT_ONCE = 500
+Target = tuple[str, str]
+"""Whom (a person, or "" for an address) and by what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A message that is to be sent now. `address` may be secret; empty where there is none any more."""
+
+    id: uuid.UUID
+    lane: str
+    kind: Kind
+    address: str
+    secret: str
+    message: Message
+    sendings: tuple[tuple[int, int], ...]
+
+
+Room = Callable[[str], int]
+"""How many messages a lane takes now."""
+
+
+def claim(now: datetime, full: Collection[str], room: Room) -> list[Outgoing]:
+    """Messages to send now, as many as their lanes take; those that are `full` are not looked at."""
+    return retrying(partial(_claim, now, full, room))
+
+
+def stop_answered(now: datetime) -> int:
+    """End what waits for later on tickets that somebody has answered; how many steps."""
+    return retrying(partial(_stop_answered, now))
+
+
+_FREE = Q(state="waiting") & Q(lease_until__isnull=True)
+
+
+@transaction.atomic
+def _stop_answered(now: datetime) -> int:
+    ticket = IncidentRow.objects.filter(pk=OuterRef("notification__incident"))
+    made = OuterRef("notification__made_at")
+    over = (
+        Q(state__in=("resolved", "snoozed"))
+        | Q(merged_into__isnull=False)
+        | Q(state="acknowledged", acknowledged_at__gt=made)
+        | Q(team_since__gt=made)
+    )
+    waiting = Sending.objects.filter(_FREE, next_at__gt=now)
+    answered = waiting.filter(Exists(ticket.filter(over)))
+    return len(_Judging(_locked(answered.order_by("next_at")), now).stop())
+
+
+@transaction.atomic
+def _claim(now: datetime, full: Collection[str], room: Room) -> list[Outgoing]:
+    due = Sending.objects.filter(state="waiting", next_at__lte=now).exclude(lane__in=full)
+    free = due.filter(Q(lease_until__isnull=True) | Q(lease_until__lt=now))
+    return _Judging(_locked(free.order_by("next_at")), now).claim(room)
+
+
+def _locked(due: Any) -> list[Sending]:
+    """Both the step and its call, or neither: whoever records what became of another step has the call."""
+    rows = due.select_related("notification", "method").select_for_update(
+        skip_locked=True, of=("self", "notification")
+    )
+    return list(rows[:AT_ONCE])
+
+
+class _Judging:
+    """Steps that the caller's transaction has locked, and all that decides about them."""
+
+    def __init__(self, due: Sequence[Sending], now: datetime) -> None:
+        self.due, self.now = due, now
+        self.calls = {one.notification_id: one.notification for one in due}
+        self.tickets = tickets_of(self.calls.values())
+        self.people = people(row.person for row in self.calls.values() if row.person is not None)
+        self.methods = {one.pk: self._method(one) for one in due}
+        self.told = _told(self.calls.values())
+        self.lines = _lines(due, self.methods, now)
+
+    def claim(self, room: Room) -> list[Outgoing]:
+        going: dict[object, list[Sending]] = {}
+        ended: list[tuple[Sending, str]] = []
+        for one in in_order(self.due, self.calls):
+            match self._judge(one):
+                case Go():
+                    going.setdefault(one.message if one.attempts else target_of(one), []).append(one)
+                case Hold(until, why, bundling):
+                    self._hold(one, until, why, bundling)
+                case Stop(why):
+                    ended.append((one, why))
+        self._end(ended)
+        left: dict[str, int] = {}
+        leased = []
+        for together in going.values():
+            lane = together[0].lane
+            left[lane] = left.get(lane, room(lane)) - 1
+            if left[lane] >= 0:
+                leased.append(self._lease(together))
+        return leased
+
+    def stop(self) -> list[Sending]:
+        ended = []
+        for one in in_order(self.due, self.calls):
+            verdict = self._judge(one)
+            if isinstance(verdict, Stop):
+                ended.append((one, verdict.why))
+        self._end(ended)
+        return [one for one, _ in ended]
+
+    def _judge(self, one: Sending) -> Go | Stop | Hold:
+        row, ticket = one.notification, self.tickets.get(one.notification.incident)
+        if ticket is None:
+            return Stop("there is no such ticket")
+        person = self._reachable(row)
+        due = Due(
+            method=self.methods[one.pk],
+            at=one.at,
+            made_at=row.made_at,
+            urgent=row.urgent,
+            first=(row.person, row.address_ref, row.incident) not in self.told,
+            attempts=one.attempts,
+        )
+        line = self.lines.get(target_of(one), Line())
+        return judge(due, _ticket(ticket), None if person is None else person.person, line, self.now)
+
+    def _reachable(self, row: Notification) -> Reachable | None:
+        return None if row.person is None else self.people.get(row.person)
+
+    def _method(self, one: Sending) -> Method:
+        kind: Kind = one.kind  # type: ignore[assignment]
+        return Method(one.label, kind) if one.method is None else method_of(one.method)
+
+    def _hold(self, one: Sending, until: datetime, why: str, bundling: bool) -> None:
+        """Told on the ticket once for each reason, not each time that it is looked at."""
+        if not bundling and not one.held:
+            note(one.notification, one, "held", why, until=until)
+        one.next_at, one.held = until, one.held or ("" if bundling else why)
+        one.save(update_fields=["next_at", "held"])
+
+    def _end(self, ended: Sequence[tuple[Sending, str]]) -> None:
+        for one, why in ended:
+            one.state, one.why, one.ended_at, one.lease_until = "stopped", why, self.now, None
+            one.save(update_fields=["state", "why", "ended_at", "lease_until"])
+        reconsider({one.notification_id for one, _ in ended}, self.calls, self.now)
+
+    def _lease(self, together: Sequence[Sending]) -> Outgoing:
+        first = together[0]
+        message = first.message or uuid.uuid4()
+        keys = [one.pk for one in together]
+        Sending.objects.filter(pk__in=keys).update(
+            lease_until=self.now + LEASE, message=message, attempts=F("attempts") + 1
+        )
+        address, secret = self._address(first)
+        told = [self._as_told(one) for one in together]
+        return Outgoing(
+            id=message,
+            lane=first.lane,
+            kind=first.kind,  # type: ignore[arg-type]
+            address=address,
+            secret=secret,
+            message=compose(str(message), told, settings.BASE_URL),
+            sendings=tuple((one.pk, one.attempts + 1) for one in together),
+        )
+
+    def _address(self, one: Sending) -> tuple[str, str]:
+        """As it is now: a method that was changed is used as it was changed."""
+        if one.source == "direct":
+            return one.notification.address_ref, ""
+        if one.source == "account":
+            known = self._reachable(one.notification)
+            return ("" if known is None else known.email), ""
+        return ("", "") if one.method is None else (one.method.address, one.method.secret)
+
+    def _as_told(self, one: Sending) -> Told:
+        row = self.tickets[one.notification.incident]
+        values = {field.name: getattr(row, field.name) for field in fields(Told) if hasattr(row, field.name)}
+        url = f"{settings.BASE_URL}/incidents/{row.number}"
+        return Told(**{**values, "id": str(row.pk), "reason": one.notification.why, "url": url})
+
+
+def target_of(one: Sending) -> Target:
+    call = one.notification
+    return (call.person or call.address_ref, one.label)
+
+
+def _ticket(row: IncidentRow) -> Ticket:
+    return Ticket(**{field.name: getattr(row, field.name) for field in fields(Ticket)})
+
+
+def _told(calls: Iterable[Notification]) -> set[tuple[str | None, str, uuid.UUID]]:
+    """Who was told of which ticket before, by whatever method."""
+    about = {call.incident for call in calls}
+    sent = Sending.objects.filter(notification__incident__in=about, state="sent")
+    return set(
+        sent.values_list("notification__person", "notification__address_ref", "notification__incident")
+    )
+
+
+def _lines(due: Sequence[Sending], methods: Mapping[int, Method], now: datetime) -> dict[Target, Line]:
+    """What went to each target lately. A message that is under way counts as sent now."""
+    targets = {target_of(one): methods[one.pk] for one in due}
+    if not targets:
+        return {}
+    longest = max(method.span for method in targets.values())
+    names, labels = {name for name, _ in targets}, {label for _, label in targets}
+    lately = Sending.objects.filter(label__in=labels, message__isnull=False).filter(
+        Q(notification__person__in=names) | Q(notification__address_ref__in=names, notification__person=None)
+    )
+    about = lately.filter(Q(state="sent", ended_at__gt=now - longest) | Q(lease_until__gt=now))
+    named = about.values_list("notification__person", "notification__address_ref", "label", "message")
+    times: dict[Target, list[datetime]] = {}
+    for person, ref, label, _, ended in named.annotate(Max("ended_at")).order_by():
+        times.setdefault((person or ref, label), []).append(now if ended is None else ended)
+    return {
+        target: Line(
+            tuple(sorted(at for at in times[target] if at > now - method.span)),
+            max(times[target]),
+        )
+        for target, method in targets.items()
+        if target in times
+    }

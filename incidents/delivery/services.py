@@ -1,0 +1,134 @@
+"""Messages by Apprise: chat, SMS, voice, push, through accounts of the user's own.
+
+Apprise says only whether it worked; why it did not it writes into its log, where its plugins name the status that the
+service answered. What is read there is that number: the rest may hold secrets.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from incidents.delivery.guard import Stopped, guarded
+from incidents.domain import replies
+from incidents.domain.replies import Reply
+from incidents.domain.values import Invalid
+
+if TYPE_CHECKING:
+    from apprise.plugins.base import NotifyBase
+
+    from incidents.delivery.claiming import Outgoing
+
+TIMEOUT = 10.0
+"""Seconds for a connection, and again for an answer; some services are asked several times for one message."""
+LOCAL = frozenset(
+    {"blink1", "dbus", "gio", "glib", "gnome", "kde", "macosx", "qt", "rsyslog", "syslog", "windows"}
+)
+"""Schemes that show something on the machine of the server, or never hear whether anybody got it."""
+_FILES = re.compile(r"[?&](keyfile|pgpkey|pgp|template|attach|cert|key_file|pem)=", re.IGNORECASE)
+_STATUS = re.compile(r"\berror[=: ]+(\d{3})\b")
+_SHORT = 250
+"""Characters of a body beyond which a service gets the short form."""
+
+
+def check_service(address: str) -> str:
+    """The name of the service that an address is for. Raises Invalid, without the address in it."""
+    scheme = address.partition("://")[0].lower()
+    if "://" not in address:
+        raise Invalid(
+            "address", "must be an address as Apprise has them, such as slack://…, tgram://… or twilio://…"
+        )
+    if scheme in LOCAL:
+        raise Invalid("address", f"{scheme} would show it on the server, where nobody looks")
+    if _FILES.search(address):
+        raise Invalid("address", "must not name a file of the server")
+    plugin = _plugin(address)
+    if plugin is None:
+        raise Invalid(
+            "address",
+            f"is not what Apprise understands for {scheme[:30]}; see its documentation of that service",
+        )
+    return str(plugin.service_name)
+
+
+def _plugin(address: str) -> NotifyBase | None:
+    """Imported here: it takes most of a second, which only those who send wait for."""
+    from apprise import Apprise, AppriseAsset, PersistentStoreMode
+    from apprise.plugins.base import NotifyBase
+
+    asset = AppriseAsset(
+        app_id="Dossier", app_desc="Dossier", secure_logging=True, storage_mode=PersistentStoreMode.MEMORY
+    )
+    with guarded(), _heard():
+        try:
+            plugin = Apprise.instantiate(address, asset=asset, suppress_exceptions=True)
+        except (Stopped, ValueError, TypeError, AttributeError):
+            return None
+    return plugin if isinstance(plugin, NotifyBase) else None
+
+
+def send_service(outgoing: Outgoing) -> Reply:
+    try:
+        check_service(outgoing.address)
+    except Invalid as error:
+        return replies.refused(f"its address {error.reason}")
+    plugin = _plugin(outgoing.address)
+    if plugin is None:
+        return replies.refused("its address is not understood")
+    plugin.redirects = False
+    plugin.socket_connect_timeout = plugin.socket_read_timeout = TIMEOUT
+    message = outgoing.message
+    short = plugin.body_maxlen < _SHORT * 4 or not plugin.title_maxlen
+    body, title = (message.short, "") if short else (message.text, message.subject)
+    with guarded() as stopped, _heard() as heard:
+        try:
+            taken = bool(plugin.notify(body=body, title=title))
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            taken = False
+            heard.append(f"{type(error).__name__}")
+    if taken:
+        return Reply("taken", f"{plugin.service_name} took it")
+    return _judged(str(plugin.service_name), heard, stopped)
+
+
+def _judged(service: str, heard: list[str], stopped: list[str]) -> Reply:
+    if stopped:
+        return replies.refused(f"{service} was not asked: {stopped[0]}")
+    status = next((int(found[1]) for line in reversed(heard) if (found := _STATUS.search(line))), None)
+    if status is None:
+        return replies.no_answer(f"{service} gave no answer")
+    reply = replies.http(status, {}, "", datetime.now(UTC))
+    return (
+        Reply(reply.kind, f"{service} answered {status}")
+        if reply.kind != "taken"
+        else replies.refused(f"{service} answered {status}, but refused the message")
+    )
+
+
+class _Listener(logging.Handler):
+    """Lines that one thread writes, while the others write theirs."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.thread, self.lines = threading.get_ident(), list[str]()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.thread == self.thread:
+            self.lines.append(record.getMessage())
+
+
+@contextmanager
+def _heard() -> Iterator[list[str]]:
+    log = logging.getLogger("apprise")
+    log.propagate = False  # what it says may hold secrets
+    listener = _Listener()
+    log.addHandler(listener)
+    try:
+        yield listener.lines
+    finally:
+        log.removeHandler(listener)
