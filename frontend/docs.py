@@ -60,3 +60,30 @@ def example(kind: Any) -> str:
 
 def _example(field: Any) -> Any:
     return field.choices[0] if field.choices else _KNOWN.get(field.name, _OF_TYPE[field.type])
+
+
+WEBHOOK_REQUEST = """POST /dossier HTTP/1.1
+Content-Type: application/json
+Dossier-Webhook: status-page
+Dossier-Event: incident.acknowledged
+Dossier-Id: incident/0b9c2b1e-6f6c-4f5e-9d0a-3d6f2f3a9b11@4
+Dossier-Signature: t=1795257600,v1=5257a869e7ecebeda32affa62cdca3fa51cad7e77a0e56ff536d0ce8e108d8bd
+
+{"id": "incident/0b9c2b1e-6f6c-4f5e-9d0a-3d6f2f3a9b11@4", "type": "incident.acknowledged",
+ "actor": "user:alice", "occurred_at": "2026-11-21T10:00:00Z", "position": "0001…",
+ "incident": {"number": 17, "state": "acknowledged", "team": "storage", …}, "event": {}}"""
+
+WEBHOOK_SNIPPET = '''import hashlib
+import hmac
+import time
+
+
+def genuine(header: str, body: bytes, secret: str, tolerance: int = 300) -> bool:
+    """Whether a delivery comes from Dossier and is not an old one that somebody sends again."""
+    parts = [part.partition("=") for part in header.split(",")]
+    sent = next((value for name, _, value in parts if name == "t"), "")
+    if not sent.isdigit() or abs(time.time() - int(sent)) > tolerance:
+        return False
+    expected = hmac.new(secret.encode(), f"{sent}.".encode() + body, hashlib.sha256).hexdigest()
+    return any(hmac.compare_digest(expected, value) for name, _, value in parts if name == "v1")
+'''

@@ -15,6 +15,7 @@ from frontend.views import (
     runs,
     settings,
     silences,
+    webhooks,
 )
 
 urlpatterns = [
@@ -36,8 +37,11 @@ urlpatterns = [
     path("reports/subscribe/<slug:name>", reports.subscribe, name="report-subscribe"),
     path("reports/<str:id>", reports.report, name="report"),
     path("settings", settings.settings, name="settings"),
+    path("settings/webhooks", webhooks.webhooks, name="webhooks"),
+    path("settings/webhooks/<slug:name>/<slug:verb>", webhooks.act, name="webhook_act"),
     path("teams", reading.teams, name="teams"),
     path("docs", reading.docs, name="docs"),
+    path("docs/webhooks", reading.docs_webhooks, name="docs_webhooks"),
     path("docs/limits", reading.docs_limits, name="docs_limits"),
     path("docs/doors/<slug:slug>", reading.docs_door, name="docs_door"),
     path("integrations", integrations.integrations, name="integrations"),

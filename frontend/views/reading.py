@@ -12,11 +12,13 @@ from django.views.decorators.http import require_safe
 
 from analyzers.queries import analyzers
 from frontend.charts import BundleFailed, bundle, bundle_name
-from frontend.docs import example
+from frontend.docs import WEBHOOK_REQUEST, WEBHOOK_SNIPPET, example
 from frontend.live import make_token
 from frontend.senders import BY_SLUG, SENDERS
 from frontend.views.pages import page, show, user_name
 from incidents import queries
+from incidents.domain.webhooks import LARGEST_BODY
+from incidents.webhooks.posting import TIMEOUT
 from ingest.queries import TELEMETRY_KINDS
 
 
@@ -67,6 +69,19 @@ def docs_limits(request: HttpRequest) -> HttpResponse:
     )
     context = {"limits": told, "processes": settings.WEB_WORKERS, "senders": SENDERS}
     return show(request, "frontend/docs_limits.html", context, section="docs")
+
+
+@page
+@require_safe
+def docs_webhooks(request: HttpRequest) -> HttpResponse:
+    """What receivers of webhooks need to know."""
+    context = {
+        "request_example": WEBHOOK_REQUEST,
+        "snippet": WEBHOOK_SNIPPET,
+        "timeout": f"{TIMEOUT:g}",
+        "largest": LARGEST_BODY // 1024,
+    }
+    return show(request, "frontend/docs_webhooks.html", context, section="docs")
 
 
 def _size(count: int) -> str:

@@ -24,6 +24,7 @@ SECTIONS: Final = (
     Section("integrations", "Integrations", "Connect what sends alerts and telemetry; keys and mappings."),
     Section("teams", "Teams and routes", "Which team gets which tickets."),
     Section("schedules", "Analyses", "When which analyzer runs over which region."),
+    Section("webhooks", "Webhooks", "Which programs of yours are told of tickets, and how they do."),
 )
 
 

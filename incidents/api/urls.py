@@ -21,6 +21,7 @@ from incidents.api.schedules import CalendarsView, SchedulesView
 from incidents.api.services import ServicesView
 from incidents.api.silences import SilencesView, SilenceView
 from incidents.api.views import EventsView, EvidenceView, IncidentsView, IncidentView, action
+from incidents.api.webhooks import WebhooksView
 from incidents.domain.values import Invalid
 
 
@@ -157,6 +158,7 @@ router.register("services", ServicesView, basename="services")
 router.register("routes", RoutesView, basename="routes")
 router.register("schedules", SchedulesView, basename="schedules")
 router.register("calendars", CalendarsView, basename="calendars")
+router.register("webhooks", WebhooksView, basename="webhooks")
 
 urlpatterns = [
     path("incidents", IncidentsView.as_view(), name="api-incidents"),

@@ -73,6 +73,17 @@ def target(url: str) -> Target:
     return Target(parts.scheme, _host(parts.hostname or ""), port, path)
 
 
+def check_literal(url: str, allow: Sequence[Network] = ()) -> Target:
+    """What can be said of a URL without asking for its name: its form, and the address where it is one. `Refused`."""
+    goal = target(url)
+    try:
+        address = ip_address(goal.host)
+    except ValueError:
+        return goal
+    check(address, allow)
+    return goal
+
+
 def _host(host: str) -> str:
     """The name as the DNS knows it (punycode for others than ASCII)."""
     if not host:

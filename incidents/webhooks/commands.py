@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,13 +18,17 @@ from incidents.webhooks.letters import Letter
 from incidents.webhooks.models import Webhook
 from incidents.webhooks.posting import Address, Try, send
 from ingest.commands import record_configuration
-from ingest.queries import Context, Position
+from ingest.queries import Context, Position, watermark
 
 KIND = "webhook"
 MOST = 50
 PREFIX = "whsec_"
 OVERLAP = timedelta(days=1)
 """For how long the secret before signs, too, after a rotation."""
+
+
+class TooMany(ValueError):
+    """Each webhook has threads of its own."""
 
 
 class Ahead(ValueError):
@@ -48,6 +53,40 @@ def told(webhook: Webhook) -> dict[str, Any]:
 
 def new_secret() -> str:
     return PREFIX + secrets.token_urlsafe(32)
+
+
+@transaction.atomic
+def create(fields: Mapping[str, Any], context: Context) -> tuple[Webhook, str]:
+    """A webhook that is told what happens from now on, and its secret, to be shown once. Raises TooMany."""
+    if Webhook.objects.count() >= MOST:
+        raise TooMany(f"there are {MOST} webhooks, which is as many as there can be")
+    secret = new_secret()
+    row = Webhook.objects.create(**fields, secret=sealing.seal(secret), position=str(watermark()))
+    record_configuration(KIND, row.name, None, told(row), context)
+    return row, secret
+
+
+@transaction.atomic
+def change(webhook: Webhook, fields: Mapping[str, Any], context: Context) -> Webhook:
+    """Switched on, it goes on from where it stood, as good as new."""
+    row = _locked(webhook)
+    before = told(row)
+    for name, value in fields.items():
+        setattr(row, name, value)
+    if fields.get("active"):
+        resume(row)
+    elif "active" in fields and before["active"]:
+        row.disabled_reason = "switched off by hand"
+    row.save()
+    record_configuration(KIND, row.name, before, told(row), context)
+    return row
+
+
+@transaction.atomic
+def remove(webhook: Webhook, context: Context) -> None:
+    row = _locked(webhook)
+    record_configuration(KIND, row.name, told(row), None, context)
+    row.delete()
 
 
 @transaction.atomic

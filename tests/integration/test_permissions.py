@@ -41,6 +41,8 @@ CONFIGURES = (
     ("post", "report_schedules"),
     ("post", "integrations"),
     ("get", "integrations"),
+    ("post", "webhooks"),
+    ("get", "webhooks"),
 )
 RESPONDS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("post", "incidents", {"title": "Fans are loud"}),

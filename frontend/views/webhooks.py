@@ -1,0 +1,173 @@
+"""Webhooks: whom Dossier tells of tickets' events, how they do, and what they could not take. For staff."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db import IntegrityError
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from frontend.durations import parse_span
+from frontend.views.pages import context_of, page, show
+from incidents import queries
+from incidents.api.webhooks import WebhookSerializer
+from incidents.domain.evolve import EVENT_TYPES
+from incidents.domain.times import parse_rfc3339
+from incidents.domain.values import SEVERITIES, Invalid
+from incidents.webhooks import commands, sealing
+from incidents.webhooks.models import Webhook
+from incidents.webhooks.queries import lag_of
+from ingest.queries import WrongExpectedVersion
+
+OVERLAP = "1 d"
+SHOWN = 20
+"""Deliveries that the page lists, the newest first."""
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def webhooks(request: HttpRequest) -> HttpResponse:
+    _staff(request)
+    if request.method != "POST":
+        return _listed(request)
+    given = {
+        "name": request.POST.get("name", "").strip(),
+        "url": request.POST.get("url", "").strip(),
+        **{name: request.POST.getlist(name) for name in ("teams", "severities", "types")},
+    }
+    told = WebhookSerializer(data=given)
+    if not told.is_valid():
+        errors = {name: " ".join(_texts(why)) for name, why in told.errors.items()}
+        return _listed(request, errors=errors, typed=given)
+    try:
+        row, secret = commands.create(told.validated_data, context_of(request))
+    except (IntegrityError, WrongExpectedVersion):
+        return _listed(request, errors={"name": "was taken a moment ago"}, typed=given)
+    except commands.TooMany as error:
+        return _listed(request, errors={"name": str(error)}, typed=given)
+    return _listed(request, secret=(row.name, secret))
+
+
+def _texts(why: Any) -> list[str]:
+    """The texts of an error, which for lists are by place."""
+    if isinstance(why, dict):
+        return [text for inner in why.values() for text in _texts(inner)]
+    return [str(text) for text in why]
+
+
+def _listed(
+    request: HttpRequest,
+    errors: dict[str, str] | None = None,
+    typed: dict[str, Any] | None = None,
+    secret: tuple[str, str] | None = None,
+) -> HttpResponse:
+    """A secret that was made is in the answer to this request and nowhere else."""
+    context = {
+        "webhooks": [_shown(row) for row in Webhook.objects.all()],
+        "secret": secret,
+        "errors": errors or {},
+        "typed": typed or {},
+        "teams": queries.teams(),
+        "severities": SEVERITIES,
+        "types": sorted(EVENT_TYPES),
+        "overlap": OVERLAP,
+    }
+    return show(request, "frontend/webhooks.html", context, section="settings", status=400 if errors else 200)
+
+
+def _shown(row: Webhook) -> dict[str, Any]:
+    held, parked = row.held.order_by("since"), row.parked.all()
+    return {
+        "it": row,
+        "host": urlsplit(row.url).netloc,
+        "lag": timedelta(seconds=int(lag_of(row))),
+        "attempts": row.attempts.all()[:SHOWN],
+        "held": held[:SHOWN],
+        "held_total": held.count(),
+        "parked": parked[:SHOWN],
+        "parked_total": parked.count(),
+        "first_parked": parked.order_by("position").first(),
+    }
+
+
+@page
+@require_POST
+def act(request: HttpRequest, name: str, verb: str) -> HttpResponse:
+    _staff(request)
+    row = Webhook.objects.filter(name=name).first()
+    if row is None or verb not in _VERBS:
+        raise Http404("no such webhook")
+    try:
+        answer = _VERBS[verb](request, row)
+    except WrongExpectedVersion:
+        messages.error(request, "Someone else changed it at the same time; look again.")
+        answer = None
+    return answer or HttpResponseRedirect(reverse("webhooks"))
+
+
+def _test(request: HttpRequest, row: Webhook) -> None:
+    try:
+        tried = commands.test(row, context_of(request).actor)
+    except sealing.Unreadable as error:
+        messages.error(request, f"Not sent: {error}.")
+        return
+    said = f"{tried.status or 'no answer'}: {tried.said}".strip(": ")
+    if tried.outcome == "taken":
+        messages.success(request, f"{row.name} took it in {tried.milliseconds} ms ({said}).")
+    else:
+        messages.error(request, f"{row.name} did not take it. {said}")
+
+
+def _rotate(request: HttpRequest, row: Webhook) -> HttpResponse | None:
+    try:
+        overlap = parse_span(request.POST.get("overlap", OVERLAP))
+    except ValueError as error:
+        messages.error(request, f"Not rotated: the overlap {error}.")
+        return None
+    return _listed(request, secret=(row.name, commands.rotate(row, context_of(request), overlap)))
+
+
+def _replay(request: HttpRequest, row: Webhook) -> None:
+    told = request.POST.get("since", "").strip()
+    try:
+        commands.replay(row, queries.parse_moment(_with_offset(told)))
+    except commands.Ahead as error:
+        messages.error(request, f"Nothing is told again: {error}.")
+    except Invalid as error:
+        messages.error(request, f"Nothing is told again: the time {error.reason}.")
+    else:
+        messages.success(request, f"{row.name} is told again what came after {told}.")
+
+
+def _with_offset(text: str) -> str:
+    """What a browser's field for times gives is meant in UTC."""
+    try:
+        parse_rfc3339(f"{text}Z")
+    except (ValueError, OverflowError):
+        return text
+    return f"{text}Z"
+
+
+def _switch(request: HttpRequest, row: Webhook) -> None:
+    now = commands.change(row, {"active": not row.active}, context_of(request))
+    words = "goes on from where it stood" if now.active else "is told nothing until you switch it on"
+    messages.success(request, f"{row.name} {words}.")
+
+
+def _remove(request: HttpRequest, row: Webhook) -> None:
+    commands.remove(row, context_of(request))
+    messages.success(request, f"{row.name} is gone.")
+
+
+_VERBS = {"test": _test, "rotate": _rotate, "replay": _replay, "switch": _switch, "remove": _remove}
+
+
+def _staff(request: HttpRequest) -> None:
+    if not getattr(request.user, "is_staff", False):
+        raise PermissionDenied

@@ -1,0 +1,256 @@
+"""Webhooks over HTTP, as /api/v1/webhooks. Reading needs `admin`, too: an address may be as good as a password."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from django.conf import settings
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers as s
+from rest_framework.decorators import action
+from rest_framework.pagination import CursorPagination
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer
+
+from incidents.api.bodies import context
+from incidents.api.catalog import Catalog
+from incidents.api.serializers import ProblemShape, Strict
+from incidents.api.views import Conflict
+from incidents.catalog.models import Team
+from incidents.domain.addresses import Refused, check_literal
+from incidents.domain.evolve import EVENT_TYPES
+from incidents.domain.values import SEVERITIES, Invalid
+from incidents.queries import parse_moment
+from incidents.webhooks import commands, sealing
+from incidents.webhooks.models import Attempt, Held, Parked, Webhook
+from incidents.webhooks.queries import lag_of
+from ingest.api.authentication import HasScope
+
+LONGEST_OVERLAP = 31 * 86_400
+
+
+class WebhookSerializer(Strict, s.ModelSerializer[Webhook]):
+    url = s.CharField(
+        max_length=2_000, help_text="http or https; public, unless OUTGOING_ALLOW names its network"
+    )
+    teams = s.ListField(
+        child=s.CharField(max_length=60), required=False, max_length=200, help_text="none for all"
+    )
+    severities = s.ListField(child=s.ChoiceField(choices=SEVERITIES), required=False, max_length=4)
+    types = s.ListField(
+        child=s.ChoiceField(choices=sorted(EVENT_TYPES)),
+        required=False,
+        max_length=100,
+        help_text="none for all",
+    )
+    held = s.SerializerMethodField(help_text="tickets whose next event waits for another try")
+    parked = s.SerializerMethodField(help_text="events that are given up; a replay tells them again")
+    lag_seconds = s.SerializerMethodField(help_text="age of the oldest event that it has not come to")
+
+    class Meta:
+        model = Webhook
+        fields = (
+            "name", "url", "teams", "severities", "types", "active", "disabled_reason", "position", "last_success",
+            "failing_since", "retry_at", "previous_until", "held", "parked", "lag_seconds",
+        )  # fmt: skip
+        read_only_fields = (
+            "disabled_reason", "position", "last_success", "failing_since", "retry_at", "previous_until",
+        )  # fmt: skip
+        extra_kwargs: ClassVar[dict[str, Any]] = {"active": {"help_text": "true lets a stopped one go on"}}
+
+    def get_held(self, row: Webhook) -> int:
+        return row.held.count()
+
+    def get_parked(self, row: Webhook) -> int:
+        return row.parked.count()
+
+    def get_lag_seconds(self, row: Webhook) -> float:
+        return lag_of(row)
+
+    def validate_name(self, name: str) -> str:
+        if self.instance is not None and name != self.instance.name:
+            raise s.ValidationError("is how receivers know it and stays; make another webhook")
+        return name
+
+    def validate_url(self, url: str) -> str:
+        try:
+            check_literal(url, settings.OUTGOING_ALLOW)
+        except Refused as refused:
+            raise s.ValidationError(str(refused)) from None
+        return url
+
+    def validate_teams(self, teams: list[str]) -> list[str]:
+        known = set(Team.objects.values_list("slug", flat=True))
+        if unknown := sorted(set(teams) - known):
+            raise s.ValidationError(
+                f"there is no team {unknown[0][:60]}; there are {', '.join(sorted(known))}"
+            )
+        return teams
+
+
+class MadeWebhookSerializer(WebhookSerializer):
+    secret = s.CharField(read_only=True, help_text="shown this once")
+
+    class Meta(WebhookSerializer.Meta):
+        fields = (*WebhookSerializer.Meta.fields, "secret")  # type: ignore[assignment]
+
+
+class SecretShape(s.Serializer[Any]):
+    name = s.CharField()
+    secret = s.CharField(help_text="shown this once")
+    previous_until = s.DateTimeField(help_text="until then the one before signs, too")
+
+
+class OverlapShape(Strict, s.Serializer[Any]):
+    overlap_seconds = s.IntegerField(default=86_400, min_value=0, max_value=LONGEST_OVERLAP)
+
+
+class ReplayShape(Strict, s.Serializer[Any]):
+    since = s.CharField(
+        max_length=100, help_text="RFC 3339 time or log position; what came after is told again"
+    )
+
+
+class TriedShape(s.Serializer[Any]):
+    taken = s.BooleanField()
+    status = s.IntegerField(allow_null=True, help_text="null where no answer came")
+    said = s.CharField(help_text="the beginning of the answer, or why there was none")
+    milliseconds = s.IntegerField()
+
+
+class AttemptShape(s.ModelSerializer[Attempt]):
+    class Meta:
+        model = Attempt
+        fields = ("event", "type", "ticket", "at", "milliseconds", "status", "taken", "said")
+
+
+class HeldShape(s.ModelSerializer[Held]):
+    class Meta:
+        model = Held
+        fields = ("stream", "version", "since", "attempts", "next_at", "error")
+
+
+class ParkedShape(s.ModelSerializer[Parked]):
+    class Meta:
+        model = Parked
+        fields = ("event", "type", "ticket", "position", "at", "reason")
+
+
+class DeliveriesShape(s.Serializer[Any]):
+    attempts = AttemptShape(many=True, help_text="the last hundred, the newest first")
+    held = HeldShape(many=True)
+    parked = ParkedShape(many=True)
+
+
+class ByName(CursorPagination):
+    ordering = ("name",)
+    page_size = 100
+
+
+ANSWERS = {
+    400: OpenApiResponse(ProblemShape, "Wrong: `errors` names field and reason."),
+    404: OpenApiResponse(ProblemShape, "There is no such webhook."),
+    409: OpenApiResponse(ProblemShape, "It cannot be now: `detail` says why."),
+}
+
+
+class WebhooksView(Catalog):
+    """Addresses that are told of tickets' events."""
+
+    kind = commands.KIND
+    queryset = Webhook.objects.all()
+    serializer_class = WebhookSerializer
+    pagination_class = ByName
+    lookup_field = "name"
+
+    def get_permissions(self) -> list[BasePermission]:
+        return [HasScope("admin")]
+
+    @extend_schema(responses={201: MadeWebhookSerializer, **ANSWERS})
+    def create(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Make a webhook, told of what happens from now on; the answer holds its secret, which is shown this once."""
+        answer = super().create(request, *args, **kwargs)
+        answer.data = {**answer.data, "secret": self.secret}
+        return answer
+
+    def perform_create(self, serializer: BaseSerializer[Webhook]) -> None:
+        try:
+            made = commands.create(serializer.validated_data, context(self.request))
+        except commands.TooMany as error:
+            raise Conflict(f"{error}.") from None
+        serializer.instance, self.secret = made
+
+    def perform_update(self, serializer: BaseSerializer[Webhook]) -> None:
+        assert serializer.instance is not None
+        row = commands.change(serializer.instance, serializer.validated_data, context(self.request))
+        serializer.instance = row
+
+    def perform_destroy(self, instance: Webhook) -> None:
+        commands.remove(instance, context(self.request))
+
+    @extend_schema(
+        operation_id="webhooks_rotate", request=OverlapShape, responses={200: SecretShape, **ANSWERS}
+    )
+    @action(detail=True, methods=["post"])
+    def rotate(self, request: Request, name: str) -> Response:
+        """Make a new secret; for the overlap, by default a day, deliveries are signed with both."""
+        del name
+        told = OverlapShape(data=request.data)
+        told.is_valid(raise_exception=True)
+        webhook = self.get_object()
+        overlap = timedelta(seconds=told.validated_data["overlap_seconds"])
+        secret = commands.rotate(webhook, context(request), overlap)
+        webhook.refresh_from_db()
+        return Response({"name": webhook.name, "secret": secret, "previous_until": webhook.previous_until})
+
+    @extend_schema(operation_id="webhooks_test", request=None, responses={200: TriedShape, **ANSWERS})
+    @action(detail=True, methods=["post"])
+    def test(self, request: Request, name: str) -> Response:
+        """Send a `webhook.test` now, and say what came of it."""
+        del name
+        try:
+            tried = commands.test(self.get_object(), context(request).actor)
+        except sealing.Unreadable as error:
+            raise Conflict(f"{error}.") from None
+        return Response(
+            {
+                "taken": tried.outcome == "taken",
+                "status": tried.status,
+                "said": tried.said,
+                "milliseconds": tried.milliseconds,
+            }
+        )
+
+    @extend_schema(
+        operation_id="webhooks_replay", request=ReplayShape, responses={200: WebhookSerializer, **ANSWERS}
+    )
+    @action(detail=True, methods=["post"])
+    def replay(self, request: Request, name: str) -> Response:
+        """Tell again what came after a time or a position, with the same ids; `Dossier-Replay: true` marks it."""
+        del name
+        told = ReplayShape(data=request.data)
+        told.is_valid(raise_exception=True)
+        webhook = self.get_object()
+        try:
+            row = commands.replay(webhook, parse_moment(told.validated_data["since"]))
+        except commands.Ahead as error:
+            raise Conflict(f"{webhook.name}: {error}.") from None
+        except Invalid as error:
+            raise s.ValidationError({"since": [error.reason]}) from None
+        return Response(self.get_serializer(row).data)
+
+    @extend_schema(operation_id="webhooks_deliveries", responses={200: DeliveriesShape, **ANSWERS})
+    @action(detail=True, methods=["get"], pagination_class=None)
+    def deliveries(self, request: Request, name: str) -> Response:
+        """What was sent last, what waits, what is given up."""
+        del request, name
+        row = self.get_object()
+        shown = {
+            "attempts": row.attempts.all()[:100],
+            "held": row.held.order_by("since")[:100],
+            "parked": row.parked.all()[:100],
+        }
+        return Response(DeliveriesShape(shown).data)
