@@ -120,7 +120,7 @@ class RouteSerializer(Strict, s.ModelSerializer[Route]):
         taken = Route.objects.filter(name=name)
         if (taken if self.instance is None else taken.exclude(pk=self.instance.pk)).exists():
             raise s.ValidationError(f"`{name}` is the name of another rule")
-        return _own(lambda: rule_form.check_slug("", name))
+        return _own(lambda: rule_form.check_name("", name))
 
     def validate_pattern(self, pattern: str) -> str:
         return _own(lambda: rule_form.check_pattern("", pattern, blank=True))

@@ -15,7 +15,9 @@ from incidents.api.alerts import MemberAlertsView
 from incidents.api.bodies import context, reference, sequence, time_of
 from incidents.api.catalog import TeamsView
 from incidents.api.changes import ChangesView, IncidentChangesView
+from incidents.api.components import BlastRadiusView
 from incidents.api.receipts import ReceiptView
+from incidents.api.route_trials import ExplainView, ReplayView
 from incidents.api.routes import RoutesView
 from incidents.api.schedules import CalendarsView, SchedulesView
 from incidents.api.services import ServicesView
@@ -185,6 +187,13 @@ urlpatterns = [
     path("schedules/<str:slug>/swaps/<str:id>", oncall.SwapView.as_view(), name="api-swap"),
     path("schedules/<str:slug>/feeds", oncall.FeedsView.as_view(), name="api-feeds"),
     path("schedules/<str:slug>/feeds/<str:id>", oncall.FeedView.as_view(), name="api-feed"),
+    path("routes/explain", ExplainView.as_view(), name="api-routes-explain"),
+    path("routes/replay", ReplayView.as_view(), name="api-routes-replay"),
+    path(
+        "components/<path:component>/blast_radius",
+        BlastRadiusView.as_view(),
+        name="api-component-blast-radius",
+    ),
     path("receipts/<str:id>", ReceiptView.as_view(), name="api-receipt"),
     path("", include("incidents.reports.urls")),
     path("", include("incidents.scorecards.urls")),

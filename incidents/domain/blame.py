@@ -195,7 +195,20 @@ def subject_of(finding: Finding, at: datetime) -> Subject:
     )
 
 
-def severity_of(finding: Finding) -> Severity:
+class Rated(Protocol):
+    """What of a finding says how bad it is."""
+
+    @property
+    def forecast(self) -> bool: ...
+    @property
+    def failure_rate(self) -> float | None: ...
+    @property
+    def sure(self) -> bool: ...
+    @property
+    def score(self) -> float | None: ...
+
+
+def severity_of(finding: Rated) -> Severity:
     """critical from 20 % of what depends on the component failing, error from 2 %, else warning.
 
     Without an estimate: error when the analyzer is sure, else warning. A score under one half lowers it one

@@ -25,6 +25,7 @@ from incidents.domain.silencing import Matcher, each_matcher
 from incidents.domain.values import SEVERITIES, Invalid, Severity, check_line, check_severity
 
 SLUG = re.compile(r"[A-Za-z0-9_-]{1,60}")
+RESERVED = ("explain", "replay")
 PATTERN_LIMIT = 200
 MOST_LABELS = 10
 SHORTEST_WINDOW, LONGEST_WINDOW = 60, 30 * 24 * 3600
@@ -137,6 +138,32 @@ def check_slug(field: str, value: object) -> str:
     return text
 
 
+def check_name(field: str, value: object) -> str:
+    """A slug that is no address of its own beside those of the rules. Raises Invalid."""
+    name = check_slug(field, value)
+    if name in RESERVED:
+        raise Invalid(field, f"must not be {name}: that is an address of its own")
+    return name
+
+
+def all_written(
+    values: Sequence[object], teams: Mapping[str, Team], services: Mapping[str, Service]
+) -> list[Written]:
+    """The rules of a list; those without a name get one that no other has. Raises Invalid, also for what is no tree."""
+    if len(values) > MOST_RULES:
+        raise Invalid("routes", f"must be at most {MOST_RULES} rules")
+    taken = {one["name"] for one in values if isinstance(one, Mapping) and isinstance(one.get("name"), str)}
+    found: list[Written] = []
+    for place, value in enumerate(values):
+        one = written_from(value, teams, services, place)
+        if not (isinstance(value, Mapping) and value.get("name")):
+            one = replace(one, rule=replace(one.rule, name=free_name(one.rule.name, taken)))
+            taken.add(one.rule.name)
+        found.append(one)
+    check_tree(found)
+    return found
+
+
 def written_from(
     value: object, teams: Mapping[str, Team], services: Mapping[str, Service], place: int
 ) -> Written:
@@ -164,7 +191,7 @@ def _written(
     service = _one_of("service", value.get("service"), services)
     team = _one_of("team", value.get("team"), teams)
     rule = Rule(
-        name=check_slug("name", name),
+        name=check_name("name", name),
         when=conditions_from(pattern, value.get("when") or {}),
         team=None if team is None else teams[team],
         service=service,
@@ -189,7 +216,7 @@ def suggested_name(pattern: str, team: str, place: int) -> str:
     """A name for a rule that was given none, from what it matches: `storage_cluster/*` is storage_cluster."""
     words = re.sub(r"[^A-Za-z0-9_]+", "-", pattern).strip("-_") or re.sub(r"[^A-Za-z0-9_-]+", "-", team)
     name = words[:50].strip("-_") or str(place)
-    return f"rule-{name}" if name.isdigit() else name
+    return f"rule-{name}" if name.isdigit() or name in RESERVED else name
 
 
 def free_name(name: str, taken: Collection[str]) -> str:

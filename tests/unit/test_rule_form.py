@@ -13,6 +13,7 @@ from incidents.domain.hours import hours_from
 from incidents.domain.routing import Rule, Team
 from incidents.domain.rule_form import (
     Written,
+    all_written,
     check_slug,
     check_tree,
     conditions_from,
@@ -197,3 +198,8 @@ def test_hours_are_those_of_the_week(span: str, at: str, expected: bool) -> None
 def test_hours_go_with_the_clock_on_the_wall(at: str, expected: bool) -> None:
     """In Berlin 07:30 UTC is 08:30 in winter and 09:30 from 29 March 2026 on."""
     assert holds("09:00-17:00", at, "Europe/Berlin") == expected
+
+
+def test_rules_of_a_list_that_have_no_name_get_one_each() -> None:
+    rules = [{"pattern": "disk/*"}, {"pattern": "disk/*"}, {"name": "disk-2"}, {"pattern": "disk/*"}]
+    assert [one.rule.name for one in all_written(rules, {}, {})] == ["disk", "disk-3", "disk-2", "disk-4"]

@@ -1,0 +1,143 @@
+"""Routes tried before they count: on one alert, and on what was recorded of late."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from incidents import queries
+from incidents.catalog.models import Route, routing_table, services_by_slug, teams_by_slug
+from incidents.domain.conditions import Subject
+from incidents.domain.replaying import REPLAYED, Recorded, Replay, recorded_from, replay
+from incidents.domain.route_explaining import Explanation, explain
+from incidents.domain.routing import RoutingTable
+from incidents.domain.rule_form import Written, all_written, tree_from
+from incidents.domain.values import (
+    DEFAULT_SEVERITY,
+    Invalid,
+    check_component,
+    check_labels,
+    check_line,
+    check_severity,
+)
+from ingest.queries import Alert, Position, alerts, position_at, read_all
+
+LONGEST = timedelta(days=90)
+MOST_EVENTS = 50_000
+"""Events that one replay reads."""
+PART = 5_000
+SUBJECT = ("component", "labels", "severity", "integration", "service", "analyzer", "confidence", "at")
+
+
+class NoSuchAlert(LookupError):
+    """No alert has this id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """`ticket` is the number of the ticket that a recorded alert has or had."""
+
+    explanation: Explanation
+    ticket: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What was looked at from `start` to `end`; an incomplete one met MOST_EVENTS and ended there."""
+
+    start: datetime
+    end: datetime
+    complete: bool
+    result: Replay
+
+
+def explain_alert(id: str, table: RoutingTable) -> Explained:
+    """A recorded alert as it stands. Raises NoSuchAlert."""
+    alert = _alert(id)
+    one = alert.alert
+    subject = Subject(
+        component=one.component,
+        labels=one.labels,
+        severity=one.severity,
+        integration=alert.integration,
+        at=alert.changed_at,
+    )
+    return Explained(explain(subject, table), queries.ticket_numbers([id]).get(id))
+
+
+def _alert(id: str) -> Alert:
+    found = alerts([id])
+    if not found:
+        raise NoSuchAlert(f"there is no alert {id}")
+    return found[0]
+
+
+def subject_from(told: Mapping[str, Any], at: datetime) -> Subject:
+    """What people type of an alert, a finding or a report: `component`, `labels`, … (SUBJECT). Raises Invalid."""
+    given = {name: value for name, value in told.items() if value not in (None, "")}
+    confidence = given.get("confidence")
+    if confidence is not None and (
+        isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 <= confidence <= 1
+    ):
+        raise Invalid("confidence", "must be a number from 0 to 1")
+    return Subject(
+        component=check_component("component", given["component"]) if "component" in given else None,
+        labels=check_labels("labels", given.get("labels", {})),
+        severity=check_severity("severity", given.get("severity", DEFAULT_SEVERITY)),
+        integration=_line(given, "integration"),
+        service=_line(given, "service"),
+        analyzer=_line(given, "analyzer"),
+        confidence=None if confidence is None else float(confidence),
+        at=at,
+    )
+
+
+def _line(given: Mapping[str, Any], name: str) -> str | None:
+    return check_line(name, given[name]) if name in given else None
+
+
+def rules_in_force() -> list[Written]:
+    return [row.written for row in Route.objects.select_related("team", "service", "parent")]
+
+
+def proposed(rules: Sequence[object], table: RoutingTable) -> RoutingTable:
+    """The table with other rules, as `rule_form` has them. Raises Invalid."""
+    written = all_written(rules, teams_by_slug(), services_by_slug())
+    return replace(table, rules=tree_from(written))
+
+
+def replay_recorded(after: RoutingTable, start: datetime, end: datetime, most: int = MOST_EVENTS) -> Replayed:
+    """What was recorded between two times through the rules in force and through others. Raises Invalid."""
+    if end <= start:
+        raise Invalid("to", "must be later than the start")
+    if end - start > LONGEST:
+        raise Invalid("from", f"must be at most {LONGEST.days} days before the end")
+    reading = _Reading(position_at(start), position_at(end), most)
+    result = replay(reading.each(), routing_table(), after)
+    return Replayed(start, end if reading.last is None else reading.last, reading.last is None, result)
+
+
+class _Reading:
+    """The events of a span, in parts. `last` is when the last one was recorded, if `most` ended it."""
+
+    def __init__(self, start: Position, end: Position, most: int) -> None:
+        self._after, self._end, self._left = start, end, most
+        self.last: datetime | None = None
+
+    def each(self) -> Iterator[Recorded]:
+        while events := read_all(self._after, min(PART, self._left), REPLAYED, upto=self._end):
+            for event in events:
+                recorded = recorded_from(event.type, event.body, event.recorded_at)
+                if recorded is not None:
+                    yield recorded
+            self._after, self._left = events[-1].position, self._left - len(events)
+            if self._left <= 0:
+                more = read_all(self._after, 1, REPLAYED, upto=self._end)
+                self.last = events[-1].recorded_at if more else None
+                return
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
