@@ -19,7 +19,7 @@ from incidents.catalog.models import Team
 from incidents.projections.models import IncidentRow
 from ingest.api.authentication import HasScope
 from ingest.commands import record_configuration
-from ingest.queries import WrongExpectedVersion
+from ingest.queries import Context, WrongExpectedVersion
 
 
 class BySlug(CursorPagination):
@@ -31,6 +31,8 @@ class Catalog(viewsets.ModelViewSet[Any]):
     """Rows that people edit; each change is recorded as what the row was and is, in the transaction that makes it."""
 
     kind: str
+    on_behalf_of: Context | None = None
+    """Who changes things where no request does."""
     parser_classes = (StrictJSONParser,)
     http_method_names = ["get", "post", "patch", "delete", "head", "options"]  # noqa: RUF012
 
@@ -50,7 +52,8 @@ class Catalog(viewsets.ModelViewSet[Any]):
     @transaction.atomic
     def perform_update(self, serializer: BaseSerializer[Any]) -> None:
         # Locked and read again: what was looked up before the transaction may be older than the change before it.
-        row = self.get_queryset().select_for_update(of=("self",)).get(pk=self.get_object().pk)
+        instance: Any = serializer.instance
+        row = self.get_queryset().select_for_update(of=("self",)).get(pk=instance.pk)
         key, before = self._key(row), self._told(row)
         self.keep(serializer)
         self._record(key, before, self._told(serializer.instance))
@@ -74,7 +77,7 @@ class Catalog(viewsets.ModelViewSet[Any]):
         return str(getattr(instance, self.lookup_field))
 
     def _record(self, key: str, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
-        record_configuration(self.kind, key, before, after, context(self.request))
+        record_configuration(self.kind, key, before, after, self.on_behalf_of or context(self.request))
 
 
 class TeamsView(Catalog):

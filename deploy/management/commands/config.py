@@ -1,0 +1,89 @@
+"""`manage.py config export`, `diff FILE` and `apply FILE`: all configuration as one YAML file."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from incidents.api.catalog import Catalog
+from incidents.api.configuration import Catalogs, Change, apply, differences, exported
+from incidents.api.urls import router
+from incidents.domain.config_text import BadConfiguration, read, write
+from ingest.queries import Context
+
+
+class Command(BaseCommand):
+    help = (
+        "Write all configuration as YAML (export), say what a file would change (diff: exit 1 if anything), or make it "
+        "so (apply): all of it or nothing. What the file does not name stays; --prune removes what its lists lack."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        actions = parser.add_subparsers(dest="action", required=True)
+        actions.add_parser("export").add_argument("file", nargs="?", default="-", help="default: - (stdout)")
+        for name in ("diff", "apply"):
+            action = actions.add_parser(name)
+            action.add_argument("file", help="- reads stdin")
+            action.add_argument("--prune", action="store_true", help="remove what the lists of the file lack")
+
+    def handle(self, *_: Any, **options: Any) -> None:
+        catalogs = configured()
+        if options["action"] == "export":
+            text = write(exported(catalogs))
+            if options["file"] == "-":
+                self.stdout.write(text, ending="")
+            else:
+                Path(options["file"]).write_text(text)
+            return
+        dry = options["action"] == "diff"
+        try:
+            document = read(_text(options["file"]), list(catalogs))
+            changes = apply(
+                document, catalogs, Context(f"user:{getpass.getuser()}"), prune=options["prune"], dry=dry
+            )
+        except BadConfiguration as error:
+            told = "\n".join(f"{options['file']}: {fault}" for fault in error.faults)
+            raise CommandError(f"{told}\nNothing was changed.", returncode=2) from None
+        for change in changes:
+            self.stdout.write(_said(change))
+        self.stdout.write(_summary(len(changes), dry))
+        if dry and changes:
+            sys.exit(1)
+
+
+def configured() -> Catalogs:
+    """What the API lets people configure, by the name of its address."""
+    return {prefix: view for prefix, view, _ in router.registry if issubclass(view, Catalog)}
+
+
+def _text(file: str) -> str:
+    try:
+        return sys.stdin.read() if file == "-" else Path(file).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{file}: cannot be read: {error}", returncode=2) from None
+
+
+def _said(change: Change) -> str:
+    sign = "+" if change.before is None else "-" if change.after is None else "~"
+    lines = [f"{sign} {change.kind} {change.key}"]
+    for name, before, after in [] if change.after is None else differences(change):
+        value = _short(after) if change.before is None else f"{_short(before)} -> {_short(after)}"
+        lines.append(f"    {name}: {value}")
+    return "\n".join(lines)
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 200 else f"{text[:197]}..."
+
+
+def _summary(count: int, dry: bool) -> str:
+    if not count:
+        return "Nothing differs." if dry else "Nothing to change."
+    return f"{count} {'change' if count == 1 else 'changes'}{' to be made.' if dry else ' made.'}"

@@ -1,0 +1,92 @@
+"""All configuration as one file: exported, compared, applied whole or not at all."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+
+from incidents.catalog.models import Route, Team
+from ingest.queries import configured
+
+pytestmark = pytest.mark.usefixtures("log_database")
+
+
+def config(*arguments: str) -> str:
+    out = StringIO()
+    call_command("config", *arguments, stdout=out)
+    return out.getvalue()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "dossier.yaml"
+
+
+def test_what_is_exported_changes_nothing_when_it_is_applied(file: Path) -> None:
+    config("export", str(file))
+    assert "slug: storage" in file.read_text()
+    assert config("apply", str(file), "--prune") == "Nothing to change.\n"
+
+
+def test_a_diff_says_what_would_change_and_changes_nothing(file: Path) -> None:
+    file.write_text("teams:\n- slug: storage\n  name: Block storage\n")
+    out = StringIO()
+    with pytest.raises(SystemExit) as ended:
+        call_command("config", "diff", str(file), stdout=out)
+    assert ended.value.code == 1
+    assert '~ teams storage\n    name: "Storage" -> "Block storage"\n1 change to be made.' in out.getvalue()
+    assert Team.objects.get(slug="storage").name == "Storage"
+
+
+def test_a_file_is_applied_with_who_did_it_and_a_second_time_changes_nothing(file: Path) -> None:
+    file.write_text("teams:\n- slug: storage\n  name: Block storage\n")
+    assert config("apply", str(file)).endswith("1 change made.\n")
+    assert config("apply", str(file)) == "Nothing to change.\n"
+    (event,) = configured("team", "storage")
+    assert event.actor.startswith("user:")
+
+
+def test_things_may_name_each_other_in_any_order(file: Path) -> None:
+    file.write_text(
+        "routes:\n- name: lamps-dim\n  parent: lamps\n  pattern: lamp/dim*\n"
+        "- name: lamps\n  pattern: lamp/*\n  team: light\n  order: 90\n"
+        "teams:\n- slug: light\n  name: Light\n"
+    )
+    assert config("apply", str(file)).endswith("3 changes made.\n")
+    dim = Route.objects.get(name="lamps-dim")
+    assert dim.parent is not None
+    assert dim.parent.name == "lamps"
+
+
+def test_one_bad_value_applies_nothing_and_is_told_with_its_line(file: Path) -> None:
+    file.write_text("teams:\n- slug: light\n  name: Light\n- slug: 'dark side'\n  name: Dark\n")
+    with pytest.raises(CommandError, match=r"line 4: teams\[2\].slug: .*\nNothing was changed") as told:
+        config("apply", str(file))
+    assert told.value.returncode == 2
+    assert not Team.objects.filter(slug="light").exists()
+
+
+def test_what_is_missing_goes_only_when_asked_and_only_of_kinds_that_are_there(file: Path) -> None:
+    config("export", str(file))
+    text = file.read_text()
+    file.write_text(text[: text.index("teams:")] + "routes: []\n")
+    assert config("apply", str(file)) == "Nothing to change.\n"
+    assert Route.objects.exists()
+    assert "- routes" in config("apply", str(file), "--prune")
+    assert (Route.objects.count(), Team.objects.count() > 1) == (0, True)
+
+
+def test_a_team_that_routes_name_is_not_pruned(file: Path) -> None:
+    file.write_text("teams:\n- slug: on-call\n  name: On-call\n")
+    with pytest.raises(CommandError, match="line 1: teams: `network` is missing here and cannot be removed"):
+        config("apply", str(file), "--prune")
+    assert Team.objects.filter(slug="storage").exists()
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match=r"none\.yaml: cannot be read"):
+        config("apply", str(tmp_path / "none.yaml"))
