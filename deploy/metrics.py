@@ -26,6 +26,7 @@ from analyzers.queries import Run
 from deploy import broker
 from deploy.version import VERSION
 from incidents.delivery.queries import overdue, silences
+from incidents.escalation.queries import overdue as overdue_escalations
 from incidents.queries import counts, unanswered
 from ingest.queries import TELEMETRY_KINDS, follower_places, read_all, watermark_age
 
@@ -123,6 +124,11 @@ def from_database() -> Iterator[Metric]:
     for team, number in unanswered().items():
         waiting.add_metric([team], number)
     yield waiting
+    late, oldest = overdue_escalations(datetime.now(UTC))
+    yield _gauge("dossier_escalations_late", "Escalations that have been due for more than a minute", late)
+    yield _gauge(
+        "dossier_escalation_overdue_seconds", "How long the oldest due escalation has waited to go on", oldest
+    )
     yield _gauge(
         "dossier_delivery_overdue_seconds", "How long the oldest due message has waited to be sent", overdue()
     )

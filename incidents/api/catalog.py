@@ -102,4 +102,4 @@ class TeamsView(Catalog):
         try:
             instance.delete()
         except ProtectedError:
-            raise Conflict(f"Routes or services name {instance.name}; change them first.") from None
+            raise Conflict(f"Routes, services or a policy name {instance.name}; change them first.") from None

@@ -213,6 +213,10 @@ class BounceShape(s.Serializer[Any]):
     reason = s.CharField(max_length=2000, help_text="why it is not theirs")
 
 
+class EscalateShape(s.Serializer[Any]):
+    reason = s.CharField(max_length=2000, help_text="why the next people are needed now")
+
+
 class SnoozeShape(s.Serializer[Any]):
     until = s.DateTimeField(
         required=False, help_text="at most 30 days away; left out or null: until it changes"

@@ -16,6 +16,7 @@ from incidents.api.bodies import context, reference, sequence, time_of
 from incidents.api.catalog import TeamsView
 from incidents.api.changes import ChangesView, IncidentChangesView
 from incidents.api.components import BlastRadiusView
+from incidents.api.escalation import EscalationView, PoliciesView
 from incidents.api.receipts import ReceiptView
 from incidents.api.route_trials import ExplainView, ReplayView
 from incidents.api.routes import RoutesView
@@ -25,6 +26,7 @@ from incidents.api.silences import SilencesView, SilenceView
 from incidents.api.views import EventsView, EvidenceView, IncidentsView, IncidentView, action
 from incidents.api.webhooks import WebhooksView
 from incidents.domain.values import Invalid
+from incidents.escalation.commands import escalate
 
 
 def split(id: str, body: dict[str, Any], request: Request) -> commands.Recorded:
@@ -112,6 +114,13 @@ ACTIONS = {
         shapes.SplitShape,
         split,
     ),
+    "escalate": action(
+        "escalate",
+        "Call the next people of its escalation policy now, with the reason. Where nobody is being called (it is"
+        " acknowledged or snoozed, or all were called) its policy begins again, and the ticket waits for somebody.",
+        shapes.EscalateShape,
+        lambda id, body, request: escalate(id, body["reason"], context(request)),
+    ),
     "set_severity": action(
         "set_severity",
         "Set the severity. From then on findings and reports leave it alone.",
@@ -155,6 +164,7 @@ ACTIONS = {
 }
 
 router = SimpleRouter(trailing_slash=False)
+router.register("escalation_policies", PoliciesView, basename="escalation_policies")
 router.register("teams", TeamsView, basename="teams")
 router.register("services", ServicesView, basename="services")
 router.register("routes", RoutesView, basename="routes")
@@ -167,6 +177,7 @@ urlpatterns = [
     path("incidents/<str:reference>", IncidentView.as_view(), name="api-incident"),
     path("incidents/<str:reference>/events", EventsView.as_view(), name="api-incident-events"),
     path("incidents/<str:reference>/evidence", EvidenceView.as_view(), name="api-incident-evidence"),
+    path("incidents/<str:reference>/escalation", EscalationView.as_view(), name="api-incident-escalation"),
     path("incidents/<str:reference>/alerts", MemberAlertsView.as_view(), name="api-incident-alerts"),
     path("incidents/<str:reference>/changes", IncidentChangesView.as_view(), name="api-incident-changes"),
     *(

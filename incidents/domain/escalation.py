@@ -77,7 +77,7 @@ _TIMES: Final = ("due_at", "started_at", "worked_at")
 def follow(known: Escalation | None, after: Incident, event: Fact) -> Escalation | None:
     """The escalation after `event`; `after` is the ticket after it. None before the ticket was opened."""
     if event.type == "incident.opened":
-        team, policy = event.body["routing"]["team"], event.body.get("policy")
+        team, policy = event.body["routing"]["team"], event.body["policy"]
         return Escalation("starting", "it was opened", event.occurred_at, team, policy)
     if known is None:
         return None

@@ -17,6 +17,7 @@ from incidents.domain.incident import Incident
 from incidents.domain.policies import Action, Policy
 from incidents.domain.values import Invalid
 from incidents.escalation.models import EscalationPolicy
+from incidents.oncall.models import Schedule
 from incidents.oncall.queries import NoSuchSchedule, on_call
 
 Found = tuple[tuple[str, ...], str | None]
@@ -106,6 +107,23 @@ def _team(slug: str) -> Found:
 def _active(names: Iterable[str]) -> tuple[str, ...]:
     users = get_user_model().objects.filter(is_active=True, username__in=names)
     return tuple(users.order_by("username").values_list("username", flat=True))
+
+
+def missing(action: Action) -> str | None:
+    """Why an action of a policy can never reach anybody as it is written; None where it may.
+
+    A schedule that has a gap now, or a team that is empty, is none of these.
+    """
+    name = action.value
+    if action.kind == "person":
+        return None if _active([name]) else "there is nobody of that name who can sign in"
+    if action.kind == "schedule":
+        return None if Schedule.objects.filter(slug=name).exists() else "there is no such schedule"
+    if action.kind == "team":
+        return None if Team.objects.filter(slug=name).exists() else "there is no such team"
+    if action.kind == "channel":
+        return None if channel_kind(name) is not None else "there is no such channel"
+    return None
 
 
 def channel_kind(name: str) -> Literal["webhook", "apprise"] | None:

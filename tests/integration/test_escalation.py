@@ -10,12 +10,14 @@ from django.contrib.auth.models import User
 from django.db import connection, connections, transaction
 from django.utils import timezone
 
+from deploy.metrics import from_database
 from incidents import commands
 from incidents.catalog.models import Team
 from incidents.delivery.models import ContactMethod, Notification
 from incidents.domain.escalation import as_json, escalation_from
 from incidents.escalation import sweeping
 from incidents.escalation.models import EscalationPolicy, EscalationRow
+from incidents.escalation.queries import overdue
 from incidents.escalation.sweeping import sweep
 from incidents.escalation.targets import Directory
 from incidents.oncall.models import Override, Schedule
@@ -257,3 +259,19 @@ def test_a_command_on_a_ticket_that_is_older_than_escalations_makes_its_row() ->
     EscalationRow.objects.all().delete()
     commands.acknowledge(id_, ALICE)
     assert stands(id_).phase == "acknowledged"
+
+
+def test_timers_that_nobody_sees_to_are_counted_for_those_who_watch_dossier() -> None:
+    id_ = ticket()
+    due = stands(id_).due_at or timezone.now()
+    assert overdue(due) == (0, 0.0)
+    assert overdue(due + timedelta(seconds=90)) == (1, 90.0)
+    Clock(id_).later()
+    assert overdue(due + timedelta(seconds=90)) == (0, 0.0)
+
+
+def test_the_metrics_say_how_late_escalations_are() -> None:
+    ticket()
+    told = {metric.name: metric.samples[0].value for metric in from_database() if metric.samples}
+    assert told["dossier_escalations_late"] == 0
+    assert 0 < told["dossier_escalation_overdue_seconds"] < 60

@@ -16,6 +16,7 @@ from incidents.commands import Report
 from incidents.oncall.models import Schedule as Rota
 from ingest.api import keys
 from ingest.queries import Context
+from tests.integration.escalation_cases import policy
 
 pytestmark = pytest.mark.django_db
 
@@ -39,6 +40,9 @@ CONFIGURES = (
     ("patch", "analysis_schedules/{schedule}"),
     ("delete", "analysis_schedules/{schedule}"),
     ("post", "report_schedules"),
+    ("post", "escalation_policies"),
+    ("patch", "escalation_policies/storage"),
+    ("delete", "escalation_policies/storage"),
     ("post", "integrations"),
     ("get", "integrations"),
     ("post", "webhooks"),
@@ -48,6 +52,7 @@ RESPONDS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("post", "incidents", {"title": "Fans are loud"}),
     ("post", "incidents/{incident}/acknowledge", {}),
     ("post", "incidents/{incident}/resolve", {"confirmed_cause": "none"}),
+    ("post", "incidents/{incident}/escalate", {"reason": "nobody answers"}),
     (
         "post",
         "silences",
@@ -74,6 +79,7 @@ READS = (
         "teams",
         "routes",
         "services",
+        "escalation_policies",
         "analysis_schedules",
         "report_schedules",
         "runs",
@@ -135,7 +141,9 @@ def test_configuration_is_open_to_staff_and_admin_keys(who: str, method: str, pa
 def test_tickets_and_silences_are_for_people_and_keys_that_write(
     who: str, method: str, path: str, body: dict[str, object]
 ) -> None:
-    incident = commands.open_incident(Report("Disks are slow"), Context("user:alice")).incident.id
+    opened = commands.open_incident(Report("Disks are slow"), Context("user:alice")).incident
+    policy(team=opened.team)
+    incident = opened.id
     told = status(who, method, path, body, incident)
     refused = {"nobody": 401, "incidents:read": 403}
     assert told == refused[who] if who in refused else told < 300

@@ -1,0 +1,205 @@
+"""Escalation policies over HTTP, and where the escalation of a ticket stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers as s
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from incidents.api.catalog import BySlug, Catalog
+from incidents.api.serializers import Strict
+from incidents.api.views import ERRORS, MISSING, IncidentAPI, parameters
+from incidents.catalog.models import Team
+from incidents.domain.policies import KINDS, MOST_ACTIONS, MOST_STEPS, Policy, policy_from
+from incidents.domain.values import Invalid
+from incidents.escalation import queries
+from incidents.escalation.models import POLICY_FIELDS, EscalationPolicy
+from incidents.escalation.targets import missing
+
+_STEPS = {
+    "type": "array",
+    "minItems": 1,
+    "maxItems": MOST_STEPS,
+    "items": {
+        "type": "object",
+        "required": ["actions"],
+        "additionalProperties": False,
+        "properties": {
+            "after": {
+                "type": "integer",
+                "minimum": 0,
+                "default": 0,
+                "description": "seconds since the last step",
+            },
+            "actions": {
+                "type": "array",
+                "minItems": 1,
+                "maxItems": MOST_ACTIONS,
+                "items": {
+                    "type": "object",
+                    "minProperties": 1,
+                    "maxProperties": 1,
+                    "additionalProperties": False,
+                    "properties": {
+                        kind: {"type": "boolean" if kind == "owner" else "string"} for kind in KINDS
+                    },
+                    "description": "one of these: what the step does",
+                },
+            },
+        },
+    },
+    "example": [
+        {"after": 0, "actions": [{"schedule": "storage-primary"}]},
+        {"after": 300, "actions": [{"person": "bob"}, {"channel": "storage-chat"}, {"severity": "critical"}]},
+    ],
+}
+
+
+@extend_schema_field(_STEPS)
+class StepsField(s.JSONField):
+    pass
+
+
+class PolicySerializer(Strict, s.ModelSerializer[EscalationPolicy]):
+    steps = StepsField(
+        help_text="Each taken `after` seconds since the one before, the first since the ticket began to wait. Actions:"
+        " `person`, `schedule`, `team` and `owner` call people, `channel` tells a shared channel, `severity` makes the"
+        " ticket worse, `bridge` links it to a call ({number} becomes the ticket's)."
+    )
+    team = s.SlugRelatedField(
+        slug_field="slug",
+        queryset=Team.objects.all(),
+        allow_null=True,
+        required=False,
+        help_text="the team whose tickets follow this policy when their route names none",
+    )
+
+    class Meta:
+        model = EscalationPolicy
+        fields = (*POLICY_FIELDS[:2], "team", *POLICY_FIELDS[2:])
+        extra_kwargs: ClassVar[dict[str, Any]] = {
+            "repeats": {"help_text": "how often all steps are taken again when nobody answers"},
+            "repeat_after": {
+                "help_text": "seconds after the last step until that, or until nobody has answered"
+            },
+            "acknowledgement_timeout": {
+                "help_text": "seconds that nothing is done about an acknowledged ticket before it escalates again"
+            },
+            "restart_when_worse": {"help_text": "begin anew when the severity rises"},
+        }
+
+    def validate_team(self, team: Team | None) -> Team | None:
+        others = EscalationPolicy.objects.filter(team=team)
+        if self.instance is not None:
+            others = others.exclude(pk=self.instance.pk)
+        if team is not None and (other := others.first()) is not None:
+            raise s.ValidationError(
+                f"{team.name} follows the policy {other.slug} already; take it from there first"
+            )
+        return team
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        known = {name: getattr(self.instance, name) for name in POLICY_FIELDS} if self.instance else {}
+        try:
+            policy = policy_from({**known, **{k: v for k, v in attrs.items() if k in POLICY_FIELDS}})
+        except Invalid as error:
+            raise s.ValidationError({error.field: [error.reason]}) from None
+        if "steps" in attrs:
+            _refuse_missing(policy)
+            attrs["steps"] = policy.as_json()["steps"]
+        return {**attrs, **({"name": policy.name} if "name" in attrs else {})}
+
+
+def _refuse_missing(policy: Policy) -> None:
+    wrong = {
+        f"steps[{i}].actions[{j}].{action.kind}": [why]
+        for i, step in enumerate(policy.steps)
+        for j, action in enumerate(step.actions)
+        if (why := missing(action)) is not None
+    }
+    if wrong:
+        raise s.ValidationError(wrong)
+
+
+class PoliciesView(Catalog):
+    """Who is called for a ticket that nobody answers. A change concerns tickets that begin to wait after it."""
+
+    kind = "escalation_policy"
+    queryset = EscalationPolicy.objects.select_related("team")
+    serializer_class = PolicySerializer
+    pagination_class = BySlug
+    lookup_field = "slug"
+
+
+class PolicyNameShape(s.Serializer[Any]):
+    slug = s.CharField()
+    name = s.CharField()
+
+
+class CalledShape(s.Serializer[Any]):
+    person = s.CharField()
+
+    def get_fields(self) -> dict[str, s.Field[Any, Any, Any, Any]]:
+        return {**super().get_fields(), "as": s.CharField(help_text="schedule primary, team storage, …")}
+
+
+class UnreachableShape(s.Serializer[Any]):
+    target = s.CharField()
+    why = s.CharField()
+
+
+class NextShape(s.Serializer[Any]):
+    people = CalledShape(many=True)
+    actions = s.ListField(child=s.CharField())
+    unreachable = UnreachableShape(many=True)
+
+
+class EscalationShape(s.Serializer[Any]):
+    phase = s.ChoiceField(
+        ["starting", "climbing", "exhausted", "uncalled", "acknowledged", "resting"],
+        help_text="exhausted: all were called; uncalled: there is nobody to call; acknowledged: escalates again at"
+        " `next_at` if nothing is done; resting: snoozed, merged or resolved",
+    )
+    why = s.CharField(help_text="why it is in this phase")
+    policy = PolicyNameShape(allow_null=True, help_text="as it was when the escalation started")
+    round = s.IntegerField()
+    rounds = s.IntegerField()
+    step = s.IntegerField(allow_null=True, help_text="the next one, of `steps`")
+    steps = s.IntegerField()
+    next_at = s.DateTimeField(allow_null=True)
+    late_seconds = s.FloatField(help_text="for how long it has been due")
+    called = s.ListField(child=s.CharField(), help_text="people, since it started")
+    next = NextShape(allow_null=True, help_text="whom the next step reaches, as planned for that time")
+
+
+class EscalationView(IncidentAPI):
+    @extend_schema(
+        operation_id="incidents_escalation",
+        responses={200: EscalationShape, **ERRORS, **MISSING},
+    )
+    def get(self, request: Request, reference: str) -> Response:
+        """Where its escalation stands: what happens next, when, and whom it reaches."""
+        parameters(request)
+        now = timezone.now()
+        _, standing = queries.standing(reference, now)
+        return Response(_UNSEEN if standing is None else queries.as_json(standing, now))
+
+
+_UNSEEN: Mapping[str, Any] = {
+    "phase": "starting",
+    "why": "it is older than escalations; it is looked at within a minute",
+    "policy": None,
+    "round": 1,
+    "rounds": 0,
+    "step": None,
+    "steps": 0,
+    "next_at": None,
+    "late_seconds": 0.0,
+    "called": [],
+    "next": None,
+}

@@ -1,0 +1,54 @@
+"""What people may ask of an escalation: that it goes on now, or begins again."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import partial
+
+from django.db import transaction
+
+from incidents.domain import commands as c
+from incidents.domain.bodies import Refused, refuse_resolved
+from incidents.domain.escalating import next_step
+from incidents.domain.incident import Incident
+from incidents.domain.policies import check_reason
+from incidents.escalation.following import make_up
+from incidents.escalation.models import EscalationRow
+from incidents.escalation.sweeping import call, step
+from incidents.escalation.targets import Directory
+from incidents.projections.models import IncidentRow
+from incidents.projections.store import NoSuchIncident, Recorded, loaded, record
+from ingest.commands import retrying
+from ingest.queries import Context
+
+
+def escalate(incident_id: str, reason: str, context: Context) -> Recorded:
+    """Call the next people now. Where nobody is being called (it is acknowledged or snoozed, or all were called) begin
+    with the first step again, within a second; the ticket then waits for somebody.
+
+    Raises Invalid without a reason, Refused where the ticket is resolved or has no policy, NoSuchIncident.
+    """
+    return retrying(partial(_escalate, incident_id, check_reason(reason), context))
+
+
+@transaction.atomic
+def _escalate(incident_id: str, reason: str, context: Context) -> Recorded:
+    row = IncidentRow.objects.select_for_update().filter(pk=incident_id).first()
+    if row is None:
+        raise NoSuchIncident(f"there is no incident {incident_id}")
+    make_up(incident_id)
+    state, now = loaded(row), datetime.now(UTC)
+    refuse_resolved(state)
+    recorded = record(incident_id, _asked(state, reason, Directory(now)), context, now)
+    call(recorded, context, now)
+    return recorded
+
+
+def _asked(state: Incident, reason: str, directory: Directory) -> c.Command:
+    escalation = EscalationRow.objects.get(incident__pk=state.id).escalation
+    if state.state == "open" and next_step(escalation) is not None:
+        return step(escalation, state, directory, reason)
+    found = directory.policy(state, escalation)
+    if isinstance(found, str):
+        raise Refused(f"nobody can be called for #{state.number}: {found}")
+    return c.StartEscalation(found, reason, asked=True)

@@ -1,0 +1,107 @@
+"""Where escalations stand: of one ticket, who is called next and when; of all, whether the sweep keeps up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.db.models import Count, Min
+
+from incidents import queries
+from incidents.domain.escalating import Reached, as_people_read, next_step
+from incidents.domain.escalation import Escalation
+from incidents.domain.incident import Incident
+from incidents.domain.policies import Action, Policy, Step
+from incidents.escalation.models import EscalationPolicy, EscalationRow
+from incidents.escalation.targets import Directory
+
+LATE: Final = timedelta(seconds=60)
+"""How long a timer may be due before it counts as late."""
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """The step that comes next: whom it reaches as things are planned for that time, and whom not."""
+
+    people: tuple[tuple[str, str], ...]
+    """Each with what they are called as."""
+    actions: tuple[str, ...]
+    """What it does besides calling people."""
+    unreachable: tuple[tuple[str, str], ...]
+    """Each with the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    escalation: Escalation
+    next: Next | None
+
+
+def standing(reference: str, now: datetime) -> tuple[Incident, Standing | None]:
+    """Of the ticket with this id or number. None for a ticket that is older than escalations and was not yet looked at.
+
+    Raises NoSuchIncident.
+    """
+    state = queries.get(reference).incident
+    row = EscalationRow.objects.filter(incident__pk=state.id).first()
+    if row is None:
+        return state, None
+    escalation = row.escalation
+    then = max(now, escalation.due_at or now)
+    return state, Standing(escalation, _next(escalation, state, Directory(then)))
+
+
+def _next(escalation: Escalation, state: Incident, directory: Directory) -> Next | None:
+    step = next_step(escalation)
+    if escalation.phase == "starting":
+        policy = directory.policy(state, escalation)
+        step = policy.steps[0] if isinstance(policy, Policy) else None
+    return None if step is None else _reaches(step, state, directory)
+
+
+def _reaches(step: Step, state: Incident, directory: Directory) -> Next:
+    reached = [directory.reached(action, state) for action in step.actions]
+    return Next(
+        tuple(_people(reached).items()),
+        tuple(_does(one.action) for one in reached if not one.people and not one.problem),
+        tuple((str(one.action), one.problem) for one in reached if one.problem),
+    )
+
+
+def _people(reached: Iterable[Reached]) -> dict[str, str]:
+    people: dict[str, str] = {}
+    for one in reached:
+        for person in one.people:
+            people.setdefault(person, str(one.action))
+    return people
+
+
+def _does(action: Action) -> str:
+    words = {"severity": f"raise the severity to {action.value}", "bridge": "open a call to join"}
+    return words.get(action.kind, f"tell {action}")
+
+
+def as_json(standing: Standing, now: datetime) -> dict[str, Any]:
+    following = standing.next
+    told = None
+    if following is not None:
+        told = {
+            "people": [{"person": person, "as": why} for person, why in following.people],
+            "actions": list(following.actions),
+            "unreachable": [{"target": target, "why": why} for target, why in following.unreachable],
+        }
+    return {**as_people_read(standing.escalation, now), "next": told}
+
+
+def policies() -> list[EscalationPolicy]:
+    return list(EscalationPolicy.objects.select_related("team"))
+
+
+def overdue(now: datetime) -> tuple[int, float]:
+    """How many timers have been due for longer than `LATE`, and for how many seconds the oldest has been due at all."""
+    due = EscalationRow.objects.filter(due_at__lt=now)
+    oldest = due.aggregate(oldest=Min("due_at"))["oldest"]
+    late = due.filter(due_at__lt=now - LATE).aggregate(late=Count("pk"))["late"]
+    return late, 0.0 if oldest is None else (now - oldest).total_seconds()
