@@ -174,6 +174,7 @@ INSTALLED_APPS = [
     "incidents.catalog",
     "incidents.oncall",
     "incidents.projections",
+    "incidents.correlation",
     "incidents.scorecards",
     "incidents.reports",
     "incidents.webhooks",

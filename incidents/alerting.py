@@ -14,8 +14,10 @@ from typing import Any
 
 from django.db.models import Q
 
-from incidents.catalog.models import routing_table, silences_in_force
+from incidents.catalog.models import routing_table
 from incidents.correlation import causes
+from incidents.correlation.holding import Holding
+from incidents.correlation.planned import note_planned
 from incidents.domain import commands as c
 from incidents.domain.alerting import (
     FLAPS,
@@ -33,7 +35,7 @@ from incidents.domain.alerting import (
 from incidents.domain.explaining import explains
 from incidents.domain.incident import Incident
 from incidents.domain.routing import Routing, RoutingTable, route
-from incidents.domain.silencing import Silence, first_that_holds
+from incidents.domain.snoozing import LONGEST as LONGEST_SNOOZE
 from incidents.domain.symptoms import Symptom
 from incidents.domain.values import NO_CAUSE
 from incidents.projections.knowledge import known_until
@@ -60,8 +62,7 @@ def hear_alerts(events: Sequence[Event], at: datetime | None = None, back: str |
     come back to them.
     """
     for part in _without_repeats(events):
-        placing = _Placing(part, silences_in_force(at), routing_table(), at or part[-1].recorded_at, back)
-        placing.carry_out()
+        _Placing(part, routing_table(), at or part[-1].recorded_at, back).carry_out()
 
 
 def _without_repeats(events: Sequence[Event]) -> Iterable[list[Event]]:
@@ -88,16 +89,9 @@ class _Group:
 class _Placing:
     """One part of a batch: every alert in it occurs once."""
 
-    def __init__(
-        self,
-        events: Sequence[Event],
-        silences: Sequence[Silence],
-        table: RoutingTable,
-        at: datetime,
-        back: str | None,
-    ) -> None:
+    def __init__(self, events: Sequence[Event], table: RoutingTable, at: datetime, back: str | None) -> None:
         self._events = events
-        self._silences = silences
+        self._holding = Holding(at)
         self._table = table
         self._context = Context(ACTOR, cause=events[-1].id, trace=events[-1].trace)
         self._at = at
@@ -117,6 +111,7 @@ class _Placing:
         return alert if routing.severity is None else replace(alert, severity=routing.severity)
 
     def carry_out(self) -> None:
+        self._holding.inhibition.hear(self._alerts)
         self._rest([alert for alert in self._alerts if not alert.fires])
         fires = [alert for alert in self._alerts if alert.fires]
         for alert in fires:
@@ -142,7 +137,7 @@ class _Placing:
     # ------------------------------------------------------------------------------------------------------
     def _join(self, alerts: Sequence[Reported]) -> None:
         """Alerts that belong to no open ticket, or to one where they rested."""
-        heard = self._not_silenced(alerts)
+        heard = self._not_held(alerts)
         back = [alert for alert in heard if alert.alert in self._members]
         for incident, again in _by(back, lambda alert: str(self._members[alert.alert].incident_id)):
             members = tuple(Member(one.alert, one.title, one.severity, again=True) for one in again)
@@ -152,16 +147,15 @@ class _Placing:
         for group in self._grouped(rest):
             self._join_or_open(group)
 
-    def _not_silenced(self, alerts: Sequence[Reported]) -> list[Reported]:
-        """Keeps why the others call nobody; they are looked at again when their silence ends."""
+    def _not_held(self, alerts: Sequence[Reported]) -> list[Reported]:
+        """Keeps why the others call nobody; they are looked at again when what holds them ends."""
         SuppressedAlert.objects.filter(alert__in=[alert.alert for alert in alerts]).delete()
-        held = {alert.alert: first_that_holds(self._silences, alert.labels, self._at) for alert in alerts}
+        held = self._holding.holds(alerts)
         SuppressedAlert.objects.bulk_create(
-            SuppressedAlert(alert=alert, silence=silence.id, why=silence.why, at=self._at)
-            for alert, silence in held.items()
-            if silence is not None
+            SuppressedAlert(alert=alert, silence=hold.by, why=hold.why, at=self._at)
+            for alert, hold in held.items()
         )
-        return [alert for alert in alerts if held[alert.alert] is None]
+        return [alert for alert in alerts if alert.alert not in held]
 
     def _join_causes(self, alerts: Sequence[Reported]) -> list[Reported]:
         """Joins symptoms to the tickets of findings; returns the alerts that are none."""
@@ -218,7 +212,17 @@ class _Placing:
             group.place.why,
             group.place.group_key,
         )
-        record_opening(opening, self._context)
+        opened = record_opening(opening, self._context)
+        self._put_to_sleep(opened.incident.id, group.alerts)
+
+    def _put_to_sleep(self, incident: str, alerts: Sequence[Reported]) -> None:
+        """A ticket all of whose alerts are about planned work sleeps until the work is over."""
+        windows = [self._holding.quiet(alert.component, alert.labels) for alert in alerts]
+        sleeping = [one for one in windows if one is not None]
+        if sleeping and len(sleeping) == len(alerts):
+            last = max(sleeping, key=lambda one: one.span.ends_at)
+            until = min(last.span.ends_at, self._at + LONGEST_SNOOZE)
+            record(incident, c.Snooze(until, last.why), self._context, self._at)
 
     def _joined(self, place: Place, alerts: Sequence[Reported]) -> bool:
         """Whether there is an open ticket of that place; the alerts are then its members."""
@@ -233,7 +237,10 @@ class _Placing:
         if found is None:
             return False
         members = tuple(Member(one.alert, one.title, one.severity) for one in alerts)
-        record(found, c.JoinAlerts(members, place.why), self._context)
+        after = record(found, c.JoinAlerts(members, place.why), self._context).incident
+        # Put to sleep for planned work, which is not all that happens here any more.
+        if after.snoozed_by == ACTOR and not all(self._holding.quiet(a.component, a.labels) for a in alerts):
+            record(found, c.Undo("snooze"), self._context)
         return True
 
     def _opened_again(self, place: Place) -> str | None:
@@ -305,8 +312,10 @@ def _send_back(incident: str, alerts: Sequence[str], why: str, event: Event) -> 
 def gather(before: Incident | None, after: Incident, event: Event) -> None:
     """Once a ticket has a cause that it had not: alerts that it explains join from the tickets that they have."""
     known = before is not None and explains(before) and before.covers == after.covers
+    context = Context(ACTOR, event.id, event.trace)
     if explains(after) and not known:
-        causes.gather(after, event.recorded_at, Context(ACTOR, event.id, event.trace))
+        causes.gather(after, event.recorded_at, context)
+    note_planned(after, event.recorded_at, context)
 
 
 def settle(now: datetime) -> int:
@@ -319,12 +328,12 @@ def settle(now: datetime) -> int:
 
 
 def unsilence(now: datetime, most: int = 1_000) -> int:
-    """Give a ticket to alerts that still fire and whose silence has ended, to at most so many; how many it looked at.
+    """Give a ticket to alerts that still fire and that nothing holds any more, to at most so many; how many were
+    looked at.
 
-    What another silence holds by now is kept under that one.
+    What something else holds by now is kept under that one.
     """
-    holding = [silence.id for silence in silences_in_force(now)]
-    over = SuppressedAlert.objects.exclude(silence__in=holding).order_by("at", "alert")
+    over = Holding(now).let_go().order_by("at", "alert")
     ids = [str(alert) for alert in over.values_list("alert", flat=True)[:most]]
     firing = firing_alerts(ids)
     hear_alerts(firing, now)

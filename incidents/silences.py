@@ -6,26 +6,50 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
+from django.db import transaction
 from django.db.models import Count
 from django.utils import timezone
 
 from incidents import queries
 from incidents.catalog.models import Silence
+from incidents.correlation.models import SilenceRecurrence
+from incidents.domain.recurring import Recurrence, Span, times_from
 from incidents.domain.silencing import matchers_from
+from incidents.domain.times import rfc3339
 from incidents.domain.values import Invalid, check_line, check_text
 from incidents.projections.models import SuppressedAlert
-from ingest.queries import Alert, alerts
+from ingest.commands import record_configuration
+from ingest.queries import Alert, Context, alerts
 
 LONGEST = timedelta(days=366)
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """How a silence recurs, and until when; None: for as long as a silence may last."""
+
+    recurrence: Recurrence
+    until: datetime | None = None
+
+
 State = Literal["active", "pending", "expired"]
 
 
 def create_silence(
-    matchers: object, starts_at: datetime | None, ends_at: datetime, created_by: str, comment: object
+    matchers: object,
+    starts_at: datetime | None,
+    ends_at: datetime,
+    created_by: str,
+    comment: object,
+    context: Context,
+    again: Again | None = None,
 ) -> Silence:
-    """Alerts that every matcher fits call nobody from `starts_at` (None: now) until `ends_at`. Raises Invalid."""
+    """Alerts that every matcher fits call nobody from `starts_at` (None: now) until `ends_at`, and `again`.
+
+    Raises Invalid.
+    """
     now = timezone.now()
     held = matchers_from(matchers)
     start = max(starts_at or now, now)
@@ -33,13 +57,63 @@ def create_silence(
         raise Invalid("ends_at", "must be later than the start and than now")
     if ends_at - start > LONGEST:
         raise Invalid("ends_at", f"must be at most {LONGEST.days} days after the start")
-    return Silence.objects.create(
+    row = Silence(
         matchers=[matcher.as_json() for matcher in held],
         starts_at=start,
         ends_at=ends_at,
         created_by=check_line("created_by", created_by, 255),
         comment=check_text("comment", comment, 2_000, blank=False),
     )
+    recurrence = None if again is None else _recurring(row, again)
+    with transaction.atomic():
+        row.save(force_insert=True)
+        if recurrence is not None:
+            recurrence.save(force_insert=True)
+        note_change(row, None, context)
+    return row
+
+
+def _recurring(row: Silence, again: Again) -> SilenceRecurrence:
+    """Makes the silence last as long as it is to recur."""
+    times = times_from(row.starts_at, row.ends_at, again.recurrence)
+    until = again.until or row.starts_at + LONGEST
+    if not row.ends_at <= until <= row.starts_at + LONGEST:
+        raise Invalid(
+            "recurrence.until", f"must be after the first end and at most {LONGEST.days} days after the start"
+        )
+    rule = again.recurrence
+    made = SilenceRecurrence(silence=row, rule=rule.rule, time_zone=rule.time_zone)
+    made.starts_at, made.ends_at, row.ends_at = times.starts_at, times.ends_at, until
+    return made
+
+
+def configured(row: Silence) -> dict[str, Any]:
+    """What was configured, in plain values."""
+    again: SilenceRecurrence | None = getattr(row, "recurrence", None)
+    return {
+        "matchers": [str(matcher) for matcher in row.rule.matchers],
+        "starts_at": rfc3339(row.starts_at),
+        "ends_at": rfc3339(row.ends_at),
+        "created_by": row.created_by,
+        "comment": row.comment,
+        "recurrence": None if again is None else recurrence_as_json(row, again),
+    }
+
+
+def recurrence_as_json(row: Silence, again: SilenceRecurrence) -> dict[str, Any]:
+    """The rule, its zone, when it ends; and the first of its times, from which the rule counts."""
+    return {
+        "rule": again.rule,
+        "time_zone": again.time_zone,
+        "until": rfc3339(row.ends_at),
+        "starts_at": rfc3339(again.starts_at),
+        "ends_at": rfc3339(again.ends_at),
+    }
+
+
+def note_change(row: Silence, before: dict[str, Any] | None, context: Context) -> None:
+    """Record what a silence has become, in the transaction that makes it so."""
+    record_configuration("silence", str(row.pk), before, configured(row), context)
 
 
 def find_silence(id: str) -> Silence | None:
@@ -49,18 +123,34 @@ def find_silence(id: str) -> Silence | None:
         return None
 
 
-def end_silence(row: Silence) -> bool:
+@transaction.atomic
+def end_silence(row: Silence, context: Context) -> bool:
     """End it now; says whether it was not over yet. What still fires gets its ticket within a minute."""
     now = timezone.now()
     if row.ends_at <= now:
         return False
+    before = configured(row)
     row.ends_at, row.starts_at = now, min(row.starts_at, now)
     row.save(update_fields=["starts_at", "ends_at", "updated_at"])
+    note_change(row, before, context)
     return True
 
 
 def state_of(row: Silence, now: datetime) -> State:
-    return "expired" if row.ends_at <= now else "pending" if row.starts_at > now else "active"
+    if row.ends_at <= now:
+        return "expired"
+    if row.rule.span(now) is not None:
+        return "active"
+    return "pending" if span_of(row, now) is not None else "expired"
+
+
+def span_of(row: Silence, now: datetime) -> Span | None:
+    """From when until when it holds now, else next; None where it is over."""
+    rule = row.rule
+    if rule.times is None:
+        return Span(row.starts_at, row.ends_at) if row.ends_at > now else None
+    found = rule.span(now) or rule.times.after(max(now, row.starts_at - timedelta(microseconds=1)))
+    return found if found is not None and found.starts_at < row.ends_at else None
 
 
 def by_state(rows: Iterable[Silence]) -> dict[State, list[Silence]]:

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import re
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from frontend.durations import parse_span
-from frontend.views.pages import page, show, user_name
+from frontend.views.pages import context_of, page, show, user_name
 from incidents import silences as writing
 from incidents.catalog.models import Silence
 from incidents.commands import Invalid
 from incidents.domain.matching_text import read_matchers, write_matchers
+from incidents.domain.recurring import recurrence_from
+from incidents.domain.rotation_form import read_zone
 from incidents.domain.silencing import Matcher
 
 SPANS = ("30 min", "1 h", "4 h", "1 d", "7 d")
+AGAIN = (
+    ("every day", "FREQ=DAILY"),
+    ("Monday to Friday", "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR"),
+    ("every week", "FREQ=WEEKLY"),
+    ("every month", "FREQ=MONTHLY"),
+)
 MOST_OVER = 50
 """Silences that are over that the page lists, the latest first."""
 WORDS = {"active": "Active", "pending": "Not begun yet", "expired": "Over"}
@@ -43,6 +52,7 @@ def silences(request: HttpRequest) -> HttpResponse:
         "held": held,
         "held_total": total,
         "spans": SPANS,
+        "again": [words for words, _ in AGAIN],
         "typed": typed,
         "errors": errors,
         "ticket": typed.get("ticket", ""),
@@ -51,8 +61,8 @@ def silences(request: HttpRequest) -> HttpResponse:
 
 
 def _groups() -> list[dict[str, object]]:
-    holding = writing.holding()
-    groups = writing.by_state(Silence.objects.all()[:1_000])
+    holding, now = writing.holding(), timezone.now()
+    groups = writing.by_state(Silence.objects.select_related("recurrence")[:1_000])
     return [
         {
             "state": state,
@@ -62,6 +72,8 @@ def _groups() -> list[dict[str, object]]:
                     "it": row,
                     "matchers": [str(matcher) for matcher in row.rule.matchers],
                     "holds": holding.get(str(row.pk), 0),
+                    "again": getattr(row, "recurrence", None),
+                    "span": writing.span_of(row, now),
                 }
                 for row in rows[:MOST_OVER]
             ],
@@ -89,13 +101,36 @@ def _create(request: HttpRequest) -> dict[str, str]:
         errors["comment"] = "must say why: those on call read it"
     try:
         matchers = read_matchers(form.get("matchers", ""))
+        again = typed_again(form)
+        starts = typed_start(form) if again is not None else None
         if not errors:
-            ends = timezone.now() + span
-            writing.create_silence(matchers, None, ends, user_name(request), form.get("comment", ""))
+            ends = (starts or timezone.now()) + span
+            who, why = context_of(request), form.get("comment", "")
+            writing.create_silence(matchers, starts, ends, user_name(request), why, who, again)
     except Invalid as error:
-        field = {"ends_at": "span"}.get(error.field, error.field.partition("[")[0])
+        field = {"ends_at": "span"}.get(error.field, re.split(r"[.\[]", error.field)[0])
         errors[field] = error.reason
     return errors
+
+
+def typed_again(form: QueryDict) -> writing.Again | None:
+    """What was typed for how it recurs. Raises Invalid."""
+    rule = form.get("rule", "").strip() or dict(AGAIN).get(form.get("again", ""), "")
+    if not rule:
+        return None
+    return writing.Again(recurrence_from("recurrence", rule, form.get("time_zone", "").strip() or "UTC"))
+
+
+def typed_start(form: QueryDict) -> datetime | None:
+    """The first start as typed, in the zone that was typed; None where it is now. Raises Invalid."""
+    text = form.get("starts", "").strip()
+    if not text:
+        return None
+    zone = read_zone("recurrence", form.get("time_zone", "").strip() or "UTC")
+    try:
+        return datetime.fromisoformat(text[:40]).replace(tzinfo=zone).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise Invalid("recurrence", "must start at a time such as 2026-01-31 22:00") from None
 
 
 @page
@@ -104,7 +139,7 @@ def end_silence(request: HttpRequest, id: UUID) -> HttpResponse:
     row = writing.find_silence(str(id))
     if row is None:
         raise Http404("no such silence")
-    if writing.end_silence(row):
+    if writing.end_silence(row, context_of(request)):
         messages.success(request, "Ended. What still fires gets its ticket within a minute.")
     else:
         messages.error(request, "That silence was over already.")

@@ -14,6 +14,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
@@ -22,14 +23,16 @@ from incidents import queries
 from incidents.api.firing import Wanted, grouped, listed
 from incidents.catalog.models import Silence, routing_table, silences_in_force
 from incidents.domain.matching_text import read_matchers
+from incidents.domain.recurring import Span
 from incidents.domain.silencing import Matcher, matchers_from
 from incidents.domain.times import rfc3339
 from incidents.domain.values import Invalid, check_text
-from incidents.silences import LONGEST
+from incidents.silences import LONGEST, configured, end_silence, note_change, span_of, state_of
 from ingest.api.alerts import alertmanager_api, key_of
 from ingest.api.keys import Key
 from ingest.doors.alert import BadPayload, instant
 from ingest.doors.json_body import read_object
+from ingest.queries import Context
 
 VERSION = "0.28.0"
 """The version whose API this is: amtool refuses to talk to another major one."""
@@ -186,6 +189,7 @@ def silences(request: HttpRequest) -> HttpResponse:
 def _list_silences(request: HttpRequest, _: str) -> HttpResponse:
     matchers = [_filter(text) for text in request.GET.getlist("filter")]
     rows = Silence.objects.filter(ends_at__gt=timezone.now() - timedelta(days=5))
+    rows = rows.select_related("recurrence")
     return _list([_silence(row) for row in rows if _fits(row, matchers)])
 
 
@@ -213,19 +217,30 @@ def _post_silence(request: HttpRequest, who: str) -> HttpResponse:
         "comment": check_text("comment", body.get("comment", ""), 2_000),
     }
     told = body.get("id") or ""
-    if not told:
+    kept = _keep(None if not told else _find(str(told)), values, Context(f"key:{who}"))
+    return JsonResponse({"silenceID": str(kept.pk)})
+
+
+@transaction.atomic
+def _keep(old: Silence | None, values: dict[str, Any], context: Context) -> Silence:
+    """The silence that `values` make, which may take the place of an old one."""
+    now = timezone.now()
+    if old is not None and getattr(old, "recurrence", None) is not None:
+        raise _Refused(400, "this silence recurs, which cannot be said here; change it at /silences")
+    if old is None or old.ends_at <= now or values["matchers"] != old.matchers:
+        if old is not None:
+            # As Alertmanager: what a silence once held for stays explained, so another one takes its place.
+            end_silence(old, context)
         row = Silence.objects.create(**values)
-        return JsonResponse({"silenceID": str(row.pk)})
-    old = _find(str(told))
-    if old.ends_at <= now or values["matchers"] != old.matchers:
-        # As Alertmanager: what a silence once held for stays explained, so another one takes its place.
-        Silence.objects.filter(pk=old.pk, ends_at__gt=now).update(ends_at=now)
-        return JsonResponse({"silenceID": str(Silence.objects.create(**values).pk)})
+        note_change(row, None, context)
+        return row
+    before = configured(old)
     values["starts_at"] = min(old.starts_at, values["starts_at"])
     for name, value in values.items():
         setattr(old, name, value)
     old.save()
-    return JsonResponse({"silenceID": str(old.pk)})
+    note_change(old, before, context)
+    return old
 
 
 @csrf_exempt
@@ -239,12 +254,8 @@ def _get_silence(request: HttpRequest, _: str, id: str) -> HttpResponse:  # noqa
 
 
 @_answers("incidents:write", "DELETE")
-def _end_silence(request: HttpRequest, _: str, id: str) -> HttpResponse:  # noqa: ARG001
-    row, now = _find(id), timezone.now()
-    if row.ends_at > now:
-        row.ends_at = now
-        row.starts_at = min(row.starts_at, now)
-        row.save()
+def _end_silence(request: HttpRequest, who: str, id: str) -> HttpResponse:  # noqa: ARG001
+    end_silence(_find(id), Context(f"key:{who}"))
     return HttpResponse(status=200)
 
 
@@ -267,15 +278,17 @@ def _time(body: Mapping[str, Any], name: str) -> datetime:
 
 def _silence(row: Silence) -> dict[str, Any]:
     now = timezone.now()
-    state = "expired" if row.ends_at <= now else "pending" if row.starts_at > now else "active"
+    state = state_of(row, now)
+    # Of one that recurs the time that is now or comes next: that is all that this form can say.
+    span = span_of(row, now) or Span(row.starts_at, row.ends_at)
     return {
         "id": str(row.pk),
         "status": {"state": state},
         "updatedAt": rfc3339(row.updated_at),
         "comment": row.comment,
         "createdBy": row.created_by,
-        "endsAt": rfc3339(row.ends_at),
+        "endsAt": rfc3339(span.ends_at),
         "matchers": row.matchers,
-        "startsAt": rfc3339(row.starts_at),
+        "startsAt": rfc3339(span.starts_at),
         "url": f"{settings.BASE_URL}/silences",
     }

@@ -19,6 +19,7 @@ from incidents.api.views import ERRORS, PROBLEM, IncidentAPI, parameters
 from incidents.catalog.models import Silence
 from incidents.commands import Invalid
 from incidents.domain.matching_text import read_matchers
+from incidents.domain.recurring import recurrence_from
 from incidents.domain.times import parse_rfc3339, rfc3339
 
 MISSING = {404: OpenApiResponse(PROBLEM, "There is no such silence.")}
@@ -33,6 +34,9 @@ class SilenceShape(s.Serializer[Any]):
     ends_at = s.DateTimeField()
     created_by = s.CharField()
     comment = s.CharField()
+    recurrence = s.DictField(
+        allow_null=True, help_text="rule, time_zone, until, and starts_at and ends_at of the first time"
+    )
     holds = s.IntegerField(help_text="alerts that fire and call nobody because of it")
 
 
@@ -45,6 +49,11 @@ class NewSilenceShape(s.Serializer[Any]):
     starts_at = s.DateTimeField(required=False, help_text="default: now")
     ends_at = s.DateTimeField()
     comment = s.CharField()
+    recurrence = s.JSONField(
+        required=False,
+        help_text="makes it hold again and again: `rule` of RFC 5545 such as FREQ=WEEKLY;BYDAY=SU, `time_zone` whose"
+        " clocks it goes by (default UTC), `until` (default: 366 days after the start)",
+    )
 
 
 class SilencesView(IncidentAPI):
@@ -59,7 +68,10 @@ class SilencesView(IncidentAPI):
         if wanted not in (None, "active", "pending", "expired"):
             raise Invalid("state", "must be active, pending or expired")
         holding = silences.holding()
-        shown = [_as_json(row, holding.get(str(row.pk), 0)) for row in Silence.objects.all()[:MOST]]
+        shown = [
+            _as_json(row, holding.get(str(row.pk), 0))
+            for row in Silence.objects.select_related("recurrence")[:MOST]
+        ]
         return Response({"results": [one for one in shown if wanted in (None, one["state"])]})
 
     @extend_schema(
@@ -73,8 +85,10 @@ class SilencesView(IncidentAPI):
         told = body["matchers"]
         matchers = read_matchers(told) if isinstance(told, str) else told
         starts = None if "starts_at" not in body else _time(body, "starts_at")
-        _, _, who = context(request).actor.partition(":")
-        row = silences.create_silence(matchers, starts, _time(body, "ends_at"), who, body["comment"])
+        by, again = context(request), _again(body.get("recurrence"))
+        _, _, who = by.actor.partition(":")
+        ends = _time(body, "ends_at")
+        row = silences.create_silence(matchers, starts, ends, who, body["comment"], by, again)
         return Response(_as_json(row, 0), status=status.HTTP_201_CREATED)
 
 
@@ -86,10 +100,10 @@ class SilenceView(IncidentAPI):
         return Response(_as_json(row, silences.holding().get(str(row.pk), 0)))
 
     @extend_schema(operation_id="silences_end", responses={200: SilenceShape, **ERRORS, **MISSING})
-    def delete(self, request: Request, id: str) -> Response:  # noqa: ARG002
+    def delete(self, request: Request, id: str) -> Response:
         """End it now; what still fires gets its ticket within a minute. It stays in the list as expired."""
         row = _found(id)
-        silences.end_silence(row)
+        silences.end_silence(row, context(request))
         return Response(_as_json(row, 0))
 
 
@@ -100,21 +114,37 @@ def _found(id: str) -> Silence:
     return row
 
 
-def _time(body: dict[str, Any], name: str) -> datetime:
+def _again(told: object) -> silences.Again | None:
+    if told is None:
+        return None
+    known = {"rule", "time_zone", "until"}
+    if not isinstance(told, dict) or not set(told) <= known or "rule" not in told:
+        raise Invalid("recurrence", "must be an object with `rule`, and may have `time_zone` and `until`")
+    recurrence = recurrence_from("recurrence", told["rule"], told.get("time_zone", "UTC"))
+    until = None if told.get("until") is None else _time(told, "until", "recurrence.")
+    return silences.Again(recurrence, until)
+
+
+def _time(body: dict[str, Any], name: str, within: str = "") -> datetime:
     try:
         return parse_rfc3339(body[name])
     except (ValueError, TypeError, OverflowError):
-        raise Invalid(name, "must be an RFC 3339 time, such as 2026-01-31T12:00:00Z") from None
+        raise Invalid(within + name, "must be an RFC 3339 time, such as 2026-01-31T12:00:00Z") from None
 
 
 def _as_json(row: Silence, holds: int) -> dict[str, Any]:
+    now = timezone.now()
+    again = getattr(row, "recurrence", None)
+    span = None if again is None else silences.span_of(row, now)
     return {
         "id": str(row.pk),
-        "state": silences.state_of(row, timezone.now()),
+        "state": silences.state_of(row, now),
         "matchers": row.matchers,
-        "starts_at": rfc3339(row.starts_at),
-        "ends_at": rfc3339(row.ends_at),
+        # Of one that recurs, of the time that is now or comes next.
+        "starts_at": rfc3339(row.starts_at if span is None else span.starts_at),
+        "ends_at": rfc3339(row.ends_at if span is None else span.ends_at),
         "created_by": row.created_by,
         "comment": row.comment,
+        "recurrence": None if again is None else silences.recurrence_as_json(row, again),
         "holds": holds,
     }

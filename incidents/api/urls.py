@@ -17,6 +17,7 @@ from incidents.api.catalog import TeamsView
 from incidents.api.changes import ChangesView, IncidentChangesView
 from incidents.api.components import BlastRadiusView
 from incidents.api.escalation import EscalationView, PoliciesView
+from incidents.api.holding import InhibitionsView, MaintenanceView
 from incidents.api.receipts import ReceiptView
 from incidents.api.route_trials import ExplainView, ReplayView
 from incidents.api.routes import RoutesView
@@ -171,6 +172,8 @@ router.register("routes", RoutesView, basename="routes")
 router.register("schedules", SchedulesView, basename="schedules")
 router.register("calendars", CalendarsView, basename="calendars")
 router.register("webhooks", WebhooksView, basename="webhooks")
+router.register("maintenance", MaintenanceView, basename="maintenance")
+router.register("inhibitions", InhibitionsView, basename="inhibitions")
 
 urlpatterns = [
     path("incidents", IncidentsView.as_view(), name="api-incidents"),

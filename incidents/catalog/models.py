@@ -165,6 +165,7 @@ class Silence(models.Model):
 
     @property
     def rule(self) -> silencing.Silence:
+        again = getattr(self, "recurrence", None)  # of incidents.correlation, where there is one
         return silencing.Silence(
             str(self.id),
             silencing.matchers_from(self.matchers),
@@ -172,10 +173,12 @@ class Silence(models.Model):
             self.ends_at,
             self.created_by,
             self.comment,
+            None if again is None else again.times,
         )
 
 
 def silences_in_force(at: datetime | None = None) -> list[silencing.Silence]:
     """Those that hold now, the one that ends last first."""
     moment = at or timezone.now()
-    return [row.rule for row in Silence.objects.filter(starts_at__lte=moment, ends_at__gt=moment)]
+    rows = Silence.objects.filter(starts_at__lte=moment, ends_at__gt=moment).select_related("recurrence")
+    return [rule for rule in (row.rule for row in rows) if rule.span(moment) is not None]

@@ -23,6 +23,7 @@ from incidents.domain.lifecycle import Split as Split
 from incidents.domain.lifecycle import Undo as Undo
 from incidents.domain.lifecycle import Undoable as Undoable
 from incidents.domain.lifecycle import WakeWhenDue as WakeWhenDue
+from incidents.domain.maintaining import NotePlanned as NotePlanned
 from incidents.domain.notified import NoteNotified as NoteNotified
 from incidents.domain.opinion import Word
 from incidents.domain.routing import Routing
@@ -333,6 +334,7 @@ Command = (
     | JoinSymptoms
     | LeaveAlerts
     | NoteExplained
+    | NotePlanned
     | RestAlerts
     | Settle
     | NoteWorse

@@ -31,6 +31,7 @@ from incidents.domain.decide_alerts import join_alerts, note_worse, open_for_ale
 from incidents.domain.escalating import call_nobody, exhaust, forget, start, take_step
 from incidents.domain.finding import Finding
 from incidents.domain.incident import Incident
+from incidents.domain.maintaining import note_planned
 from incidents.domain.merging import absorb, merge_into, separate, split
 from incidents.domain.notified import note_notified
 from incidents.domain.opinion import Opinions, after_word, agreeing, blaming, fused, without
@@ -320,6 +321,7 @@ _DECIDE: dict[type, Callable[[Incident, Any], Bodies]] = {
     c.JoinSymptoms: join_symptoms,
     c.LeaveAlerts: leave_alerts,
     c.NoteExplained: note_explained,
+    c.NotePlanned: note_planned,
     c.RestAlerts: rest_alerts,
     c.Settle: settle,
     c.NoteWorse: note_worse,

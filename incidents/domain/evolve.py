@@ -246,6 +246,7 @@ _EVOLVE: dict[str, Callable[[Incident, Fact], Incident]] = {
     "incident.symptoms_joined": symptoms.symptoms_joined,
     "incident.alerts_left": symptoms.alerts_left,
     "incident.explained": symptoms.explained,
+    "incident.planned_work_noted": symptoms.explained,
     "incident.finding_joined": _finding_joined,
     "incident.finding_recorded": _finding_recorded,
     "incident.no_longer_blamed": _no_longer_blamed,

@@ -238,6 +238,7 @@ _SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "incident.alerts_rested": _alerts_rested,
     "incident.symptoms_joined": lambda _, b: told_joined(b),
     "incident.alerts_left": lambda _, b: told_left(b),
+    "incident.planned_work_noted": lambda _, b: f"planned work at {b['component']}: it is {b['why']}",
     "incident.explained": lambda _, b: told_explained(b),
     "incident.finding_joined": _finding_joined,
     "incident.finding_recorded": _finding_recorded,

@@ -14,6 +14,7 @@ from typing import Any
 
 import re2
 
+from incidents.domain.recurring import Span, Times
 from incidents.domain.values import Invalid, check_line
 
 MOST_MATCHERS = 50
@@ -51,15 +52,23 @@ class Silence:
     ends_at: datetime
     created_by: str
     comment: str
+    times: Times | None = None
+    """When it holds within that time, if not throughout."""
+
+    def span(self, at: datetime) -> Span | None:
+        """From when until when it holds without a break, at a moment at which it does."""
+        if not self.starts_at <= at < self.ends_at:
+            return None
+        return Span(self.starts_at, self.ends_at) if self.times is None else self.times.at(at)
 
     def holds(self, labels: Mapping[str, str], at: datetime) -> bool:
-        return self.starts_at <= at < self.ends_at and all(one.matches(labels) for one in self.matchers)
+        return self.span(at) is not None and all(one.matches(labels) for one in self.matchers)
 
-    @property
-    def why(self) -> str:
+    def why(self, at: datetime) -> str:
         """Why an alert that it holds for called nobody."""
+        span = self.span(at)
         matchers = ", ".join(map(str, self.matchers))
-        until = f"{self.ends_at:%Y-%m-%d %H:%M} UTC"
+        until = f"{self.ends_at if span is None else span.ends_at:%Y-%m-%d %H:%M} UTC"
         return f"silenced by {self.created_by} until {until} ({matchers}): {self.comment}"
 
 
@@ -82,6 +91,11 @@ def each_matcher(value: object) -> tuple[Matcher, ...]:
     if not isinstance(value, list) or not 1 <= len(value) <= MOST_MATCHERS:
         raise Invalid("matchers", f"must be a list of 1 to {MOST_MATCHERS} matchers")
     return tuple(_matcher(f"matchers[{place}]", one) for place, one in enumerate(value))
+
+
+def matchers_of(stored: Iterable[Mapping[str, Any]]) -> tuple[Matcher, ...]:
+    """Matchers as they are kept, which were read once before."""
+    return tuple(Matcher(one["name"], one["value"], one["isRegex"], one["isEqual"]) for one in stored)
 
 
 def _matcher(field: str, value: object) -> Matcher:

@@ -1,0 +1,119 @@
+"""What holds alerts back: maintenance windows, inhibition rules, and when silences recur: tables that people edit."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from incidents.catalog.models import Silence
+from incidents.domain import inhibiting, maintaining
+from incidents.domain.recurring import Recurrence, Times
+from incidents.domain.silencing import matchers_of
+
+
+class SilenceRecurrence(models.Model):
+    """A silence that holds again and again, from its start until its end: first from `starts_at` to `ends_at`."""
+
+    silence = models.OneToOneField(
+        Silence, on_delete=models.CASCADE, primary_key=True, related_name="recurrence"
+    )
+    rule = models.CharField(max_length=200)
+    time_zone = models.CharField(max_length=60)
+    starts_at = models.DateTimeField()
+    ends_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "silence_recurrence"
+
+    def __str__(self) -> str:
+        return f"{self.rule} ({self.time_zone})"
+
+    @property
+    def times(self) -> Times:
+        return Times(self.starts_at, self.ends_at, Recurrence(self.rule, self.time_zone))
+
+
+class MaintenanceWindow(models.Model):
+    """Planned work, once or again and again. `edition` is what held alerts point to; it changes with every change."""
+
+    slug = models.SlugField(max_length=60, unique=True)
+    edition = models.UUIDField(default=uuid.uuid4)
+    reason = models.TextField()
+    components = ArrayField(models.CharField(max_length=maintaining.LONGEST_PATTERN), default=list)
+    matchers: models.JSONField[Any, Any] = models.JSONField(default=list)
+    starts_at = models.DateTimeField()
+    ends_at = models.DateTimeField()
+    rule = models.CharField(max_length=200, blank=True, default="")
+    time_zone = models.CharField(max_length=60, blank=True, default="UTC")
+    mode = models.CharField(max_length=5, default="hold")
+
+    class Meta:
+        db_table = "maintenance_window"
+        ordering = ("slug",)
+
+    def __str__(self) -> str:
+        return self.slug
+
+    @property
+    def times(self) -> Times:
+        again = Recurrence(self.rule, self.time_zone) if self.rule else None
+        return Times(self.starts_at, self.ends_at, again)
+
+    @property
+    def window(self) -> maintaining.Window:
+        return maintaining.Window(
+            str(self.edition),
+            self.slug,
+            self.reason,
+            tuple(self.components),
+            matchers_of(self.matchers),
+            self.times,
+            maintaining.mode_from(self.mode),
+        )
+
+
+class InhibitionRule(models.Model):
+    """While an alert that the source fits fires, alerts that the target fits call nobody."""
+
+    slug = models.SlugField(max_length=60, unique=True)
+    edition = models.UUIDField(default=uuid.uuid4)
+    source_matchers: models.JSONField[Any, Any] = models.JSONField()
+    target_matchers: models.JSONField[Any, Any] = models.JSONField()
+    equal = ArrayField(models.CharField(max_length=255), default=list)
+    comment = models.TextField(blank=True, default="")
+
+    class Meta:
+        db_table = "inhibition_rule"
+        ordering = ("slug",)
+
+    def __str__(self) -> str:
+        return self.slug
+
+    @property
+    def rule(self) -> inhibiting.Rule:
+        return inhibiting.Rule(
+            self.edition,
+            self.slug,
+            matchers_of(self.source_matchers),
+            matchers_of(self.target_matchers),
+            tuple(self.equal),
+        )
+
+
+class InhibitingAlert(models.Model):
+    """A key for which an alert that fires mutes others (`inhibiting.Sides`). Of the moment, and not rebuilt."""
+
+    rule = models.ForeignKey(InhibitionRule, on_delete=models.CASCADE, related_name="sources")
+    alert = models.UUIDField()
+    title = models.TextField()
+    key = models.UUIDField()
+
+    class Meta:
+        db_table = "inhibiting_alert"
+        constraints = (
+            models.UniqueConstraint(fields=("key", "alert"), name="an_alert_inhibits_once_for_a_key"),
+        )
+        indexes = (models.Index(fields=("alert",), name="inhibiting_alert_alert"),)

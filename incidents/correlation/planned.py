@@ -1,0 +1,25 @@
+"""Findings of planned work: a ticket that blames what is worked on says so, once for each time of the window."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from incidents.correlation.holding import windows_in_force
+from incidents.domain import commands as c
+from incidents.domain.incident import Incident
+from incidents.domain.times import rfc3339
+from incidents.projections.models import TimelineEntry
+from incidents.projections.store import record
+from ingest.queries import Context
+
+
+def note_planned(incident: Incident, at: datetime, context: Context) -> None:
+    """Note the windows in force whose patterns fit what the ticket blames."""
+    for one in windows_in_force(at):
+        name = next((name for name in sorted(incident.cause) if one.window.names(name)), None)
+        if name is None:
+            continue
+        noted = TimelineEntry.objects.filter(incident__pk=incident.id, type="incident.planned_work_noted")
+        until = rfc3339(one.span.ends_at)
+        if not noted.filter(body__window=one.window.slug, body__until=until).exists():
+            record(incident.id, c.NotePlanned(one.window.slug, name, one.span.ends_at, one.why), context)

@@ -1,0 +1,316 @@
+"""What holds alerts back by plan: inhibition rules, maintenance windows, silences that recur."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.test import Client
+from django.utils import timezone
+
+from incidents.alerting import unsilence
+from incidents.catalog.models import Silence
+from incidents.correlation.models import InhibitingAlert, MaintenanceWindow
+from incidents.projections.models import SuppressedAlert
+from incidents.silences import held_alerts, state_of
+from incidents.waking import wake
+from ingest.api import keys
+from ingest.queries import configured
+from tests.integration.test_incident_alerts import alert, send, texts, ticket, tickets
+from tests.integration.test_incident_reactor import run, suspect
+
+pytestmark = pytest.mark.usefixtures("log_database")
+HOUR = timedelta(hours=1)
+RULE = {
+    "slug": "cluster-down",
+    "source_matchers": ['alertname="ClusterDown"'],
+    "target_matchers": ['severity=~"warning|info"'],
+    "equal": ["cluster"],
+}
+_numbers = itertools.count()
+
+
+def call(method: str, path: str, body: Any = None, scope: str = "admin") -> Any:
+    key = keys.create(f"key {next(_numbers)}", [scope, "incidents:read"])
+    given = () if body is None else (body,)
+    client = Client(headers={"Authorization": f"Bearer {key}"})
+    return getattr(client, method)(f"/api/v1/{path}", *given, content_type="application/json")
+
+
+def window(**more: Any) -> dict[str, Any]:
+    now = timezone.now()
+    told = {
+        "slug": "row-3",
+        "reason": "new firmware",
+        "components": ["tor/r3-*"],
+        "starts_at": (now - HOUR).isoformat(),
+        "ends_at": (now + HOUR).isoformat(),
+    }
+    return {**told, **more}
+
+
+@transaction.atomic
+def later(at: datetime) -> int:
+    return unsilence(at)
+
+
+def held() -> list[str]:
+    return sorted(SuppressedAlert.objects.values_list("why", flat=True))
+
+
+def down(status: str = "firing") -> Any:
+    labels = {"alertname": "ClusterDown", "cluster": "a", "severity": "critical"}
+    return alert("down", status, group="ClusterDown", labels=labels)
+
+
+def slow(key: str = "s1", cluster: str = "a") -> Any:
+    return alert(key, labels={"severity": "warning", "cluster": cluster})
+
+
+# Inhibition
+# ----------------------------------------------------------------------------------------------------------
+def test_a_target_calls_nobody_while_its_source_fires_and_says_why() -> None:
+    assert call("post", "inhibitions", RULE).status_code == 201
+    send(down())
+    send(slow(), slow("s2", "b"))
+    assert held() == ["inhibited by the rule cluster-down while “down is slow” fires for the same cluster"]
+    assert sorted(one.incident.title for one in tickets()) == ["down is slow", "s2 is slow"]
+
+
+def test_a_source_in_the_same_delivery_inhibits_too() -> None:
+    call("post", "inhibitions", RULE)
+    send(slow(), down())
+    assert [one.incident.title for one in tickets()] == ["down is slow"]
+
+
+def test_a_target_gets_its_ticket_once_its_source_is_over() -> None:
+    call("post", "inhibitions", RULE)
+    send(down(), slow())
+    assert later(timezone.now()) == 0
+    send(down("resolved"))
+    assert later(timezone.now()) == 1
+    assert [one.incident.title for one in tickets("open")] == ["s1 is slow"]
+
+
+def test_a_new_rule_knows_what_fires_already() -> None:
+    send(down())
+    call("post", "inhibitions", RULE)
+    send(slow())
+    assert len(held()) == 1
+
+
+def test_a_changed_rule_lets_go_what_it_holds_no_more() -> None:
+    call("post", "inhibitions", RULE)
+    send(down(), slow())
+    assert (
+        call("patch", "inhibitions/cluster-down", {"target_matchers": ['severity="info"']}).status_code == 200
+    )
+    assert later(timezone.now()) == 1
+    assert held() == []
+
+
+def test_a_rule_that_is_removed_lets_go_all() -> None:
+    call("post", "inhibitions", RULE)
+    send(down(), slow())
+    assert call("delete", "inhibitions/cluster-down").status_code == 204
+    assert not InhibitingAlert.objects.exists()
+    assert later(timezone.now()) == 1
+
+
+def test_rules_are_recorded_and_told_as_they_are_written() -> None:
+    call("post", "inhibitions", RULE)
+    told = call("get", "inhibitions/cluster-down").json()
+    assert told == {**RULE, "comment": ""}
+    assert configured("inhibition", "cluster-down")[0].body["after"] == told
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"source_matchers": []}, "at least one"),
+        ({"source_matchers": ["x"]}, "such as"),
+        ({"target_matchers": ['a=~".*"']}, "must not match"),
+        ({"target_matchers": 'a="b"'}, "list"),
+        ({"target_matchers": ['a=~"("']}, "RE2"),
+        ({"equal": ["a", "a"]}, "twice"),
+        ({"comment": "\0"}, ""),
+        ({"slug": "no slug"}, "slug"),
+        ({"more": 1}, "not a field"),
+    ],
+)
+def test_a_bad_rule_is_refused_by_field(change: dict[str, Any], says: str) -> None:
+    answer = call("post", "inhibitions", {**RULE, **change})
+    assert answer.status_code == 400
+    assert next(iter(change)) in str(answer.json()["errors"])
+    assert says in str(answer.json()["errors"])
+
+
+# Maintenance
+# ----------------------------------------------------------------------------------------------------------
+def test_alerts_on_what_is_worked_on_call_nobody_until_it_ends() -> None:
+    assert call("post", "maintenance", window()).status_code == 201
+    send(alert("a", component="tor/r3-1"), alert("b", component="tor/r4-1"))
+    assert [one.incident.component for one in tickets()] == ["tor/r4-1"]
+    assert held()[0].startswith("in the maintenance window row-3 until")
+    assert later(timezone.now()) == 0
+    assert later(timezone.now() + 2 * HOUR) == 1
+    assert held() == []
+
+
+def test_a_window_by_labels_holds_what_every_matcher_fits() -> None:
+    call("post", "maintenance", window(components=[], matchers=['env="test"', 'disk=~"d.*"']))
+    send(alert("a", labels={"env": "test", "disk": "d1"}), alert("b", group="", labels={"env": "test"}))
+    assert [one.incident.title for one in tickets()] == ["b is slow"]
+
+
+def test_in_a_quiet_window_tickets_sleep_until_it_ends() -> None:
+    call("post", "maintenance", window(mode="quiet"))
+    send(alert("a", component="tor/r3-1"))
+    one = ticket().incident
+    assert (one.state, one.snoozed_by) == ("snoozed", "system:incidents")
+    assert "in the maintenance window row-3" in texts()[-1]
+    with transaction.atomic():
+        wake(timezone.now() + 2 * HOUR)
+    assert ticket().incident.state == "open"
+
+
+def test_what_else_joins_a_ticket_that_sleeps_for_planned_work_wakes_it() -> None:
+    call("post", "maintenance", window(mode="quiet"))
+    send(alert("a", component="tor/r3-1"))
+    send(alert("b", component="tor/r4-1"))
+    assert ticket().incident.state == "open"
+
+
+def test_a_finding_at_what_is_worked_on_is_told_so_once() -> None:
+    call("post", "maintenance", window())
+    run(0, suspect("tor/r3-1", sure=True))
+    run(5, suspect("tor/r3-1", sure=True))
+    assert len([text for text in texts() if "planned work at tor/r3-1" in text]) == 1
+
+
+def test_a_window_that_is_removed_lets_go_what_it_holds() -> None:
+    call("post", "maintenance", window())
+    send(alert("a", component="tor/r3-1"))
+    assert call("delete", "maintenance/row-3").status_code == 204
+    assert later(timezone.now()) == 1
+
+
+def test_a_window_that_recurs_holds_in_each_of_its_times_only() -> None:
+    start = timezone.now() - timedelta(days=9, hours=1)
+    call(
+        "post",
+        "maintenance",
+        window(
+            starts_at=start.isoformat(),
+            ends_at=(start + 2 * HOUR).isoformat(),
+            rule="FREQ=DAILY;INTERVAL=3",
+            time_zone="Asia/Kolkata",
+        ),
+    )
+    send(alert("a", component="tor/r3-1"))
+    assert len(held()) == 1
+    assert later(timezone.now() + 2 * HOUR) == 1
+
+
+def test_windows_are_recorded_without_how_they_stand() -> None:
+    assert call("post", "maintenance", window()).json()["state"] == "active"
+    assert "state" not in configured("maintenance", "row-3")[0].body["after"]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"components": []}, "what is worked on"),
+        ({"components": ["*"]}, "every component"),
+        ({"matchers": ["x"]}, "such as"),
+        ({"ends_at": "2020-01-01T00:00:00Z"}, "later"),
+        ({"starts_at": "0001-01-01T00:00:00Z"}, "years"),
+        ({"ends_at": "9999-12-31T23:59:59Z"}, "years"),
+        ({"rule": "FREQ=SECONDLY"}, "FREQ"),
+        ({"time_zone": "Mars/Olympus"}, "no time zone"),
+        ({"mode": "loud"}, "loud"),
+        ({"reason": " "}, "blank"),
+    ],
+)
+def test_a_bad_window_is_refused_by_field(change: dict[str, Any], says: str) -> None:
+    answer = call("post", "maintenance", window(**change))
+    assert answer.status_code == 400
+    assert says in str(answer.json()["errors"])
+    assert not MaintenanceWindow.objects.exists()
+
+
+# Silences that recur
+# ----------------------------------------------------------------------------------------------------------
+def silence(start: datetime, **more: Any) -> Any:
+    told = {
+        "matchers": 'disk="d7"',
+        "comment": "backup",
+        "starts_at": start.isoformat(),
+        "ends_at": (start + HOUR).isoformat(),
+        "recurrence": {"rule": "FREQ=DAILY", "time_zone": "UTC"},
+    }
+    return call("post", "silences", {**told, **more}, "incidents:write")
+
+
+def test_a_silence_that_recurs_holds_in_its_times_only() -> None:
+    start = timezone.now() + timedelta(minutes=10)
+    made = silence(start)
+    assert (made.status_code, made.json()["state"]) == (201, "pending")
+    row = Silence.objects.get()
+    assert state_of(row, start + timedelta(days=3, minutes=5)) == "active"
+    assert state_of(row, start + timedelta(days=3, hours=2)) == "pending"
+    assert state_of(row, start + timedelta(days=400)) == "expired"
+
+
+def test_it_lets_go_when_its_time_is_over_and_holds_again_in_the_next() -> None:
+    silence(timezone.now() + timedelta(seconds=1))
+    row = Silence.objects.get()
+    Silence.objects.update(starts_at=row.starts_at - timedelta(minutes=5))
+    again = row.recurrence
+    again.starts_at -= timedelta(minutes=5)
+    again.ends_at -= timedelta(minutes=5)
+    again.save()
+    send(alert("d7", labels={"disk": "d7"}))
+    assert [one.alert.alert.title for one in held_alerts()[0]] == ["d7 is slow"]
+    assert later(timezone.now()) == 0
+    assert later(timezone.now() + 2 * HOUR) == 1
+
+
+def test_alertmanagers_api_tells_the_next_time_of_one_that_recurs() -> None:
+    start = (timezone.now() + 2 * HOUR).replace(microsecond=0)
+    silence(start)
+    key = keys.create("amtool", ["incidents:read"])
+    (told,) = Client(headers={"Authorization": f"Bearer {key}"}).get("/api/v2/silences").json()
+    assert told["status"] == {"state": "pending"}
+    assert datetime.fromisoformat(told["endsAt"]) == start + HOUR
+
+
+def test_silences_are_recorded_as_configuration() -> None:
+    made = silence(timezone.now() + HOUR).json()
+    call("delete", f"silences/{made['id']}", scope="incidents:write")
+    first, last = configured("silence", made["id"])
+    assert first.body["after"]["recurrence"]["rule"] == "FREQ=DAILY"
+    assert last.body["after"]["ends_at"] < first.body["after"]["ends_at"]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        7,
+        {},
+        {"rule": 7},
+        {"rule": "FREQ=DAILY", "more": 1},
+        {"rule": "FREQ=MINUTELY"},
+        {"rule": "FREQ=DAILY", "time_zone": 7},
+        {"rule": "FREQ=DAILY", "until": "2099-01-01T00:00:00Z"},
+        {"rule": "FREQ=DAILY", "until": "soon"},
+    ],
+)
+def test_a_silence_that_cannot_recur_so_is_refused(told: object) -> None:
+    answer = silence(timezone.now() + HOUR, recurrence=told)
+    assert answer.status_code == 400
+    assert "recurrence" in str(answer.json()["errors"])
+    assert not Silence.objects.exists()
