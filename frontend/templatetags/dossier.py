@@ -20,6 +20,7 @@ from frontend.markdown import render
 register = template.Library()
 SECTIONS = (
     ("inbox", "Inbox"),
+    ("on_call", "On call"),
     ("runs", "Runs"),
     ("analyzers", "Analyzers"),
     ("reports", "Reports"),

@@ -23,6 +23,9 @@ class Section:
 SECTIONS: Final = (
     Section("integrations", "Integrations", "Connect what sends alerts and telemetry; keys and mappings."),
     Section("teams", "Teams and routes", "Which team gets which tickets."),
+    Section(
+        "on_call_schedules", "On-call schedules", "Who takes turns, at which hours; holidays and who is away."
+    ),
     Section("schedules", "Analyses", "When which analyzer runs over which region."),
     Section("webhooks", "Webhooks", "Which programs of yours are told of tickets, and how they do."),
 )

@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from django.db import transaction
+from django.db.models import Model, ProtectedError
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.serializers import ModelSerializer
 
 from incidents.api.catalog import BySlug, Catalog
 from incidents.api.schedule_shapes import CalendarSerializer, OnCallScheduleSerializer, OnCallScheduleShape
@@ -17,6 +20,8 @@ from incidents.api.views import Conflict
 from incidents.domain.times import rfc3339
 from incidents.oncall import queries
 from incidents.oncall.models import Calendar, Schedule
+from ingest.commands import record_configuration
+from ingest.queries import Context
 
 
 class ByFewSlugs(CursorPagination):
@@ -37,6 +42,12 @@ class SchedulesView(Catalog):
     serializer_class = OnCallScheduleSerializer
     pagination_class = BySlug
     lookup_field = "slug"
+
+    def remove(self, instance: Schedule) -> None:
+        try:
+            instance.delete()
+        except ProtectedError:
+            raise Conflict(f"Escalation policies call {instance.name}; change them first.") from None
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Response:
         if self.action in ("create", "retrieve", "partial_update") and response.status_code < 300:
@@ -61,9 +72,34 @@ class CalendarsView(Catalog):
         instance.delete()
 
     def _told(self, instance: Any) -> dict[str, Any]:
-        """The file itself is no news, that it is another one is."""
-        text = instance.text.encode(errors="surrogatepass")
-        return {**super()._told(instance), "text": f"sha256:{hashlib.sha256(text).hexdigest()}"}
+        return told(CalendarSerializer, instance)
+
+
+def told(shape: type[ModelSerializer[Any]], instance: Model) -> dict[str, Any]:
+    """A schedule or calendar as events say it. The text of a file is no news, that it is another one is."""
+    body = dict(shape(instance).data)
+    if "text" in body:
+        body["text"] = f"sha256:{hashlib.sha256(body['text'].encode()).hexdigest()}"
+    return body
+
+
+@transaction.atomic
+def keep(kind: str, serializer: ModelSerializer[Any], context: Context) -> None:
+    """Save what is valid, and record the change; for those who do not come over HTTP."""
+    shape, row = type(serializer), serializer.instance
+    before = None
+    if row is not None:
+        before = told(shape, type(row).objects.select_for_update(of=("self",)).get(pk=row.pk))
+    saved = serializer.save()
+    record_configuration(kind, saved.slug, before, told(shape, saved), context)
+
+
+@transaction.atomic
+def remove(kind: str, shape: type[ModelSerializer[Any]], row: Any, context: Context) -> None:
+    """Remove it and record that. Raises ProtectedError where something needs it."""
+    before = told(shape, row)
+    row.delete()
+    record_configuration(kind, before["slug"], before, None, context)
 
 
 def standing(slug: str) -> dict[str, Any]:

@@ -125,3 +125,17 @@ def _away(people: Iterable[str], zone: ZoneInfo) -> dict[str, Sequence[Span]]:
         assert calendar.person is not None
         spans[calendar.person.get_username()] += spans_of(calendar, zone)
     return {person: merged(away) for person, away in spans.items()}
+
+
+def named_days(row: Schedule, start: datetime, end: datetime) -> list[tuple[Span, str]]:
+    """The schedule's holidays between two instants, and whose names of absence touch it: when and what."""
+    zone = ZoneInfo(row.time_zone)
+    people = {name for layer in read_layers(row.layers, zone) for name in layer.people}
+    key = f"person__{get_user_model().USERNAME_FIELD}__in"
+    away = Calendar.objects.filter(**{key: list(people)}).select_related("person").defer("text")
+    found = []
+    for calendar in [*row.holidays.all(), *away]:
+        whose = "" if calendar.person is None else f"{calendar.person.get_username()} is away: "
+        spans = zip(spans_of(calendar, zone), calendar.spans, strict=True)
+        found += [(span, whose + told[2]) for span, told in spans if span[0] < end and start < span[1]]
+    return sorted(found)

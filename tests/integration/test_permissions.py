@@ -125,7 +125,7 @@ def status(who: str, method: str, path: str, body: object = None, incident: str 
 
 
 def configuration() -> list[object]:
-    return [list(table.objects.values_list()) for table in (Team, Route, Rota, Schedule)]
+    return [list(table.objects.values_list()) for table in (Team, Route, Service, Rota, Schedule)]
 
 
 @pytest.mark.parametrize(("method", "path"), CONFIGURES)

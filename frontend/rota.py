@@ -1,0 +1,128 @@
+"""Shifts as a calendar: what stands in each day of a table of weeks, on the clock of the schedule. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from incidents.domain.rotations import Shift
+from incidents.domain.spans import Span, instant, wall
+
+HUES = 6
+"""Colours that people are told apart by, beside their names."""
+DAY = timedelta(days=1)
+Told = tuple[datetime, datetime, str | None, bool]
+"""From when until when who is on call, and whether by an override."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What a day shows of one shift; no person: nobody is on call."""
+
+    person: str | None
+    words: str
+    hue: int
+    override: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    day: date
+    pieces: tuple[Piece, ...]
+    holidays: tuple[str, ...]
+    clock: str
+    """What happens to the clock on that day; mostly nothing."""
+    today: bool
+
+
+def weeks(
+    shifts: Sequence[Shift],
+    gaps: Sequence[Span],
+    holidays: Iterable[tuple[Span, str]],
+    zone: ZoneInfo,
+    first: date,
+    today: date,
+    count: int = 4,
+) -> list[list[Day]]:
+    """`count` weeks of seven days from `first` on."""
+    named = list(holidays)
+    hues = {person: n % HUES for n, person in enumerate(sorted({one.person for one in shifts}))}
+    told: list[Told] = [(one.start, one.end, one.person, bool(one.override)) for one in shifts]
+    told += [(start, end, None, False) for start, end in gaps]
+    told = _joined(sorted(told, key=lambda one: one[0]))
+    days = [_day(told, named, hues, zone, first + n * DAY, today) for n in range(7 * count)]
+    return [days[n : n + 7] for n in range(0, len(days), 7)]
+
+
+def _joined(told: Iterable[Told]) -> list[Told]:
+    """Whoever goes on by another layer goes on."""
+    joined: list[Told] = []
+    for one in told:
+        if joined and joined[-1][1] == one[0] and joined[-1][2:] == one[2:]:
+            joined[-1] = (joined[-1][0], *one[1:])
+        else:
+            joined.append(one)
+    return joined
+
+
+def _day(
+    told: Sequence[Told],
+    holidays: Sequence[tuple[Span, str]],
+    hues: dict[str, int],
+    zone: ZoneInfo,
+    day: date,
+    today: date,
+) -> Day:
+    start, end = edges(day, zone)
+    pieces = [
+        Piece(
+            person,
+            _words(None if begins <= start else begins, None if ends >= end else ends, zone),
+            0 if person is None else hues[person],
+            override,
+        )
+        for begins, ends, person, override in told
+        if begins < end and start < ends and start < end
+    ]
+    names = [name for span, name in holidays if span[0] < end and start < span[1]]
+    return Day(day, tuple(pieces), tuple(dict.fromkeys(names)), _clock(end - start), day == today)
+
+
+def edges(day: date, zone: ZoneInfo) -> Span:
+    """When a day of a zone begins and ends. A day that the zone skipped is empty."""
+    midnight = datetime.combine(day, time())
+    return instant(midnight, zone), instant(midnight + DAY, zone)
+
+
+def _words(begins: datetime | None, ends: datetime | None, zone: ZoneInfo) -> str:
+    start = "" if begins is None else f"{wall(begins, zone):%H:%M}"
+    end = "" if ends is None else f"{wall(ends, zone):%H:%M}"
+    if start and end:
+        return f"{start}–{end}"
+    return f"from {start}" if start else f"until {end}" if end else "all day"
+
+
+def _clock(length: timedelta) -> str:
+    if length == DAY:
+        return ""
+    if length <= timedelta(0):
+        return "skipped by the calendar"
+    jump = abs(length - DAY)
+    minutes = int(jump.total_seconds() // 60)
+    words = f"{minutes // 60} h" if minutes % 60 == 0 else f"{minutes} min"
+    return f"clocks go {'forward' if length < DAY else 'back'} {words}"
+
+
+def written(moment: datetime, zone: ZoneInfo) -> str:
+    """`Mon 9 Mar 09:00`, on the clock of the zone; with the year where it is far from now."""
+    local = wall(moment, zone)
+    return f"{local:%a} {local.day} {local:%b %H:%M}"
+
+
+def lasting(span: Span) -> str:
+    """`2 d 3 h`, `45 min`."""
+    minutes = int((span[1] - span[0]).total_seconds() // 60)
+    parts = ((minutes // 1440, "d"), (minutes % 1440 // 60, "h"), (minutes % 60, "min"))
+    return " ".join(f"{number} {unit}" for number, unit in parts if number) or "under a minute"

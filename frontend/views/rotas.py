@@ -1,0 +1,203 @@
+"""Schedules and calendars as staff edits them; everybody may look."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db import IntegrityError
+from django.db.models import ProtectedError
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from rest_framework.serializers import ModelSerializer
+
+from frontend import layers
+from frontend.views.oncall import active_people
+from frontend.views.pages import context_of, page, show
+from incidents.api.schedule_shapes import CalendarSerializer, OnCallScheduleSerializer
+from incidents.api.schedules import keep
+from incidents.api.schedules import remove as removed
+from incidents.catalog.models import Team
+from incidents.oncall import calendars as files
+from incidents.oncall.models import Calendar, Schedule
+from ingest.queries import WrongExpectedVersion
+
+OVERTAKEN = "Somebody else changed this at the same time; look at it again."
+
+
+@page
+@require_safe
+def schedules(request: HttpRequest) -> HttpResponse:
+    return _listed(request)
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def edit(request: HttpRequest, slug: str = "") -> HttpResponse:
+    """The form of a schedule; without a slug, of a new one."""
+    _staff(request)
+    row = Schedule.objects.filter(slug=slug).first()
+    if slug and row is None:
+        raise Http404("no such schedule")
+    if request.method != "POST":
+        return _form(request, row, layers.as_fields(row.layers if row else []), {})
+    typed, problems = layers.typed(request.POST.dict()), dict[str, list[str]]()
+    read = []
+    for place, fields in enumerate(typed):
+        try:
+            read.append(layers.read(fields))
+        except ValueError as error:
+            problems[f"layers[{place}].times"] = [str(error)]
+    if not problems:
+        problems = _save(request, row, read)
+    if problems:
+        return _form(request, row, [*typed, layers.as_fields([])[0]], problems)
+    messages.success(request, "Kept. It counts from now on.")
+    return HttpResponseRedirect(reverse("on_call_schedule", args=[row.slug if row else request.POST["slug"]]))
+
+
+def _save(request: HttpRequest, row: Schedule | None, read: list[dict[str, Any]]) -> dict[str, list[str]]:
+    """What is wrong by field; nothing is, if it was kept."""
+    form = request.POST
+    told = {
+        "slug": row.slug if row else form.get("slug", ""),
+        "name": form.get("name", ""),
+        "team": form.get("team") or None,
+        "time_zone": form.get("time_zone", ""),
+        "layers": read,
+        "holidays": form.getlist("holidays"),
+    }
+    return _kept(request, "schedule", OnCallScheduleSerializer(row, data=told))
+
+
+def _kept(request: HttpRequest, kind: str, serializer: ModelSerializer[Any]) -> dict[str, list[str]]:
+    if not serializer.is_valid():
+        return {name: [str(one) for one in _flat(found)] for name, found in serializer.errors.items()}
+    try:
+        keep(kind, serializer, context_of(request))
+    except (IntegrityError, WrongExpectedVersion):
+        return {"slug": [OVERTAKEN]}
+    return {}
+
+
+def _flat(found: Any) -> list[Any]:
+    return [one for part in found for one in _flat(part)] if isinstance(found, list) else [found]
+
+
+@page
+@require_POST
+def remove(request: HttpRequest, slug: str) -> HttpResponse:
+    _staff(request)
+    row = Schedule.objects.filter(slug=slug).first()
+    if row is None:
+        raise Http404("no such schedule")
+    return _removed(request, "schedule", OnCallScheduleSerializer, row, "escalation policies call it")
+
+
+@page
+@require_POST
+def calendar(request: HttpRequest) -> HttpResponse:
+    """Bring a calendar, or a newer file for one that is there."""
+    _staff(request)
+    form, file = request.POST, request.FILES.get("file")
+    row = Calendar.objects.filter(slug=form.get("slug", "").replace("\0", "")).first()
+    text = form.get("text", "")
+    if file is not None:
+        text = file.read(4 * files.MOST_TEXT + 1).decode(errors="replace")
+    told = {
+        "slug": form.get("slug", ""),
+        "name": form.get("name", ""),
+        "person": form.get("person") or None,
+        "text": text,
+    }
+    errors = _kept(request, "calendar", CalendarSerializer(row, data=told))
+    if errors:
+        return _listed(request, errors)
+    messages.success(request, f"Kept {form.get('name', '')}.")
+    return HttpResponseRedirect(reverse("on_call_schedules") + "#calendars")
+
+
+@page
+@require_POST
+def remove_calendar(request: HttpRequest, slug: str) -> HttpResponse:
+    _staff(request)
+    row = Calendar.objects.filter(slug=slug).first()
+    if row is None:
+        raise Http404("no such calendar")
+    if row.schedules.exists():
+        messages.error(request, "Schedules have their holidays from it; take it out there first.")
+        return HttpResponseRedirect(reverse("on_call_schedules") + "#calendars")
+    return _removed(request, "calendar", CalendarSerializer, row, "something needs it")
+
+
+def _removed(
+    request: HttpRequest, kind: str, shape: type[ModelSerializer[Any]], row: Schedule | Calendar, why: str
+) -> HttpResponse:
+    try:
+        removed(kind, shape, row, context_of(request))
+        messages.success(request, f"Removed {row.name}.")
+    except (ProtectedError, WrongExpectedVersion):
+        messages.error(request, f"{row.name} stays: {why}, or somebody changes it at this moment.")
+    return HttpResponseRedirect(reverse("on_call_schedules"))
+
+
+def _listed(request: HttpRequest, errors: dict[str, list[str]] | None = None) -> HttpResponse:
+    context = {
+        "schedules": Schedule.objects.select_related("team"),
+        "calendars": Calendar.objects.select_related("person").defer("text"),
+        "people": active_people(),
+        "errors": errors or {},
+        "typed": request.POST if errors else {},
+    }
+    status = 400 if errors else 200
+    return show(request, "frontend/on_call_schedules.html", context, section="settings", status=status)
+
+
+def _form(
+    request: HttpRequest, row: Schedule | None, fields: list[dict[str, str]], problems: dict[str, list[str]]
+) -> HttpResponse:
+    form = request.POST
+    shown = [
+        {**one, "problems": [(name, said) for name, said in _of_layer(problems, place)]}
+        for place, one in enumerate(fields)
+    ]
+    typed = {
+        "slug": form.get("slug", ""),
+        "name": form.get("name", row.name if row else ""),
+        "team": form.get("team", row.team.slug if row and row.team else ""),
+        "time_zone": form.get("time_zone", row.time_zone if row else "UTC"),
+        "holidays": form.getlist("holidays")
+        if form
+        else [one.slug for one in row.holidays.all()]
+        if row
+        else [],
+    }
+    context = {
+        "it": row,
+        "typed": typed,
+        "layers": shown,
+        "errors": problems,
+        "units": layers.UNITS,
+        "teams": Team.objects.all(),
+        "people": active_people(),
+        "public": Calendar.objects.filter(person=None).defer("text"),
+    }
+    status = 400 if problems else 200
+    return show(request, "frontend/on_call_edit.html", context, section="settings", status=status)
+
+
+def _of_layer(problems: dict[str, list[str]], place: int) -> list[tuple[str, str]]:
+    prefix = f"layers[{place}]"
+    return [
+        (name.removeprefix(prefix).lstrip("."), said)
+        for name, found in problems.items()
+        if name.startswith(prefix)
+        for said in found
+    ]
+
+
+def _staff(request: HttpRequest) -> None:
+    if not getattr(request.user, "is_staff", False):
+        raise PermissionDenied

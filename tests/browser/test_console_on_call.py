@@ -1,0 +1,56 @@
+"""Who is on call in a real browser: seen, taken over, and given back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from playwright.sync_api import expect
+
+from incidents.oncall.models import Calendar, Schedule
+from tests.browser.conftest import Console
+from tests.browser.test_console_alerts import pictured
+
+
+def test_a_person_takes_over_and_gives_back(console: Console) -> None:
+    for name in ("bob", "charlie"):
+        get_user_model().objects.get_or_create(username=name)
+    week: dict[str, Any] = {
+        "name": "primary",
+        "people": ["bob", "charlie"],
+        "start": "2026-01-05T09:00",
+        "turn": "1w",
+    }
+    nights: dict[str, Any] = {
+        "name": "nights",
+        "people": ["charlie"],
+        "start": "2026-01-05T09:00",
+        "turn": "1d",
+    }
+    nights |= {"times": [{"days": ["sat"], "from": "20:00", "to": "08:00"}]}
+    made = Schedule.objects.create(
+        slug="gpu", name="GPU fleet", time_zone="America/New_York", layers=[week, nights]
+    )
+    made.holidays.add(
+        Calendar.objects.create(
+            slug="us", name="US", text="", spans=[["2026-11-26", "2026-11-27", "Thanksgiving"]]
+        )
+    )
+    Schedule.objects.create(slug="gap", name="Abandoned", layers=[{**week, "end": "2026-02-01T09:00"}])
+    page = console.open("/on-call")
+    expect(page.get_by_role("heading", name="GPU fleet")).to_be_visible()
+    pictured(page, "on-call")
+    page.get_by_role("link", name="Take over: GPU fleet").click()
+    page.get_by_label("Why?").first.fill("Bob is at the dentist")
+    page.get_by_role("button", name="Take over").click()
+    expect(page.get_by_text("alice is on call until")).to_be_visible()
+    pictured(page, "on-call-schedule")
+    page.get_by_role("button", name="End: alice").click()
+    expect(page.get_by_text("None. The layers decide alone.")).to_be_visible()
+    for address, name in (
+        ("/settings/schedules", "on-call-settings"),
+        ("/settings/schedules/gpu", "on-call-edit"),
+    ):
+        page.goto(console.address + address)
+        pictured(page, name)
+    assert console.problems == []
