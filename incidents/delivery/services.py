@@ -9,9 +9,11 @@ from __future__ import annotations
 import logging
 import re
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING
 
 from incidents.delivery.guard import Stopped, guarded
@@ -57,10 +59,10 @@ def check_service(address: str) -> str:
 
 
 def _plugin(address: str) -> NotifyBase | None:
-    """Imported here: it takes most of a second, which only those who send wait for."""
     from apprise import Apprise, AppriseAsset, PersistentStoreMode
     from apprise.plugins.base import NotifyBase
 
+    _load()
     asset = AppriseAsset(
         app_id="Dossier", app_desc="Dossier", secure_logging=True, storage_mode=PersistentStoreMode.MEMORY
     )
@@ -70,6 +72,16 @@ def _plugin(address: str) -> NotifyBase | None:
         except (Stopped, ValueError, TypeError, AttributeError):
             return None
     return plugin if isinstance(plugin, NotifyBase) else None
+
+
+@cache
+def _load() -> None:
+    """All plugins: most of a second, which only those who send wait for; not guarded, so that Python may import."""
+    from apprise.manager_plugins import NotificationManager
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # some of their imports are old
+        NotificationManager().load_modules()  # type: ignore[no-untyped-call]
 
 
 def send_service(outgoing: Outgoing) -> Reply:
