@@ -137,7 +137,9 @@ class _Listener(logging.Handler):
 @contextmanager
 def _heard() -> Iterator[list[str]]:
     log = logging.getLogger("apprise")
-    log.propagate = False  # what it says may hold secrets
+    # What it says may hold secrets, and below warnings does: whole addresses.
+    log.propagate = False
+    log.setLevel(logging.WARNING)
     listener = _Listener()
     log.addHandler(listener)
     try:
