@@ -13,7 +13,7 @@ from incidents.domain.conditions import Subject
 from incidents.domain.replaying import REPLAYED, Recorded, Replay, recorded_from, replay
 from incidents.domain.route_explaining import Explanation, explain
 from incidents.domain.routing import RoutingTable
-from incidents.domain.rule_form import Written, all_written, tree_from
+from incidents.domain.rule_form import Written, all_written, check_tree, replaced, tree_from
 from incidents.domain.values import (
     DEFAULT_SEVERITY,
     Invalid,
@@ -22,6 +22,7 @@ from incidents.domain.values import (
     check_line,
     check_severity,
 )
+from incidents.projections.models import MemberAlert
 from ingest.queries import Alert, Position, alerts, position_at, read_all
 
 LONGEST = timedelta(days=90)
@@ -67,6 +68,12 @@ def explain_alert(id: str, table: RoutingTable) -> Explained:
     return Explained(explain(subject, table), queries.ticket_numbers([id]).get(id))
 
 
+def latest_alerts(most: int) -> list[Alert]:
+    """Those of tickets that began or rested last."""
+    ids = MemberAlert.objects.filter(resting=False).order_by("-pk").values_list("alert", flat=True)[:most]
+    return alerts([str(id) for id in ids])
+
+
 def _alert(id: str) -> Alert:
     found = alerts([id])
     if not found:
@@ -105,6 +112,13 @@ def rules_in_force() -> list[Written]:
 def proposed(rules: Sequence[object], table: RoutingTable) -> RoutingTable:
     """The table with other rules, as `rule_form` has them. Raises Invalid."""
     written = all_written(rules, teams_by_slug(), services_by_slug())
+    return replace(table, rules=tree_from(written))
+
+
+def with_one_changed(name: str | None, by: Written | None, table: RoutingTable) -> RoutingTable:
+    """The table with one rule changed, added (no `name`) or left out (no `by`). Raises Invalid for what is no tree."""
+    written = replaced(rules_in_force(), name, by)
+    check_tree(written)
     return replace(table, rules=tree_from(written))
 
 

@@ -22,7 +22,12 @@ class Section:
 
 SECTIONS: Final = (
     Section("integrations", "Integrations", "Connect what sends alerts and telemetry; keys and mappings."),
-    Section("teams", "Teams and routes", "Which team gets which tickets."),
+    Section("teams", "Teams", "Who works on tickets."),
+    Section(
+        "routes",
+        "Routes",
+        "Which ticket goes to which team, and which alerts share one; tried before they count.",
+    ),
     Section(
         "on_call_schedules", "On-call schedules", "Who takes turns, at which hours; holidays and who is away."
     ),

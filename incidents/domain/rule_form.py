@@ -240,6 +240,19 @@ def tree_from(written: Iterable[Written]) -> tuple[Rule, ...]:
     return level(None)
 
 
+def replaced(written: Iterable[Written], name: str | None, by: Written | None) -> list[Written]:
+    """The rules with the one called `name` (None: none of them) changed to `by`, or without it, or with `by` added.
+
+    What is beneath a rule that gets another name stays beneath it.
+    """
+    others = [one for one in written if one.rule.name != name]
+    if by is None:
+        return others
+    if name is not None:
+        others = [replace(one, parent=by.rule.name) if one.parent == name else one for one in others]
+    return [*others, by]
+
+
 def check_tree(written: Sequence[Written]) -> None:
     """Raises Invalid for a name twice, a parent that is none, a circle, and too much of it."""
     if len(written) > MOST_RULES:

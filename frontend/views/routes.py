@@ -1,0 +1,257 @@
+"""Routes: the tree of rules, what becomes of one alert, and what a change would have changed. Staff change them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db import IntegrityError
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+from rest_framework.exceptions import ValidationError
+
+from frontend.views.pages import context_of, page, show
+from frontend.views.route_form import body_of, typed_from, typed_in
+from incidents import queries, routes
+from incidents.api.routes import keep_route, move_route, remove_route
+from incidents.api.routing_shapes import RouteSerializer
+from incidents.api.views import Conflict
+from incidents.catalog.models import Route, routing_table
+from incidents.domain.alerting import EACH_ALONE
+from incidents.domain.conditions import Subject
+from incidents.domain.matching_text import read_matchers
+from incidents.domain.route_explaining import Tried, explain
+from incidents.domain.routing import RoutingTable, Rule
+from incidents.domain.rule_form import Written
+from incidents.domain.values import SEVERITIES, Invalid
+from ingest.queries import WrongExpectedVersion
+
+DAYS = 7
+LATEST = 5
+"""Alerts that the page offers to try."""
+DESCRIBED = ("component", "labels", "severity", "integration", "analyzer", "confidence")
+
+
+@dataclass
+class _Page:
+    """What the page shows besides the tree."""
+
+    form: str = ""
+    """`new` or `edit`: which form is open."""
+    name: str = ""
+    """Of the rule that is edited."""
+    typed: dict[str, Any] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+    replayed: routes.Replayed | None = None
+    without: str = ""
+    """The rule that was left out in the replay."""
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def route_tree(request: HttpRequest) -> HttpResponse:
+    if request.method == "POST":
+        _staff(request)
+        return _posted(request)
+    if edited := request.GET.get("edit"):
+        row = _found(edited)
+        return _shown(request, _Page("edit", row.name, typed_from(row)))
+    if "under" in request.GET:
+        return _shown(request, _Page("new", typed={"parent": request.GET["under"]}))
+    return _shown(request, _Page())
+
+
+def _posted(request: HttpRequest) -> HttpResponse:
+    """A rule that was typed: kept, or only tried on what is recorded."""
+    name, typed = request.POST.get("edited", ""), typed_in(request.POST)
+    told = _Page("edit" if name else "new", name, typed)
+    row = _found(name) if name else None
+    body, told.errors = body_of(typed)
+    serializer = RouteSerializer(row, data=body, partial=row is not None)
+    if not serializer.is_valid():
+        told.errors |= {field: _text(why) for field, why in serializer.errors.items()}
+    if told.errors:
+        return _shown(request, told)
+    if request.POST.get("do") == "try":
+        return _tried(request, told, name or None, _written(row, serializer.validated_data))
+    try:
+        kept = keep_route(serializer, context_of(request))
+    except ValidationError as error:
+        told.errors = {"parent": _text(error.detail)}
+        return _shown(request, told)
+    except (IntegrityError, WrongExpectedVersion):
+        told.errors = {"name": "someone else changed the rules at the same time; look again"}
+        return _shown(request, told)
+    messages.success(request, f"{kept.name} is in force. Tickets that are open stay where they are.")
+    return HttpResponseRedirect(reverse("routes"))
+
+
+def _written(row: Route | None, given: dict[str, Any]) -> Written:
+    """The rule as it would be, kept nowhere."""
+    names = [one.attname for one in Route._meta.concrete_fields if one.attname != "id"]
+    last = {"order": 2**31 - 1}
+    as_it_is = last if row is None else {name: getattr(row, name) for name in names}
+    proposed = Route(**as_it_is)
+    for name, value in given.items():
+        setattr(proposed, name, value)
+    return proposed.written
+
+
+def _tried(request: HttpRequest, told: _Page, name: str | None, by: Written | None) -> HttpResponse:
+    now = routes.now()
+    try:
+        after = routes.with_one_changed(name, by, routing_table())
+        told.replayed = routes.replay_recorded(after, now - timedelta(days=DAYS), now)
+    except Invalid as error:
+        told.errors[error.field] = error.reason
+    return _shown(request, told)
+
+
+def _text(why: Any) -> str:
+    """The texts of an error, however it is nested."""
+    if isinstance(why, dict):
+        return " ".join(map(_text, why.values()))
+    return " ".join(map(_text, why)) if isinstance(why, list) else str(why)
+
+
+def _shown(request: HttpRequest, told: _Page) -> HttpResponse:
+    table = routing_table()
+    explained, asked, problem = _explained(request, table)
+    context = {
+        "told": told,
+        "rules": _levels(
+            table.rules, {} if explained is None else {one.rule: one for one in explained.rules}
+        ),
+        "default": table.default,
+        "services": sorted(table.services.values(), key=lambda one: one.slug),
+        "teams": queries.teams(),
+        "names": [row.name for row in Route.objects.all() if row.name != told.name],
+        "severities": SEVERITIES,
+        "explained": explained,
+        "asked": asked,
+        "problem": problem,
+        "latest": routes.latest_alerts(LATEST),
+        "days": DAYS,
+    }
+    status = 400 if told.errors or problem else 200
+    return show(request, "frontend/routes.html", context, section="settings", status=status)
+
+
+def _explained(request: HttpRequest, table: RoutingTable) -> tuple[Any, dict[str, str], dict[str, str]]:
+    """What was asked of the tester in the address, and what went wrong with it by field."""
+    asked = {name: request.GET.get(name, "").strip() for name in (*DESCRIBED, "alert")}
+    if not any(asked.values()):
+        return None, asked, {}
+    try:
+        if asked["alert"]:
+            told = routes.explain_alert(str(UUID(asked["alert"])), table)
+            return told.explanation, {**asked, **_described(told.explanation.subject)}, {}
+        given: dict[str, Any] = {name: asked[name] for name in DESCRIBED if asked[name]}
+        given["labels"] = _labels(asked["labels"])
+        if "confidence" in given:
+            given["confidence"] = _confidence(given["confidence"])
+        return explain(routes.subject_from(given, routes.now()), table), asked, {}
+    except Invalid as error:
+        return None, asked, {error.field.partition(".")[0]: error.reason}
+    except ValueError:
+        return None, asked, {"alert": "must be the id of an alert"}
+    except routes.NoSuchAlert:
+        return None, asked, {"alert": "there is no such alert"}
+
+
+def _labels(text: str) -> dict[str, str]:
+    """`rack="r1"`, one a line: only equal ones describe an alert. Raises Invalid."""
+    if not text:
+        return {}
+    try:
+        read = read_matchers(text)
+    except Invalid as error:
+        raise Invalid("labels", error.reason) from None
+    if any(one["isRegex"] or not one["isEqual"] for one in read):
+        raise Invalid("labels", 'must be such as rack="r1", one a line: what the alert carries')
+    return {one["name"]: one["value"] for one in read}
+
+
+def _confidence(text: str) -> float:
+    try:
+        return float(text.rstrip("% ")) / 100
+    except ValueError:
+        raise Invalid("confidence", "must be a number of percent, such as 90") from None
+
+
+def _described(subject: Subject) -> dict[str, str]:
+    return {
+        "component": subject.component or "",
+        "labels": "\n".join(f'{name}="{value}"' for name, value in subject.labels.items()),
+        "severity": subject.severity or "",
+        "integration": subject.integration or "",
+    }
+
+
+def _levels(rules: Any, tried: dict[str, Tried]) -> list[dict[str, Any]]:
+    return [
+        {
+            "rule": rule,
+            "asks": rule.when.matched(),
+            "gives": _gives(rule),
+            "tried": tried.get(rule.name),
+            "first": place == 0,
+            "last": place == len(rules) - 1,
+            "children": _levels(rule.children, tried),
+        }
+        for place, rule in enumerate(rules)
+    ]
+
+
+_BY: dict[tuple[str, ...], str] = {(): "all in one ticket", EACH_ALONE: "each alone"}
+
+
+def _gives(rule: Rule) -> list[str]:
+    """What a rule says itself, in words."""
+    said = [f"to {rule.team.name}"] if rule.team else []
+    for name, value in (("service", rule.service), ("severity", rule.severity), ("policy", rule.policy)):
+        said += [f"{name} {value}"] if value else []
+    if rule.grouping is not None:
+        by, window = rule.grouping.by, rule.grouping.window
+        words = "grouped by alert rule" if by is None else _BY.get(by) or f"grouped by {', '.join(by)}"
+        said.append(words if window is None else f"{words} for {int(window.total_seconds() // 60)} min")
+    return said
+
+
+@page
+@require_POST
+def route_act(request: HttpRequest, name: str, verb: str) -> HttpResponse:
+    _staff(request)
+    row = _found(name)
+    if verb == "try-without":
+        return _tried(request, _Page(without=name), name, None)
+    try:
+        if verb == "remove":
+            remove_route(row, context_of(request))
+            messages.success(request, f"{name} is gone. Tickets that are open stay where they are.")
+        elif verb in ("up", "down"):
+            move_route(row, verb == "down", context_of(request))
+        else:
+            raise Http404("no such verb")
+    except Conflict as error:
+        messages.error(request, str(error.detail))
+    except WrongExpectedVersion:
+        messages.error(request, "Someone else changed the rules at the same time; look again.")
+    return HttpResponseRedirect(f"{reverse('routes')}#rule-{name}")
+
+
+def _found(name: str) -> Route:
+    row = Route.objects.select_related("team", "service", "parent").filter(name=name[:100]).first()
+    if row is None:
+        raise Http404("no such rule")
+    return row
+
+
+def _staff(request: HttpRequest) -> None:
+    if not getattr(request.user, "is_staff", False):
+        raise PermissionDenied
