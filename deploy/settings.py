@@ -97,7 +97,7 @@ TELEMETRY_MAX_BODY = env.integer(
     "TELEMETRY_MAX_BODY", 64 * 2**20, "largest body of a telemetry request as sent, bytes", low=1024
 )
 TELEMETRY_MAX_DECODED = env.integer(
-    "TELEMETRY_MAX_DECODED", 256 * 2**20, "largest body after decompression, bytes", low=1024
+    "TELEMETRY_MAX_DECODED", 64 * 2**20, "largest body after decompression, bytes", low=1024
 )
 TELEMETRY_PARTITION = env.duration("TELEMETRY_PARTITION", "1h", "span of one partition of a telemetry table")
 TELEMETRY_RETENTION = env.duration(

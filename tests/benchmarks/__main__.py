@@ -28,6 +28,7 @@ NAMES = (
     "points",
     "alerts",
     "alert_storm",
+    "tickets",
     "solver",
     "accuracy",
     "real_traces",

@@ -1,0 +1,266 @@
+"""Tickets: a command to its commit, many hands on one ticket, long lists, and the rebuild of all read models.
+
+In one process on a Postgres of its own with fsync on, without HTTP. A command is timed in turns with a bare INSERT of
+one small row in a transaction of its own; lists of 10,000 open tickets are read alone and with a million resolved ones
+behind them (rows copied by the server: what a list reads is only rows); a rebuild is timed against reading the log.
+
+    python -m tests.benchmarks.tickets [OPEN RESOLVED]
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from deploy.embedded import Home, start_postgres, stop
+
+ROOT = Path(__file__).parent.parent.parent
+OPEN, RESOLVED = 10_000, 1_000_000
+COMMANDS, CROWD, LISTS = 100, 64, 40
+Row = dict[str, Any]
+
+
+def main(open_: int = OPEN, resolved: int = RESOLVED) -> list[Row]:
+    """Rows of name, value, unit, bar and a note. Takes about five minutes, most of it to make the tickets."""
+    home = Home(Path(os.environ.get("DOSSIER_HOME", ".dossier")).absolute() / "bench" / "tickets")
+    home.forget()
+    server = start_postgres(home)
+    environment = {**os.environ, "DATABASE_URL": home.database_url, "DOSSIER_HOME": str(home.root)}
+    environment |= {"DJANGO_SETTINGS_MODULE": "deploy.settings", "DOSSIER_LOG_LEVEL": "ERROR"}
+    try:
+        command = [sys.executable, "-m", "tests.benchmarks.tickets", "inside", str(open_), str(resolved)]
+        done = subprocess.run(
+            command, env=environment, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
+        )
+        rows: list[Row] = json.loads(done.stdout.splitlines()[-1])
+        return rows
+    finally:
+        stop(server)
+        home.forget()
+
+
+def inside(open_: int, resolved: int) -> list[Row]:
+    """All figures, in a process whose settings lead to the benchmark's database."""
+    import django
+    from django.core.management import call_command
+
+    django.setup()
+    call_command("migrate", verbosity=0)
+    return [*_commands(), *_crowd(), *_rebuilt(), *_lists(open_, resolved)]
+
+
+# Commands
+# ----------------------------------------------------------------------------------------------------------
+def _opened(number: int) -> str:
+    from incidents import commands
+    from ingest.queries import Context
+
+    report = commands.Report(f"Rack {number} loses packets", component=f"tor/dc1-t{number}")
+    return commands.open_incident(report, Context("user:alice")).incident.id
+
+
+def _commands() -> Iterator[Row]:
+    from django.db import connection
+
+    from incidents import commands
+    from ingest.queries import Context
+
+    alice, bare = Context("user:alice"), list[float]()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE TABLE bare (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, body text NOT NULL)"
+        )
+    timed: dict[str, list[float]] = {
+        name: [] for name in ("open", "acknowledge", "comment", "hand_over", "resolve")
+    }
+    for turn in range(COMMANDS):
+        ids: list[str] = []
+        steps: dict[str, Callable[[], object]] = {
+            "open": lambda turn=turn, ids=ids: ids.append(_opened(turn)),  # type: ignore[misc]
+            "acknowledge": lambda ids=ids: commands.acknowledge(ids[0], alice),  # type: ignore[misc]
+            "comment": lambda ids=ids: commands.comment(ids[0], "It is the optics.", alice),  # type: ignore[misc]
+            "hand_over": lambda ids=ids: commands.hand_over(ids[0], "storage", "theirs", alice),  # type: ignore[misc]
+            "resolve": lambda ids=ids: commands.resolve(ids[0], "none", "", alice),  # type: ignore[misc]
+        }
+        for name, step in steps.items():
+            timed[name].append(_seconds(step))
+            bare.append(_seconds(_insert))
+    bare_p50, bare_p95 = _quantiles(bare)
+    for name, times in timed.items():
+        p50, p95 = _quantiles(times)
+        note = f"p50 {1e3 * p50:.1f}, p95 {1e3 * p95:.1f} ms; bare INSERT {1e3 * bare_p50:.2f}, {1e3 * bare_p95:.2f} ms"
+        yield _row(f"{name}: p50 against a bare INSERT", p50 / bare_p50, "x", None, note)
+        yield _row(f"{name}: p95 against a bare INSERT's", p95 / bare_p95, "x", None, note)
+
+
+def _insert() -> None:
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("INSERT INTO bare (body) VALUES (%s)", ("It is the optics.",))
+
+
+# Many hands
+# ----------------------------------------------------------------------------------------------------------
+def _crowd() -> Iterator[Row]:
+    from django.db import connection
+
+    from incidents import commands, queries
+    from ingest.queries import Context
+
+    id_, failed = _opened(10**6), list[str]()
+    ready = threading.Barrier(CROWD + 1)
+
+    def comment(number: int) -> None:
+        try:
+            ready.wait()
+            commands.comment(id_, f"comment {number}", Context(f"user:{number}"))
+        except Exception as error:
+            failed.append(repr(error))
+            raise
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=comment, args=(number,)) for number in range(CROWD)]
+    for thread in threads:
+        thread.start()
+    ready.wait()
+    began = time.perf_counter()
+    for thread in threads:
+        thread.join()
+    seconds = time.perf_counter() - began
+    texts = [
+        event.body["text"] for event in queries.incident_events(id_) if event.type == "incident.commented"
+    ]
+    note = f"{CROWD} at once on one ticket in {seconds:.2f} s; {len(failed)} refused"
+    yield _row("comments lost", CROWD - len(set(texts)), "", "= 0", note)
+    yield _row("comments doubled", len(texts) - len(set(texts)), "", "= 0", "")
+
+
+# Rebuild
+# ----------------------------------------------------------------------------------------------------------
+def _rebuilt() -> Iterator[Row]:
+    from incidents.projections.rebuild import rebuild
+    from ingest.queries import Position, read_all
+
+    began, events, after = time.perf_counter(), 0, Position.START
+    while found := read_all(after, 1_000):
+        events, after = events + len(found), found[-1].position
+    scan = time.perf_counter() - began
+    began = time.perf_counter()
+    rebuilt = rebuild()
+    seconds = time.perf_counter() - began
+    note = f"{events / seconds:,.0f} against {events / scan:,.0f} events/s, {rebuilt.incidents} tickets"
+    yield _row("rebuild of all read models against reading the log", scan / seconds, "x", None, note)
+    yield _row("tickets that differed after the rebuild", len(rebuilt.differed), "", "= 0", "")
+
+
+# Lists
+# ----------------------------------------------------------------------------------------------------------
+def _lists(open_: int, resolved: int) -> Iterator[Row]:
+    from django.db import connection
+
+    _copies(open_, "open", 10**7)
+    alone = dict(_read())
+    _copies(resolved, "resolved", 10**8)
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE incident")
+    for name, (p50, p95) in _read():
+        before = 1e3 * alone[name][0]
+        note = f"p50 {1e3 * p50:.0f}, p95 {1e3 * p95:.0f} ms; {before:.0f} ms without the resolved"
+        yield _row(f"{name}, of {open_:,} open: p95", p95, "s", None, note)
+        yield _row(f"{name}: p50 with {resolved:,} resolved behind", p50 / alone[name][0], "x", None, "")
+
+
+def _copies(count: int, state: str, first: int) -> None:
+    """Rows like that of a ticket, each with a number, a team and a severity of its own."""
+    from django.db import connection
+
+    from incidents.projections.models import IncidentRow
+
+    own = {
+        "id": "gen_random_uuid()",
+        "number": f"{first} + n",
+        "state": f"'{state}'",
+        "title": "'Rack ' || n || ' loses packets'",
+        "component": "'tor/dc1-t' || n",
+        "cause": "ARRAY['tor/dc1-t' || n]",
+        "dedup_key": f"'{state} ' || n",
+        "team": "(ARRAY['network', 'storage', 'compute', 'services'])[1 + mod(n, 4)]",
+        "severity": "(ARRAY['critical', 'error', 'warning', 'info'])[1 + mod(n, 4)]",
+        "severity_rank": "mod(n, 4)",
+        "hops": "mod(n, 7)",
+        "opened_at": "now() - n * interval '1 second'",
+    }
+    names = [field.column for field in IncidentRow._meta.concrete_fields]
+    quoted = ", ".join(f'"{name}"' for name in names)
+    chosen = ", ".join(f"({own[name]})" if name in own else f'"{name}"' for name in names)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO incident ({quoted}) SELECT {chosen}"
+            " FROM (SELECT * FROM incident ORDER BY number LIMIT 1) AS one, generate_series(1, %s) AS n",
+            (count,),
+        )
+        cursor.execute("ANALYZE incident")
+
+
+def _read() -> Iterator[tuple[str, tuple[float, float]]]:
+    from incidents import queries
+
+    unresolved = queries.Filter("state", "in", ("open", "acknowledged", "snoozed"))
+    network = queries.Filter("team", "in", ("network",))
+    asked = {
+        "most severe first": ([unresolved], "severity"),
+        "of one team, most hand-overs first": ([unresolved, network], "hops"),
+        "that mention `t77`, newest first": (
+            [unresolved, queries.Filter("title", "search", "t77")],
+            "newest",
+        ),
+    }
+    for name, (filters, order) in asked.items():
+        cursor, times = None, list[float]()
+        for _ in range(LISTS):
+            times.append(_seconds(lambda f=filters, o=order: queries.list_incidents(f, o)))  # type: ignore[misc]
+        yield f"page 1, {name}", _quantiles(times)
+        if name != "most severe first":
+            continue
+        for _ in range(198):
+            cursor = queries.list_incidents(filters, order, cursor).next or cursor
+        far = [
+            _seconds(lambda f=filters, o=order, c=cursor: queries.list_incidents(f, o, c))
+            for _ in range(LISTS)
+        ]  # type: ignore[misc]
+        yield f"page 199, {name}", _quantiles(far)
+    yield "how many in each state", _quantiles([_seconds(queries.counts) for _ in range(LISTS)])
+
+
+# ----------------------------------------------------------------------------------------------------------
+def _seconds(do: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    do()
+    return time.perf_counter() - began
+
+
+def _quantiles(times: list[float]) -> tuple[float, float]:
+    return statistics.median(times), statistics.quantiles(times, n=20)[-1]
+
+
+def _row(name: str, value: float, unit: str, bar: str | None, note: str) -> Row:
+    return {"name": name, "value": round(value, 4), "unit": unit, "bar": bar, "note": note}
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["inside"]:
+        print(json.dumps(inside(int(sys.argv[2]), int(sys.argv[3]))))
+    else:
+        for row in main(*map(int, sys.argv[1:3])):
+            bar = f"   (bar {row['bar']})" if row["bar"] else ""
+            print(f"{row['name']:<75} {row['value']:>10,} {row['unit']}{bar}  {row['note']}")
