@@ -198,10 +198,14 @@ def why_members(reference: str, ids: Sequence[str]) -> dict[str, str]:
     return why_joined(_row(reference).pk, ids)
 
 
-def counts(filters: Sequence[Filter] = ()) -> dict[State, int]:
-    """How many incidents are in each state, among those that the filters let through."""
-    found = _filtered(filters).values_list("state").annotate(n=Count("pk"))
-    by_state = dict(found)
+def counts(filters: Sequence[Filter] = (), most: int | None = None) -> dict[State, int]:
+    """How many incidents are in each state, among those that the filters let through. Of the resolved ones, which only
+    ever become more, at most `most` are counted.
+    """
+    found = _filtered(filters)
+    by_state = dict(found.exclude(state="resolved").values_list("state").annotate(n=Count("pk")).order_by())
+    resolved = found.filter(state="resolved")
+    by_state["resolved"] = (resolved if most is None else resolved.order_by()[:most]).count()
     return {state: by_state.get(state, 0) for state in STATES}
 
 

@@ -86,6 +86,10 @@ class IncidentRow(models.Model):
         indexes = (
             models.Index(fields=("state", "severity_rank", "-number"), name="incident_inbox"),
             models.Index(fields=("opened_at",), name="incident_opened_at"),
+            # Few beside those that are resolved: whatever else is asked of them, these are all that is looked at.
+            models.Index(
+                fields=("number",), condition=~models.Q(state="resolved"), name="incident_unresolved"
+            ),
             models.Index(
                 fields=("handed_from",),
                 condition=models.Q(handed_from__isnull=False),

@@ -1,13 +1,13 @@
-"""Drops read models and builds them again from the log, ticket by ticket, while writers go on.
+"""Drops read models and builds them again from the log, a few tickets at a time, while writers go on.
 
-Each ticket is rebuilt in a transaction of its own that holds its row: a command on that ticket waits for a
-moment, all others do not notice.
+The tickets of a transaction are held by their rows: a command on one of them waits for a moment, all others do not
+notice.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -29,9 +29,11 @@ from incidents.projections.parts import parts
 from incidents.projections.project import project
 from incidents.projections.store import stream_of
 from incidents.projections.windows import project_window
-from ingest.queries import Position, follower_places, read_all, read_stream, watermark
+from ingest.queries import Position, follower_places, read_all, read_stream, read_streams, watermark
 
 FOLLOWER = "incidents"
+TOGETHER = 50
+"""Tickets in one transaction."""
 _PARTS: tuple[type[models.Model], ...] = (
     TimelineEntry,
     EvidenceItem,
@@ -53,10 +55,10 @@ def rebuild(progress: Callable[[int], None] = lambda _: None) -> Rebuilt:
     """Rebuilds every read model of incidents; afterwards they say what the log says."""
     opened = _opened_incidents()
     differed = _drop_strangers(opened)
-    for done, incident_id in enumerate(opened, start=1):
-        if rebuild_incident(incident_id):
-            differed.append(incident_id)
-        progress(done)
+    for start in range(0, len(opened), TOGETHER):
+        together = opened[start : start + TOGETHER]
+        differed += rebuild_incidents(together)
+        progress(start + len(together))
     if _rebuild_windows():
         differed.append("schedule windows")
     _set_next_number()
@@ -81,35 +83,37 @@ def _drop_strangers(opened: list[str]) -> list[str]:
 
 
 @transaction.atomic
-def rebuild_incident(incident_id: str) -> bool:
-    """Whether the read models of one incident differed from what its events give."""
-    IncidentRow.objects.select_for_update().filter(pk=incident_id).first()
-    events = read_stream(stream_of(incident_id))
-    before = checksum(incident_id)
+def rebuild_incidents(ids: Sequence[str]) -> list[str]:
+    """Those whose read models differed from what their events give. In one transaction, which holds all of them."""
+    list(IncidentRow.objects.select_for_update().filter(pk__in=ids).order_by("number").values_list("pk"))
+    events = read_streams([stream_of(id_) for id_ in ids])
+    before = checksums(ids)
     for model in _models():
-        model._default_manager.filter(incident_id=incident_id).delete()
-    project(None, events)
-    return checksum(incident_id) != before
+        model._default_manager.filter(incident_id__in=ids).delete()
+    for id_ in ids:
+        project(None, events[stream_of(id_)])
+    after = checksums(ids)
+    return [id_ for id_ in ids if before[id_] != after[id_]]
 
 
 def _models() -> tuple[type[models.Model], ...]:
     return (*_PARTS, *(part.model for part in parts()))
 
 
-def checksum(incident_id: str) -> str:
-    """One hash over all rows about an incident, whatever their surrogate keys."""
-    digest = sha256()
-    pk = UUID(incident_id)
-    _add(digest.update, IncidentRow.objects.filter(pk=pk))
+def checksums(ids: Sequence[str]) -> dict[str, str]:
+    """By incident one hash over all rows about it, whatever their surrogate keys."""
+    digests = {UUID(id_): sha256() for id_ in ids}
+    _add(digests, IncidentRow.objects.filter(pk__in=digests), "id")
     for model in _models():
-        _add(digest.update, model._default_manager.filter(incident_id=pk).order_by("version", "pk"))
-    return digest.hexdigest()
+        rows = model._default_manager.filter(incident_id__in=digests)
+        _add(digests, rows.order_by("incident_id", "version", "pk"), "incident_id")
+    return {str(pk): digest.hexdigest() for pk, digest in digests.items()}
 
 
-def _add(update: Callable[[bytes], None], rows: models.QuerySet[Any]) -> None:
+def _add(digests: Mapping[UUID, Any], rows: models.QuerySet[Any], whose: str) -> None:
     names = [f.attname for f in rows.model._meta.concrete_fields if not isinstance(f, models.BigAutoField)]
     for row in rows.values(*names):
-        update(json.dumps(row, sort_keys=True, cls=DjangoJSONEncoder).encode())
+        digests[row[whose]].update(json.dumps(row, sort_keys=True, cls=DjangoJSONEncoder).encode())
 
 
 @transaction.atomic

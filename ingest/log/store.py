@@ -244,14 +244,14 @@ def read_versions(stream: str, versions: Sequence[int]) -> list[Event]:
     return _read(sql, [stream, list(versions)])
 
 
-def read_streams(streams: Sequence[str], upto: Position) -> dict[str, list[Event]]:
-    """The events of several streams up to a position, each in order of version; those without any are left out."""
+def read_streams(streams: Sequence[str], upto: Position | None = None) -> dict[str, list[Event]]:
+    """The events of several streams (up to a position), each in order of version; those without any are left out."""
     found: dict[str, list[Event]] = {}
-    sql = (
-        f"SELECT {COLUMNS} FROM log_event WHERE stream = ANY(%s) AND (epoch, txid, seq) <= (%s, %s::xid8, %s)"
-        " ORDER BY stream, version"
-    )
-    for event in _read(sql, [list(streams), upto.epoch, str(upto.txid), upto.seq]):
+    sql, values = f"SELECT {COLUMNS} FROM log_event WHERE stream = ANY(%s)", list[Any]([list(streams)])
+    if upto is not None:
+        sql += " AND (epoch, txid, seq) <= (%s, %s::xid8, %s)"
+        values += [upto.epoch, str(upto.txid), upto.seq]
+    for event in _read(f"{sql} ORDER BY stream, version", values):
         found.setdefault(event.stream, []).append(event)
     return found
 

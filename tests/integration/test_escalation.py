@@ -22,7 +22,7 @@ from incidents.escalation.sweeping import sweep
 from incidents.escalation.targets import Directory
 from incidents.oncall.models import Override, Schedule
 from incidents.projections.models import IncidentRow
-from incidents.projections.rebuild import rebuild_incident
+from incidents.projections.rebuild import rebuild_incidents
 from tests.integration.escalation_cases import (
     ALICE,
     Clock,
@@ -241,7 +241,7 @@ def test_what_is_rebuilt_is_what_was_there() -> None:
     clock.later(61)
     commands.comment(id_, "no idea", ALICE)
     before = EscalationRow.objects.filter(incident__pk=id_).values().get()
-    assert rebuild_incident(id_) is False
+    assert rebuild_incidents([id_]) == []
     assert EscalationRow.objects.filter(incident__pk=id_).values().get() == before
 
 

@@ -22,7 +22,7 @@ from incidents.domain.evolve import fold
 from incidents.domain.finding import Finding
 from incidents.domain.routing import Routing
 from incidents.projections.models import EvidenceItem, IncidentRow, TimelineEntry
-from incidents.projections.rebuild import checksum, rebuild, rebuild_incident
+from incidents.projections.rebuild import checksums, rebuild, rebuild_incidents
 from incidents.projections.rows import state_of
 from incidents.projections.store import next_number, record, record_opening
 from incidents.projections.timeline import timeline_of
@@ -115,11 +115,11 @@ def test_folded_projected_and_rebuilt_are_the_same(first: Finding | None, sequen
     id_ = _opened(first)
     for command in sequence:
         _try(id_, command)
-    before, events = checksum(id_), read_stream(f"incident/{id_}")
+    before, events = checksums([id_]), read_stream(f"incident/{id_}")
     assert state_of(IncidentRow.objects.get(pk=id_)) == fold(events)
     assert queries.timeline(id_) == timeline_of(events)
-    assert not rebuild_incident(id_)
-    assert checksum(id_) == before
+    assert not rebuild_incidents([id_])
+    assert checksums([id_]) == before
 
 
 def _opened(first: Finding | None) -> str:
