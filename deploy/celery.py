@@ -11,5 +11,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "deploy.settings")
 app = Celery("dossier")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(
-    ["ingest.telemetry", "ingest.log", "ingest.alerts", "analyzers.runs", "incidents", "incidents.reports"]
+    [
+        *("ingest.telemetry", "ingest.log", "ingest.alerts", "analyzers.runs"),
+        *("incidents", "incidents.oncall", "incidents.reports"),
+    ]
 )

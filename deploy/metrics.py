@@ -27,6 +27,7 @@ from deploy import broker
 from deploy.version import VERSION
 from incidents.delivery.queries import overdue, silences
 from incidents.escalation.queries import overdue as overdue_escalations
+from incidents.oncall.queries import uncovered
 from incidents.queries import counts, unanswered
 from ingest.queries import TELEMETRY_KINDS, follower_places, read_all, watermark_age
 
@@ -138,6 +139,18 @@ def from_database() -> Iterator[Metric]:
     for part, seconds in silences().items():
         silent.add_metric([part], seconds)
     yield silent
+    yield _uncovered()
+
+
+def _uncovered() -> Metric:
+    gaps = GaugeMetricFamily(
+        "dossier_oncall_gap_seconds",
+        "How long nobody is on call in the next 14 days, by schedule",
+        labels=["schedule"],
+    )
+    for schedule, span in uncovered(datetime.now(UTC)).items():
+        gaps.add_metric([schedule], span.total_seconds())
+    return gaps
 
 
 def from_broker() -> Iterator[Metric]:

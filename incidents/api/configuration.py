@@ -6,6 +6,7 @@ as one. What a document does not name stays as it is; with `prune` what is missi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from incidents.api.catalog import Catalog
 from incidents.domain.config_text import BadConfiguration, Document, Fault, Item, Path
 from ingest.queries import Context
 
+_PART = re.compile(r"\[([0-9]{1,6})\]|([^.\[\]]+)")
 Catalogs = Mapping[str, type[Catalog]]
 
 
@@ -122,12 +124,17 @@ def _set(document: Document, view: Catalog, item: Item, done: list[Change]) -> l
 def _reasons(detail: Any, way: Path = ()) -> Iterator[tuple[Path, str]]:
     if isinstance(detail, dict):
         for name, inner in detail.items():
-            yield from _reasons(inner, way if name == "non_field_errors" else (*way, name))
+            yield from _reasons(inner, way if name == "non_field_errors" else (*way, *_parts(str(name))))
     elif isinstance(detail, list):
         for at, inner in enumerate(detail):
             yield from _reasons(inner, (*way, at) if isinstance(inner, dict) else way)
     else:
         yield way, str(detail)
+
+
+def _parts(name: str) -> Path:
+    """`layers[0].turn`, as the domain names what is wrong within a field, in parts."""
+    return tuple(int(place) if place else part for place, part in _PART.findall(name))
 
 
 def _written(view: Catalog, row: Any) -> dict[str, Any]:

@@ -101,7 +101,9 @@ class OnCallScheduleSerializer(Strict, s.ModelSerializer[Schedule]):
             layers = read_layers(attrs["layers"] if "layers" in attrs or not before else before.layers, zone)
         except Invalid as invalid:
             raise s.ValidationError({invalid.field: [invalid.reason]}) from None
-        people = {person for layer in layers for person in layer.people} if "layers" in attrs else set()
+        # Those who were there before and have left since are no reason to refuse a change: they are warned about.
+        kept = {person for layer in (before.layers if before else ()) for person in layer["people"]}
+        people = {person for layer in layers for person in layer.people} - kept
         if missing := sorted(people - active(people)):
             raise s.ValidationError({"layers": [f"there is no {missing[0]!r} who may sign in"]})
         return attrs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -17,6 +18,8 @@ from incidents.domain.spans import Span
 from incidents.domain.values import Invalid
 from incidents.oncall import expanding
 from incidents.oncall.models import Calendar, Schedule
+
+log = logging.getLogger(__name__)
 
 MOST_TEXT: Final = 256 * 1024
 """Characters of a calendar's file."""
@@ -54,18 +57,19 @@ def expand(text: object, now: datetime) -> list[list[str]]:
     return read
 
 
-def read(row: Calendar, now: datetime) -> None:
-    """Follow its recurrences from now on, unsaved. Raises Invalid."""
-    row.spans, row.read_until = expand(row.text, now), now + AHEAD
-
-
 def read_again(now: datetime) -> int:
-    """Follow the recurrences of calendars that were read long ago; how many there were."""
-    rows = list(Calendar.objects.filter(read_until__lt=now + READ_AGAIN))
-    for row in rows:
-        read(row, now)
-        row.save(update_fields=["spans", "read_until"])
-    return len(rows)
+    """Follow the recurrences of calendars that were read long ago; how many there were. What fails stays as it was."""
+    followed = 0
+    for row in Calendar.objects.filter(read_until__lt=now + READ_AGAIN):
+        try:
+            spans = expand(row.text, now)
+        except Invalid as invalid:
+            log.warning("the calendar %s was not read again: %s", row.slug, invalid.reason)
+            continue
+        # Not where somebody brings another file at this moment.
+        same = Calendar.objects.filter(pk=row.pk, text=row.text)
+        followed += same.update(spans=spans, read_until=now + AHEAD)
+    return followed
 
 
 def written(row: Schedule, shifts: Iterable[Shift], gaps: Iterable[Span], now: datetime) -> bytes:

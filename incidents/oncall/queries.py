@@ -79,6 +79,16 @@ def standing(row: Schedule, at: datetime) -> Standing:
     )
 
 
+def uncovered(at: datetime) -> dict[str, timedelta]:
+    """How long nobody is on call in the next two weeks, by schedule."""
+    end = at + WATCHED
+    found = {}
+    for row in Schedule.objects.prefetch_related("holidays"):
+        spans = rotations.gaps(rota(row, at, end), at, end)
+        found[row.slug] = sum((ends - begins for begins, ends in spans), timedelta())
+    return found
+
+
 def rota(row: Schedule, start: datetime, end: datetime) -> rotations.Schedule:
     """The schedule with all that bears on the time from `start` to `end`."""
     zone = ZoneInfo(row.time_zone)

@@ -11,8 +11,8 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 
 from incidents.domain.times import rfc3339
-from incidents.oncall import queries
-from incidents.oncall.models import Feed, Override, Schedule
+from incidents.oncall import calendars, queries
+from incidents.oncall.models import Calendar, Feed, Override, Schedule
 from ingest.api import keys
 from ingest.queries import configured
 
@@ -392,3 +392,33 @@ def test_a_key_that_only_writes_removes_nobodys_address() -> None:
     made = call("post", "schedules/storage/feeds", {}, "bob").json()
     writer = Client(headers={"Authorization": f"Bearer {keys.create('script', ['incidents:write'])}"})
     assert writer.delete(f"/api/v1/schedules/storage/feeds/{made['id']}").status_code == 404
+
+
+# Elsewhere
+# ----------------------------------------------------------------------------------------------------------
+def test_somebody_who_left_does_not_keep_a_schedule_from_being_changed() -> None:
+    storage()
+    get_user_model().objects.filter(username="bob").update(is_active=False)
+    answer = call("patch", "schedules/storage", {"layers": [{**LAYER, "turn": "1w"}]})
+    assert (answer.status_code, answer.json()["standing"]["gone"]) == (200, ["bob"])
+
+
+def test_gaps_are_a_metric() -> None:
+    storage(layers=[{**LAYER, "end": "2026-01-06T09:00"}])
+    told = Client().get("/metrics").content.decode()
+    assert f'dossier_oncall_gap_seconds{{schedule="storage"}} {14 * 86_400:.6e}'.split()[0] in told
+    assert queries.uncovered(NOW) == {"storage": 14 * DAY}
+
+
+def test_what_recurs_in_a_calendar_never_runs_out() -> None:
+    call("post", "calendars", {"slug": "public", "name": "Public holidays", "text": HOLIDAYS})
+    before = Calendar.objects.get().spans
+    assert (calendars.read_again(NOW), calendars.read_again(NOW + 366 * DAY)) == (0, 1)
+    assert Calendar.objects.get().spans[-1][0] > before[-1][0]
+
+
+def test_a_calendar_that_cannot_be_read_again_stays_as_it_was() -> None:
+    spans = [["2026-12-25", "2026-12-26", "Christmas"]]
+    Calendar.objects.create(slug="bad", name="Bad", text="hello", spans=spans, read_until=NOW)
+    assert calendars.read_again(NOW) == 0
+    assert Calendar.objects.get().spans == spans
