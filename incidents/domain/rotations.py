@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import reduce
 from itertools import pairwise
 from typing import Final, Literal
 from zoneinfo import ZoneInfo
@@ -143,17 +142,20 @@ def who(schedule: Schedule, at: datetime) -> str | None:
 
 def shifts(schedule: Schedule, start: datetime, end: datetime) -> list[Shift]:
     """Who is on call from `start` to `end`: in order, without overlap, cut to that span. No shift: nobody."""
-    if start >= end:
-        return []
-    between = (start, end)
-    nobody: list[Shift] = []
-    rotated = reduce(_over, (_rotated(layer, schedule, between) for layer in schedule.layers), nobody)
-    overridden = (
-        [Shift(max(one.start, start), min(one.end, end), one.person, override=one.id or "override")]
-        for one in schedule.overrides
-        if one.start < end and start < one.end and one.person not in schedule.gone
-    )
-    return _joined(_over(rotated, reduce(_over, overridden, nobody)))
+    free: Sequence[Span] = merged([(start, end)])
+    found: list[Shift] = []
+    for override in reversed(schedule.overrides):
+        if override.person not in schedule.gone:
+            taken = common(free, [(override.start, override.end)])
+            why = override.id or "override"
+            found += [Shift(begins, ends, override.person, override=why) for begins, ends in taken]
+            free = without(free, taken)
+    # From the top down, each layer for the time that is left: what lies under others costs nothing.
+    for layer in reversed(schedule.layers):
+        turned = _rotated(layer, schedule, free)
+        found += turned
+        free = without(free, [(one.start, one.end) for one in turned])
+    return _joined(sorted(found, key=lambda one: one.start))
 
 
 def gaps(schedule: Schedule, start: datetime, end: datetime) -> list[Span]:
@@ -184,11 +186,15 @@ def people_of(schedule: Schedule) -> frozenset[str]:
     return frozenset(person for layer in schedule.layers for person in layer.people)
 
 
-def _rotated(layer: Rotation, schedule: Schedule, between: Span) -> list[Shift]:
-    applies = layer.applies(between, schedule.holidays)
+def _rotated(layer: Rotation, schedule: Schedule, free: Sequence[Span]) -> list[Shift]:
+    if not free:
+        return []
+    applies = common(free, layer.applies((free[0][0], free[-1][1]), schedule.holidays))
+    if not applies:
+        return []
     away = {**schedule.away, **dict.fromkeys(schedule.gone, (ALWAYS,))}
     found: list[Shift] = []
-    for start, end, number in layer.turns(between):
+    for start, end, number in layer.turns((applies[0][0], applies[-1][1])):
         place = number % len(layer.people)
         order = layer.people[place:] + layer.people[:place]
         found += _filled(layer.name, order, common([(start, end)], applies), away)
@@ -207,17 +213,6 @@ def _filled(
         if not free:
             break
     return sorted(found, key=lambda one: one.start)
-
-
-def _over(lower: list[Shift], upper: list[Shift]) -> list[Shift]:
-    """`upper` where it has somebody, else `lower`."""
-    taken = [(one.start, one.end) for one in upper]
-    kept = [
-        replace(one, start=start, end=end)
-        for one in lower
-        for start, end in without([(one.start, one.end)], taken)
-    ]
-    return sorted([*kept, *upper], key=lambda one: one.start)
 
 
 def _joined(found: Iterable[Shift]) -> list[Shift]:
