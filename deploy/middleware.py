@@ -17,6 +17,8 @@ from deploy import metrics
 GetResponse = Callable[[HttpRequest], HttpResponse]
 log = structlog.get_logger("request")
 _lines = logging.getLogger("request")
+SECRETS = frozenset({"key", "secret", "token"})
+"""Parts of addresses that are not logged."""
 _TRACE = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 
 
@@ -54,11 +56,20 @@ class RequestContext:
             tell(
                 "answered",
                 method=request.method,
-                path=request.path,
+                path=_without_secrets(request),
                 status=response.status_code,
                 ms=round(seconds * 1000, 1),
             )
         return response
+
+
+def _without_secrets(request: HttpRequest) -> str:
+    """The path; what in it is as good as a password is named instead."""
+    path, match = request.path, request.resolver_match
+    given = match.kwargs if match else {}
+    for name in SECRETS & given.keys():
+        path = path.replace(str(given[name]), f"<{name}>")
+    return path
 
 
 class ContentSecurityPolicy:

@@ -61,6 +61,7 @@ urlpatterns = [
     path("teams", reading.teams, name="teams"),
     path("docs", reading.docs, name="docs"),
     path("docs/webhooks", reading.docs_webhooks, name="docs_webhooks"),
+    path("docs/on-call", oncall.docs, name="docs_on_call"),
     path("docs/limits", reading.docs_limits, name="docs_limits"),
     path("docs/doors/<slug:slug>", reading.docs_door, name="docs_door"),
     path("integrations", integrations.integrations, name="integrations"),

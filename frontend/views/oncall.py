@@ -26,6 +26,7 @@ from incidents.domain.overriding import Stretch
 from incidents.domain.spans import instant, wall
 from incidents.domain.times import parse_rfc3339, rfc3339
 from incidents.oncall import commands, queries
+from incidents.oncall.calendars import MOST_TEXT
 from incidents.oncall.models import Schedule
 
 SPANS = ("1 h", "4 h", "12 h", "1 d")
@@ -257,3 +258,17 @@ def _date(text: str) -> date | None:
         return date.fromisoformat(text)
     except ValueError:
         return None
+
+
+EXAMPLE = """{"slug": "storage", "name": "Storage on call", "time_zone": "Europe/Berlin", "layers": [
+  {"name": "days", "people": ["alice", "bob"], "start": "2026-01-05T09:00", "turn": "1w"},
+  {"name": "nights", "people": ["charlie"], "start": "2026-01-05T18:00", "turn": "1d",
+   "times": [{"days": ["mon", "tue", "wed", "thu", "fri"], "from": "18:00", "to": "09:00"}]}]}"""
+
+
+@page
+@require_safe
+def docs(request: HttpRequest) -> HttpResponse:
+    address = request.build_absolute_uri("/").rstrip("/")
+    told = {"example": EXAMPLE, "address": address, "largest": MOST_TEXT // 1024}
+    return show(request, "frontend/docs_on_call.html", told, section="docs")

@@ -7,7 +7,6 @@ from typing import Any
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError
-from django.db.models import ProtectedError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -19,6 +18,7 @@ from frontend.views.pages import context_of, page, show
 from incidents.api.schedule_shapes import CalendarSerializer, OnCallScheduleSerializer
 from incidents.api.schedules import keep
 from incidents.api.schedules import remove as removed
+from incidents.api.views import Conflict
 from incidents.catalog.models import Team
 from incidents.oncall import calendars as files
 from incidents.oncall.models import Calendar, Schedule
@@ -93,7 +93,7 @@ def remove(request: HttpRequest, slug: str) -> HttpResponse:
     row = Schedule.objects.filter(slug=slug).first()
     if row is None:
         raise Http404("no such schedule")
-    return _removed(request, "schedule", OnCallScheduleSerializer, row, "escalation policies call it")
+    return _removed(request, "schedule", OnCallScheduleSerializer, row)
 
 
 @page
@@ -126,20 +126,19 @@ def remove_calendar(request: HttpRequest, slug: str) -> HttpResponse:
     row = Calendar.objects.filter(slug=slug).first()
     if row is None:
         raise Http404("no such calendar")
-    if row.schedules.exists():
-        messages.error(request, "Schedules have their holidays from it; take it out there first.")
-        return HttpResponseRedirect(reverse("on_call_schedules") + "#calendars")
-    return _removed(request, "calendar", CalendarSerializer, row, "something needs it")
+    return _removed(request, "calendar", CalendarSerializer, row)
 
 
 def _removed(
-    request: HttpRequest, kind: str, shape: type[ModelSerializer[Any]], row: Schedule | Calendar, why: str
+    request: HttpRequest, kind: str, shape: type[ModelSerializer[Any]], row: Schedule | Calendar
 ) -> HttpResponse:
     try:
         removed(kind, shape, row, context_of(request))
         messages.success(request, f"Removed {row.name}.")
-    except (ProtectedError, WrongExpectedVersion):
-        messages.error(request, f"{row.name} stays: {why}, or somebody changes it at this moment.")
+    except Conflict as refused:
+        messages.error(request, f"{row.name} stays. {refused.detail}")
+    except WrongExpectedVersion:
+        messages.error(request, OVERTAKEN)
     return HttpResponseRedirect(reverse("on_call_schedules"))
 
 

@@ -6,7 +6,7 @@ import hashlib
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Model, ProtectedError
+from django.db.models import Model
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.pagination import CursorPagination
@@ -18,6 +18,7 @@ from incidents.api.catalog import BySlug, Catalog
 from incidents.api.schedule_shapes import CalendarSerializer, OnCallScheduleSerializer, OnCallScheduleShape
 from incidents.api.views import Conflict
 from incidents.domain.times import rfc3339
+from incidents.escalation.models import EscalationPolicy
 from incidents.oncall import queries
 from incidents.oncall.models import Calendar, Schedule
 from ingest.commands import record_configuration
@@ -44,10 +45,8 @@ class SchedulesView(Catalog):
     lookup_field = "slug"
 
     def remove(self, instance: Schedule) -> None:
-        try:
-            instance.delete()
-        except ProtectedError:
-            raise Conflict(f"Escalation policies call {instance.name}; change them first.") from None
+        check_removable(instance)
+        instance.delete()
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Response:
         if self.action in ("create", "retrieve", "partial_update") and response.status_code < 300:
@@ -95,11 +94,22 @@ def keep(kind: str, serializer: ModelSerializer[Any], context: Context) -> None:
 
 
 @transaction.atomic
-def remove(kind: str, shape: type[ModelSerializer[Any]], row: Any, context: Context) -> None:
-    """Remove it and record that. Raises ProtectedError where something needs it."""
+def remove(kind: str, shape: type[ModelSerializer[Any]], row: Schedule | Calendar, context: Context) -> None:
+    """Remove it and record that. Raises Conflict where something needs it."""
+    check_removable(row)
     before = told(shape, row)
     row.delete()
     record_configuration(kind, before["slug"], before, None, context)
+
+
+def check_removable(row: Schedule | Calendar) -> None:
+    """Raises Conflict where policies call the schedule, or schedules have their holidays from the calendar."""
+    if isinstance(row, Schedule):
+        called_by = EscalationPolicy.objects.filter(steps__contains=[{"actions": [{"schedule": row.slug}]}])
+        if named := list(called_by.values_list("name", flat=True)[:3]):
+            raise Conflict(f"It is called by the escalation policies {', '.join(named)}; change them first.")
+    elif named := list(row.schedules.values_list("name", flat=True)[:3]):
+        raise Conflict(f"Schedules have their holidays from it: {', '.join(named)}; take it out there first.")
 
 
 def standing(slug: str) -> dict[str, Any]:

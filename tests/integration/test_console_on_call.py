@@ -10,8 +10,11 @@ from django.contrib.auth import get_user_model
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
+from frontend.views.oncall import EXAMPLE
+from incidents.escalation.models import EscalationPolicy
 from incidents.oncall import queries
 from incidents.oncall.models import Calendar, Feed, Override, Schedule
+from ingest.api import keys
 from ingest.queries import configured
 
 pytestmark = pytest.mark.django_db
@@ -236,3 +239,23 @@ def test_a_calendar_that_a_schedule_has_stays() -> None:
     storage().holidays.add(calendar)
     signed_in("alice").post("/settings/calendars/public/remove")
     assert Calendar.objects.exists()
+
+
+def test_a_schedule_that_a_policy_calls_stays_and_says_why() -> None:
+    storage()
+    steps = [{"after": 0, "actions": [{"schedule": "storage"}]}]
+    EscalationPolicy.objects.create(slug="disks", name="Disks", steps=steps)
+    answer = signed_in("alice").post("/settings/schedules/storage/remove", follow=True)
+    assert "called by the escalation policies Disks" in answer.content.decode()
+    assert Schedule.objects.exists()
+
+
+def test_the_docs_tell_of_schedules() -> None:
+    assert "Who is away is skipped" in text("/docs/on-call")
+
+
+def test_the_example_of_the_docs_is_a_schedule() -> None:
+    made = Client(headers={"Authorization": f"Bearer {keys.create('script', ['admin'])}"}).post(
+        "/api/v1/schedules", EXAMPLE, content_type="application/json"
+    )
+    assert made.status_code == 201

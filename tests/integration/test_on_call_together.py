@@ -8,6 +8,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+import yaml
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import CommandError
@@ -111,7 +112,12 @@ def test_schedules_and_calendars_stand_in_the_file_of_all_configuration(tmp_path
     assert applied(file, FILE) == "Nothing to change.\n"
     assert Calendar.objects.get().spans[-1][2] == "Christmas"
     call_command("config", "export", str(file), stdout=StringIO())
-    assert applied(file, file.read_text()) == "Nothing to change.\n"
+    ours = {
+        kind: told
+        for kind, told in yaml.safe_load(file.read_text()).items()
+        if kind in ("calendars", "schedules")
+    }
+    assert applied(file, yaml.safe_dump(ours)) == "Nothing to change.\n"
 
 
 def test_a_schedule_that_is_wrong_in_that_file_leaves_everything_as_it_was(tmp_path: Path) -> None:

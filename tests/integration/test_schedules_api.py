@@ -9,8 +9,10 @@ import icalendar
 import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
+from structlog.testing import capture_logs
 
 from incidents.domain.times import rfc3339
+from incidents.escalation.models import EscalationPolicy
 from incidents.oncall import calendars, queries
 from incidents.oncall.models import Calendar, Feed, Override, Schedule
 from ingest.api import keys
@@ -120,6 +122,15 @@ def test_somebody_who_may_not_sign_in_is_not_put_into_a_layer() -> None:
 def test_a_schedule_keeps_its_name_for_those_who_name_it() -> None:
     storage()
     assert call("patch", "schedules/storage", {"slug": "disks"}).status_code == 400
+
+
+def test_a_schedule_that_a_policy_calls_is_not_removed() -> None:
+    storage()
+    steps = [{"after": 0, "actions": [{"schedule": "storage"}]}]
+    EscalationPolicy.objects.create(slug="disks", name="Disks", steps=steps)
+    answer = call("delete", "schedules/storage")
+    assert (answer.status_code, "Disks" in answer.json()["detail"]) == (409, True)
+    assert Schedule.objects.exists()
 
 
 # Asking
@@ -370,6 +381,14 @@ def test_a_secret_is_neither_kept_nor_recorded() -> None:
     secret = made["url"].rsplit("/", 1)[1].removesuffix(".ics")
     kept = Feed.objects.get().digest + str(configured("schedule_feed", f"storage/{made['id']}")[0].body)
     assert secret not in kept
+
+
+def test_a_secret_is_not_logged() -> None:
+    storage()
+    url = call("post", "schedules/storage/feeds", {}, "bob").json()["url"]
+    with capture_logs() as logged:
+        Client().get(url)
+    assert [one["path"] for one in logged] == ["/api/v1/on_call/feeds/<secret>.ics"]
 
 
 def test_a_secret_address_dies_with_its_maker() -> None:
