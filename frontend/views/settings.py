@@ -29,6 +29,9 @@ SECTIONS: Final = (
         "Which ticket goes to which team, and which alerts share one; tried before they count.",
     ),
     Section(
+        "services", "Services", "What teams offer, the components that belong to it, and what fails with one."
+    ),
+    Section(
         "on_call_schedules", "On-call schedules", "Who takes turns, at which hours; holidays and who is away."
     ),
     Section("schedules", "Analyses", "When which analyzer runs over which region."),

@@ -23,6 +23,8 @@ PAGES = [
     "/reports",
     "/settings",
     "/teams",
+    "/settings/routes",
+    "/settings/services",
     "/docs",
     "/accounts/password/change/",
 ]

@@ -24,6 +24,8 @@ PAGES = (
     "reports",
     "silences",
     "teams",
+    "routes",
+    "services",
     "integrations",
     "settings",
     "docs",

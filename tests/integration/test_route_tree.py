@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connections
+from django.test import Client
 from django.utils import timezone
 
 from incidents import commands, queries
 from incidents.catalog.models import Route, routing_table
 from incidents.commands import Report
 from incidents.domain.conditions import Subject
-from incidents.domain.routing import route
+from incidents.domain.routing import every_rule, route
 from incidents.projections.models import IncidentRow
 from incidents.projections.rebuild import rebuild
 from incidents.reactors import follower
@@ -248,3 +251,31 @@ def test_a_rebuild_gives_tickets_what_their_routes_decided(api: Call) -> None:
     send(alert("a-1", component="lamp/a-1", labels={"rack": "r1"}))
     assert rebuild().differed == ()
     assert [one.policy for one in tickets_of("again")] == ["p"]
+
+
+def test_two_who_put_each_ones_rule_beneath_the_others_leave_a_tree() -> None:
+    """Both at once, many times: one of them is refused, and nothing hangs on nothing."""
+    keys_ = [keys.create(name, ["admin"]) for name in ("alice", "bob")]
+    Route.objects.bulk_create(Route(name=name, order=900, pattern="lamp/*") for name in ("left", "right"))
+
+    def put(key: str, name: str, parent: str | None) -> int:
+        try:
+            answer = Client().patch(
+                f"/api/v1/routes/{name}",
+                json.dumps({"parent": parent}),
+                "application/json",
+                headers={"Authorization": f"Bearer {key}"},
+            )
+            return int(answer.status_code)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(2) as threads:
+        for _ in range(10):
+            both = zip(keys_, ("left", "right"), ("right", "left"), strict=True)
+            told = sorted(one.result() for one in [threads.submit(put, *args) for args in both])
+            assert told in ([200, 400], [200, 409])
+            names = {rule.name for rule in every_rule(routing_table().rules)}
+            assert {"left", "right"} <= names
+            for name in ("left", "right"):
+                put(keys_[0], name, None)
