@@ -29,6 +29,7 @@ NAMES = (
     "alerts",
     "alert_storm",
     "tickets",
+    "escalations",
     "solver",
     "accuracy",
     "real_traces",
