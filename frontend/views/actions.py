@@ -17,6 +17,7 @@ from frontend.views.incident import Problem, render_incident
 from frontend.views.pages import context_of, page
 from incidents import commands, queries
 from incidents.commands import Invalid, Overtaken, Refused
+from incidents.escalation.commands import escalate
 from ingest.queries import Context
 
 Form = Any  # the request's POST data
@@ -84,6 +85,7 @@ VERBS: dict[str, tuple[Verb, str, str]] = {
         "Snoozed",
         "undo",
     ),
+    "escalate": (lambda i, f, c: escalate(i, f.get("reason", ""), c), "Escalated", ""),
     "merge": (lambda i, f, c: commands.merge(i, _other(f), f.get("reason", ""), c), "Merged", "undo"),
     "split": (lambda i, _, c: commands.split(i, "", c), "Split off", ""),
     "set_title": (lambda i, f, c: commands.set_title(i, f.get("title", ""), c), "Title set for", ""),

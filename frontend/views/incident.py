@@ -17,6 +17,7 @@ from analyzers import queries as analyzers
 from frontend.custody import custody
 from frontend.evidence import Group, grouped, latest_of_each
 from frontend.views.alerts import section
+from frontend.views.escalation import line_of
 from frontend.views.pages import page, show
 from incidents import queries
 from incidents.changes import changes_before
@@ -88,6 +89,7 @@ def render_incident(
         "changes": [] if as_of else changes_before(reference),
         "causes": _causes(view, suspects),
         "snoozes": SNOOZES,
+        "escalation": None if as_of else line_of(reference, timezone.now()),
         "more": MORE,
         "custody": custody(view.incident, entries[-1].last_at if as_of else timezone.now()),
         "team_names": {team.slug: team.name for team in queries.teams()},
@@ -178,7 +180,16 @@ def _panels(state: queries.Incident) -> set[str]:
     if state.state == "resolved":
         return {"comment", "set_severity", "reopen", *MORE}
     answers = {"bounce"} if state.handed_over else set()
-    return {"comment", "set_severity", "resolve", "assign", "hand_over", "snooze", *MORE} | answers
+    return {
+        "comment",
+        "set_severity",
+        "resolve",
+        "assign",
+        "hand_over",
+        "snooze",
+        "escalate",
+        *MORE,
+    } | answers
 
 
 def _people() -> list[str]:

@@ -34,6 +34,11 @@ SECTIONS: Final = (
     Section(
         "on_call_schedules", "On-call schedules", "Who takes turns, at which hours; holidays and who is away."
     ),
+    Section(
+        "policies",
+        "Escalation policies",
+        "Who is called for a ticket that nobody answers, and after how long.",
+    ),
     Section("schedules", "Analyses", "When which analyzer runs over which region."),
     Section("webhooks", "Webhooks", "Which programs of yours are told of tickets, and how they do."),
 )

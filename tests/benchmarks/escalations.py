@@ -117,8 +117,9 @@ def open_tickets(url: str) -> None:
     from incidents.commands import Report
     from incidents.delivery.models import ContactMethod, Preferences
     from incidents.domain import commands as c
+    from incidents.domain.conditions import Subject
     from incidents.domain.policies import policy_from
-    from incidents.domain.routing import Subject, route
+    from incidents.domain.routing import route
     from incidents.projections.models import IncidentRow
     from incidents.projections.store import next_number, record, record_opening
     from ingest.queries import Context
