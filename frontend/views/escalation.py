@@ -37,7 +37,7 @@ def words(found: Standing, now: datetime) -> Line | None:
     if now - due > LATE:
         late = spoken((now - due).total_seconds())
         return Line(f"The next call is late by {late}; manage.py deliver may not be running", "bad", due)
-    when = f"in {spoken((due - now).total_seconds())}" if due > now else "now"
+    when = f"in {spoken((due - now).total_seconds())}, at {due:%H:%M} UTC" if due > now else "now"
     if one.phase == "acknowledged":
         return Line(f"Calls for somebody again {when} if nothing is done", at=due) if one.settled else None
     if one.at_end:

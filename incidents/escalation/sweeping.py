@@ -1,11 +1,12 @@
 """Escalations whose time has come: found in the database about once a second, by `manage.py deliver`.
 
-Each ticket goes on in a transaction of its own, which holds the ticket's row: the events, the next timer and the calls
-that they ask for are committed together or not at all, and a second sweep passes over a ticket that the first is at.
+A ticket goes on in a transaction that holds its row: the events, the next timer and the calls that they ask for are
+committed together or not at all, and a second sweep passes over a ticket that the first is at.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -24,16 +25,20 @@ from incidents.escalation.models import EscalationRow
 from incidents.escalation.targets import Directory, channel_kind
 from incidents.projections.models import IncidentRow
 from incidents.projections.rows import state_of
-from incidents.projections.store import Recorded, record, stream_of
+from incidents.projections.store import Recorded, record_on, stream_of
 from ingest.commands import retrying
 from ingest.queries import Context, Event
 
 MOST: Final = 200
 """Tickets of one sweep; what is left is due in the next, which follows at once."""
+TOGETHER: Final = 10
+"""Tickets of one transaction."""
 MOST_AT_ONCE: Final = 3
 """What one ticket does in a sweep: forgotten, started and its first step taken."""
-PAUSE: Final = timedelta(minutes=1)
+PAUSE: Final = timedelta(seconds=10)
 """For which a ticket whose escalation failed is passed over, so that it keeps no other from being called."""
+AUDIT: Final = timedelta(minutes=1)
+"""Between looks for tickets without a timer."""
 URGENT: Final = ("critical", "error")
 
 _failing: dict[str, datetime] = {}
@@ -50,17 +55,14 @@ def sweep(now: datetime, most: int = MOST) -> int:
     timers = EscalationRow.objects.filter(due_at__lte=now).exclude(pk__in=list(_failing))
     ids = [str(pk) for pk in timers.order_by("due_at").values_list("pk", flat=True)[:most]]
     directory = Directory(now)
-    for id_ in ids:
-        # Until it has gone well: what raises ends this round, and the next begins with the other tickets.
-        _failing[id_] = now + PAUSE
-        done += retrying(partial(_go_on, id_, directory))
-        _failing.pop(id_, None)
+    for first in range(0, len(ids), TOGETHER):
+        done += retrying(partial(_together, ids[first : first + TOGETHER], directory))
     return done
 
 
 def _make_up(now: datetime, most: int) -> int:
     """Looks once in a while for tickets that have no timer and no reason: there should be none."""
-    if _audited and now - _audited[-1] < PAUSE:
+    if _audited and now - _audited[-1] < AUDIT:
         return 0
     made = sum(make_up(id_) for id_ in overlooked(most))
     if made:
@@ -70,27 +72,39 @@ def _make_up(now: datetime, most: int) -> int:
 
 
 @transaction.atomic
+def _together(ids: Sequence[str], directory: Directory) -> int:
+    """Some tickets in one transaction: what each costs of its own is small beside a commit."""
+    done = 0
+    for id_ in ids:
+        # Until it has gone well: what raises takes these few back, and the next round begins without the one at fault.
+        _failing[id_] = directory.now + PAUSE
+        done += _go_on(id_, directory)
+        _failing.pop(id_, None)
+    return done
+
+
 def _go_on(id_: str, directory: Directory) -> bool:
     """Whether anything was due; not where somebody else holds the ticket, whose command comes first."""
     row = IncidentRow.objects.select_for_update(skip_locked=True).filter(pk=id_).first()
-    if row is None:
-        return False
-    state, went_on = state_of(row), False
+    went_on = False
     for _ in range(MOST_AT_ONCE):
-        recorded = _one_step(state, directory)
+        recorded = None if row is None else _one_step(row, directory)
         if recorded is None:
             break
-        state, went_on = recorded.incident, True
+        went_on = True
+        if any(event.type == "incident.escalated" for event in recorded.events):
+            break
+        row = IncidentRow.objects.get(pk=id_)
     return went_on
 
 
-def _one_step(state: Incident, directory: Directory) -> Recorded | None:
-    row = EscalationRow.objects.get(incident__pk=state.id)
-    command = _command(row.escalation, state, directory)
+def _one_step(row: IncidentRow, directory: Directory) -> Recorded | None:
+    timer, state = EscalationRow.objects.get(incident=row), state_of(row)
+    command = _command(timer.escalation, state, directory)
     if command is None:
         return None
-    context = Context(ENGINE, cause=f"{stream_of(state.id)}@{row.version}")
-    recorded = record(state.id, command, context, directory.now)
+    context = Context(ENGINE, cause=f"{stream_of(state.id)}@{timer.version}")
+    recorded = record_on(row, command, context, directory.now)
     call(recorded, context, directory.now)
     return recorded if recorded.events else None
 

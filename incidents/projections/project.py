@@ -20,7 +20,7 @@ from incidents.projections.models import (
 )
 from incidents.projections.parts import parts
 from incidents.projections.rows import fields_of
-from incidents.projections.timeline import Entry, evidence_in, next_entry
+from incidents.projections.timeline import COUNTED, Entry, evidence_in, next_entry
 from ingest.queries import Event
 
 _SETTLES = frozenset({"incident.resolved", "incident.reopened", "incident.cause_missed"})
@@ -57,7 +57,7 @@ def project(before: Incident | None, events: Sequence[Event]) -> Incident:
 
 def _timeline(incident: str, events: Sequence[Event]) -> None:
     row = None
-    if events[0].version > 1:
+    if events[0].version > 1 and events[0].type in COUNTED:
         row = TimelineEntry.objects.filter(incident__pk=incident).order_by("-version").first()
     last = None if row is None else entry_of(row)
     changed: dict[int, Entry] = {}

@@ -47,7 +47,12 @@ def record(incident_id: str, command: Command, context: Context, when: datetime 
     row = IncidentRow.objects.select_for_update().filter(pk=incident_id).first()
     if row is None:
         raise NoSuchIncident(f"there is no incident {incident_id}")
-    stream = stream_of(incident_id)
+    return record_on(row, command, context, when)
+
+
+def record_on(row: IncidentRow, command: Command, context: Context, when: datetime | None = None) -> Recorded:
+    """As `record`, on the row of an incident that the caller has read and locked in this transaction."""
+    stream = stream_of(str(row.pk))
     at = head(stream)
     state = _loaded(row, at)
     events = _decided(state, command, context, when or datetime.now(UTC))

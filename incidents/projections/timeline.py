@@ -12,7 +12,7 @@ from ingest.queries import Event
 
 # A finding joins every few minutes for as long as a failure lasts, an alert may be repeated ten thousand times: the
 # timeline counts those in a row.
-_COUNTED = frozenset(
+COUNTED = frozenset(
     {
         "incident.alerts_joined",
         "incident.alerts_rested",
@@ -94,7 +94,7 @@ def next_entry(last: Entry | None, event: Event) -> Entry:
         body={name: value for name, value in event.body.items() if (event.type, name) not in _ELSEWHERE},
         position=str(event.position),
     )
-    if last is None or last.type != event.type or event.type not in _COUNTED:
+    if last is None or last.type != event.type or event.type not in COUNTED:
         return entry
     if _source(last.type, last.actor, last.body) != _source(event.type, event.actor, event.body):
         return entry
