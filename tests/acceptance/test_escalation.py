@@ -23,7 +23,7 @@ from incidents.domain.times import rfc3339
 from incidents.escalation.models import EscalationRow
 from incidents.past import NOBODY, PastTicket, record_past
 from incidents.projections.models import IncidentRow
-from incidents.projections.rebuild import rebuild_incident
+from incidents.projections.rebuild import rebuild_incidents
 from ingest.queries import Context
 from tests.integration.delivery_cases import HookSink, hook, hook_sink, until
 from tests.integration.escalation_cases import Clock, people, policy, stands, told
@@ -77,7 +77,7 @@ def test_nobody_answers_and_it_climbs_until_that_is_recorded(pager: HookSink) ->
     ]
     assert len(pager.taken) == 4
     assert (stands(story.id).phase, story.state) == ("exhausted", "open")
-    assert rebuild_incident(story.id) is False
+    assert rebuild_incidents([story.id]) == []
 
 
 def test_acknowledged_and_forgotten_it_escalates_again(pager: HookSink) -> None:
