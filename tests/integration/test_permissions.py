@@ -97,9 +97,10 @@ READS = (
 
 
 @pytest.fixture(autouse=True)
-def rota() -> None:
+def configured() -> None:
     get_user_model().objects.create(username="charlie")
     layer = {"name": "primary", "people": ["charlie"], "start": "2026-01-05T09:00", "turn": "1w"}
+    Service.objects.create(slug="block", name="Block storage")
     Rota.objects.create(slug="on-call", name="On call", layers=[layer])
 
 
@@ -115,7 +116,7 @@ def caller(who: str) -> Client:
 def status(who: str, method: str, path: str, body: object = None, incident: str = "") -> int:
     named = path.format(
         route=Route.objects.values_list("name", flat=True)[0],
-        service=Service.objects.get_or_create(slug="block", defaults={"name": "Block storage"})[0].slug,
+        service="block",
         schedule=Schedule.objects.values_list("name", flat=True)[0],
         incident=incident,
     )
