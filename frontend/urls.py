@@ -7,6 +7,7 @@ from django.urls import path
 from frontend.views import (
     actions,
     alerts,
+    holding,
     inbox,
     incident,
     integrations,
@@ -20,6 +21,7 @@ from frontend.views import (
     services,
     settings,
     silences,
+    similar,
     webhooks,
 )
 
@@ -27,9 +29,14 @@ urlpatterns = [
     path("", inbox.inbox, name="inbox"),
     path("incidents/<int:number>", incident.incident, name="incident"),
     path("incidents/<uuid:id>", incident.by_id, name="incident_by_id"),
+    path("incidents/<int:number>/similar", similar.similar, name="similar"),
     path("incidents/acknowledge", actions.acknowledge_several, name="acknowledge_several"),
     path("incidents/<int:number>/<slug:verb>", actions.act, name="act"),
     path("receipts/<str:id>", alerts.receipt, name="receipt"),
+    path("settings/maintenance", holding.maintenance, name="maintenance"),
+    path("settings/maintenance/<slug:slug>/remove", holding.remove_window, name="remove_window"),
+    path("settings/inhibitions", holding.inhibitions, name="inhibitions"),
+    path("settings/inhibitions/<slug:slug>/remove", holding.remove_inhibition, name="remove_inhibition"),
     path("silences", silences.silences, name="silences"),
     path("silences/<uuid:id>/end", silences.end_silence, name="end_silence"),
     path("on-call", oncall.on_call, name="on_call"),

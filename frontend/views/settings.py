@@ -39,6 +39,10 @@ SECTIONS: Final = (
         "Escalation policies",
         "Who is called for a ticket that nobody answers, and after how long.",
     ),
+    Section("maintenance", "Maintenance", "Planned work, during which its alerts call nobody."),
+    Section("inhibitions", "Inhibition", "Which alerts mute others while they fire."),
+    Section("silences", "Silences", "What calls nobody for a time, once or again and again."),
+    Section("teams", "Teams and routes", "Which team gets which tickets."),
     Section("schedules", "Analyses", "When which analyzer runs over which region."),
     Section("webhooks", "Webhooks", "Which programs of yours are told of tickets, and how they do."),
 )

@@ -24,6 +24,7 @@ from incidents.api.routes import RoutesView
 from incidents.api.schedules import CalendarsView, SchedulesView
 from incidents.api.services import ServicesView
 from incidents.api.silences import SilencesView, SilenceView
+from incidents.api.similar import SimilarView
 from incidents.api.views import EventsView, EvidenceView, IncidentsView, IncidentView, action
 from incidents.api.webhooks import WebhooksView
 from incidents.domain.values import Invalid
@@ -182,6 +183,7 @@ urlpatterns = [
     path("incidents/<str:reference>/evidence", EvidenceView.as_view(), name="api-incident-evidence"),
     path("incidents/<str:reference>/escalation", EscalationView.as_view(), name="api-incident-escalation"),
     path("incidents/<str:reference>/alerts", MemberAlertsView.as_view(), name="api-incident-alerts"),
+    path("incidents/<str:reference>/similar", SimilarView.as_view(), name="api-incident-similar"),
     path("incidents/<str:reference>/changes", IncidentChangesView.as_view(), name="api-incident-changes"),
     *(
         path(f"incidents/<str:reference>/{verb}", view.as_view(), name=f"api-incident-{verb}")

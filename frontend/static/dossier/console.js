@@ -4,6 +4,7 @@ import { countPicked } from "./keys.js";
 import { onPart } from "./parts.js";
 import { tick } from "./times.js";
 import { openPanel } from "./actions.js";
+import { startBeside } from "./beside.js";
 import { startCharts } from "./charts.js";
 import { startLive } from "./live.js";
 
@@ -44,3 +45,4 @@ if (location.hash === "#resolve" && openPanel("resolve")) history.replaceState(n
 
 startCharts();
 startLive();
+startBeside();

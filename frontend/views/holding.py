@@ -1,0 +1,154 @@
+"""Pages of what holds alerts back by plan: maintenance windows and inhibition rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.contrib import messages
+from django.db import IntegrityError
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST
+from rest_framework.serializers import BaseSerializer
+
+from frontend.durations import parse_span
+from frontend.views.pages import context_of, page, show
+from frontend.views.silences import AGAIN, typed_start
+from incidents.api.holding import InhibitionSerializer, MaintenanceSerializer, create, remove
+from incidents.commands import Invalid
+from incidents.correlation.models import InhibitionRule, MaintenanceWindow
+from incidents.domain.rotation_form import read_zone
+from incidents.silences import holding
+
+WORDS = {"active": "Now", "pending": "To come", "over": "Over"}
+Typed = Mapping[str, str]
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def maintenance(request: HttpRequest) -> HttpResponse:
+    typed = {name: str(value).strip() for name, value in request.POST.items()}
+    errors: dict[str, str] = {}
+    if request.method == "POST":
+        errors = _create_window(request, typed)
+        if not errors:
+            messages.success(request, "Planned. Tickets that are open stay open.")
+            return HttpResponseRedirect(reverse("maintenance"))
+    held = holding()
+    shown: list[dict[str, Any]] = [
+        {"it": row, "told": MaintenanceSerializer(row).data, "holds": held.get(str(row.edition), 0)}
+        for row in MaintenanceWindow.objects.all()
+    ]
+    groups = [
+        {"state": state, "words": words, "windows": found}
+        for state, words in WORDS.items()
+        if (found := [one for one in shown if one["told"]["state"] == state])
+    ]
+    context = {"groups": groups, "again": [words for words, _ in AGAIN], "typed": typed, "errors": errors}
+    return show(
+        request, "frontend/maintenance.html", context, section="settings", status=400 if errors else 200
+    )
+
+
+def _create_window(request: HttpRequest, typed: Typed) -> dict[str, str]:
+    told: dict[str, Any] = {
+        "slug": typed.get("slug", ""),
+        "reason": typed.get("reason", ""),
+        "components": _lines(typed, "components"),
+        "matchers": _lines(typed, "matchers"),
+        "rule": typed.get("rule", "") or dict(AGAIN).get(typed.get("again", ""), ""),
+        "time_zone": typed.get("time_zone", "") or "UTC",
+        "mode": typed.get("mode", "") or "hold",
+    }
+    try:
+        read_zone("time_zone", told["time_zone"])
+        starts = typed_start(request.POST) or timezone.now()
+        span = parse_span(typed.get("span", ""))
+    except Invalid as invalid:
+        return {"starts_at" if invalid.field == "recurrence" else invalid.field: invalid.reason}
+    except ValueError as error:
+        return {"span": str(error)}
+    told |= {"starts_at": starts.isoformat(), "ends_at": (starts + span).isoformat()}
+    return _kept(request, "maintenance", MaintenanceSerializer(data=told))
+
+
+def _lines(typed: Typed, name: str) -> list[str]:
+    return [line.strip() for line in typed.get(name, "").splitlines() if line.strip()]
+
+
+def _kept(request: HttpRequest, kind: str, serializer: BaseSerializer[Any]) -> dict[str, str]:
+    """Make what was typed; the reason by field where it cannot be."""
+    if not request.user.is_staff:
+        return {"slug": "is not yours to make: that is for staff"}
+    if not serializer.is_valid():
+        return {name: _first(told) for name, told in dict(serializer.errors).items()}
+    try:
+        create(kind, serializer, context_of(request))
+    except IntegrityError:
+        return {"slug": "is taken"}
+    return {}
+
+
+def _first(told: Any) -> str:
+    """One reason of those that a serializer gives, which may be nested by place."""
+    while isinstance(told, Mapping | list) and told:
+        told = next(iter(told.values())) if isinstance(told, Mapping) else told[0]
+    return str(told).rstrip(".")
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def inhibitions(request: HttpRequest) -> HttpResponse:
+    typed = {name: str(value).strip() for name, value in request.POST.items()}
+    errors: dict[str, str] = {}
+    if request.method == "POST":
+        told = {
+            "slug": typed.get("slug", ""),
+            "source_matchers": _lines(typed, "source_matchers"),
+            "target_matchers": _lines(typed, "target_matchers"),
+            "equal": typed.get("equal", "").replace(",", " ").split(),
+            "comment": typed.get("comment", ""),
+        }
+        errors = _kept(request, "inhibition", InhibitionSerializer(data=told))
+        if not errors:
+            messages.success(request, "In force. Tickets that are open stay open.")
+            return HttpResponseRedirect(reverse("inhibitions"))
+    rules = [
+        {
+            "it": row,
+            "told": InhibitionSerializer(row).data,
+            "fires": row.sources.values("alert").distinct().count(),
+        }
+        for row in InhibitionRule.objects.all()
+    ]
+    context = {"rules": rules, "typed": typed, "errors": errors}
+    return show(
+        request, "frontend/inhibitions.html", context, section="settings", status=400 if errors else 200
+    )
+
+
+@page
+@require_POST
+def remove_window(request: HttpRequest, slug: str) -> HttpResponse:
+    row = MaintenanceWindow.objects.filter(slug=slug).first()
+    return _removed(request, "maintenance", None if row is None else MaintenanceSerializer(row))
+
+
+@page
+@require_POST
+def remove_inhibition(request: HttpRequest, slug: str) -> HttpResponse:
+    row = InhibitionRule.objects.filter(slug=slug).first()
+    return _removed(request, "inhibition", None if row is None else InhibitionSerializer(row))
+
+
+def _removed(request: HttpRequest, kind: str, serializer: BaseSerializer[Any] | None) -> HttpResponse:
+    if serializer is None:
+        raise Http404("there is none of that name")
+    if request.user.is_staff:
+        remove(kind, serializer, context_of(request))
+        messages.success(request, "Removed. What it held back gets its ticket within a minute.")
+    else:
+        messages.error(request, "That is for staff.")
+    return HttpResponseRedirect(reverse("maintenance" if kind == "maintenance" else "inhibitions"))

@@ -1,0 +1,106 @@
+"""Past tickets that are like one, over the API and beside its page, and the team that resolved such ones."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+
+from incidents import commands, queries
+from incidents.commands import Report
+from incidents.correlation.suggesting import CALIBRATES, LEARNS
+from ingest.api import keys
+from ingest.queries import Context
+
+ALICE = Context("user:alice")
+_READERS = itertools.count()
+pytestmark = pytest.mark.usefixtures("log_database")
+
+
+def opened(title: str, component: str | None = None) -> str:
+    return commands.open_incident(Report(title, component), ALICE).incident.id
+
+
+def resolved(title: str, component: str, cause: str | None = None) -> None:
+    commands.resolve(opened(title, component), cause or component, "", ALICE)
+
+
+def asked(number: int = 1, **parameters: Any) -> Any:
+    key = keys.create(f"reader {next(_READERS)}", ["incidents:read"])
+    client = Client(headers={"Authorization": f"Bearer {key}"})
+    return client.get(f"/api/v1/incidents/{number}/similar", parameters)
+
+
+def test_tickets_that_were_resolved_say_how() -> None:
+    opened("Disk d7 of s7 is slow", "storage_cluster/s7")
+    resolved("Disk d3 of s9 is slow", "storage_cluster/s9", "tor/t3")
+    resolved("Fans are loud", "host/h1", "none")
+    answer = asked().json()
+    (found,) = answer["results"]
+    assert (found["number"], found["confirmed_cause"], found["team"]) == (2, "tor/t3", "storage")
+    assert 0.1 < found["similarity"] < 1
+    assert found["seconds_to_resolve"] >= 0
+
+
+def test_open_tickets_are_no_past_ones() -> None:
+    opened("Disk is slow")
+    opened("Disk is slow")
+    assert asked().json()["results"] == []
+
+
+def test_a_ticket_is_not_like_itself() -> None:
+    resolved("Disk is slow", "host/h1")
+    assert asked().json()["results"] == []
+
+
+def test_what_is_resolved_meanwhile_is_found() -> None:
+    opened("Disk is slow", "host/h1")
+    assert asked().json()["results"] == []
+    resolved("Disk is slow", "host/h1")
+    found: list[Any] = []
+    for _ in range(200):  # the model is kept for twenty times as long as it took to make
+        found = found or asked(limit=3).json()["results"]
+    assert [one["number"] for one in found] == [2]
+
+
+def test_too_short_a_past_suggests_no_team_and_says_so() -> None:
+    opened("Disk is slow", "host/h1")
+    told = asked().json()["suggested_team"]
+    assert (told["team"], told["probability"]) == (None, None)
+    assert "too little to learn from" in told["why"]
+
+
+def test_the_team_that_resolved_such_tickets_is_suggested_and_nothing_is_done() -> None:
+    opened("Switch fails", "rack/r1")
+    for number in range(LEARNS + CALIBRATES + 20):
+        resolved("Switch fails", "tor/t1") if number % 2 else resolved("Disks fail", "storage_cluster/s1")
+    told = asked().json()["suggested_team"]
+    assert told["team"] == "network"
+    assert told["probability"] > 0.7
+    assert told["record"]["judged"] >= told["record"]["suggested"] >= told["record"]["right"] > 0
+    assert queries.get("1").incident.hops == 0
+
+
+@pytest.mark.parametrize("limit", ["0", "51", "x", "-1", "9" * 40])
+def test_a_limit_that_cannot_be_is_refused(limit: str) -> None:
+    opened("Disk is slow")
+    assert asked(limit=limit).status_code == 400
+
+
+def test_a_ticket_that_there_is_not_is_not_found() -> None:
+    assert asked(7).status_code == 404
+
+
+def test_the_page_beside_a_ticket_shows_both() -> None:
+    opened("Disk d7 is slow", "host/h1")
+    resolved("Disk d8 is slow", "host/h2", "none")
+    client = Client()
+    client.force_login(get_user_model().objects.create(username="alice"))
+    body = client.get("/incidents/1/similar").content.decode()
+    assert "#2 Disk d8 is slow" in body
+    assert "nothing was at fault" in body
+    assert "No team is suggested: too little to learn from" in body
+    assert 'data-fetch="/incidents/1/similar"' in client.get("/incidents/1").content.decode()
