@@ -137,6 +137,7 @@ def _firing(request: HttpRequest, write: Callable[..., bytes]) -> HttpResponse:
         _pattern("receiver", request.GET.get("receiver", "")),
         _flag(request, "active"),
         _flag(request, "silenced"),
+        _flag(request, "inhibited"),
     )
     told = write(wanted, silences_in_force(), routing_table(), timezone.now())
     return HttpResponse(told, content_type="application/json")

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from incidents import queries
+from incidents.correlation.holding import muted
 from incidents.domain.conditions import Subject
 from incidents.domain.routing import RoutingTable, labels_that_count, team_of
 from incidents.domain.silencing import Matcher, Silence
@@ -38,6 +39,7 @@ class Wanted:
     receiver: Callable[[str], bool]
     active: bool
     silenced: bool
+    inhibited: bool = True
 
 
 def listed(wanted: Wanted, silences: Sequence[Silence], table: RoutingTable, now: datetime) -> bytes:
@@ -73,6 +75,12 @@ class _Shown:
     alert: Alert
     receiver: str
     silenced_by: list[str]
+    inhibited_by: list[str]
+    muted_by: list[str]
+
+    @property
+    def is_suppressed(self) -> bool:
+        return bool(self.silenced_by or self.inhibited_by or self.muted_by)
 
     def as_json(self) -> dict[str, Any]:
         one = self.alert.alert
@@ -88,10 +96,11 @@ class _Shown:
             "receivers": [{"name": self.receiver}],
             "startsAt": starts,
             "status": {
-                "inhibitedBy": [],
-                "mutedBy": [],
+                # Not fingerprints: ids, by which the alerts can be found here.
+                "inhibitedBy": self.inhibited_by,
+                "mutedBy": self.muted_by,
                 "silencedBy": self.silenced_by,
-                "state": "suppressed" if self.silenced_by else "active",
+                "state": "suppressed" if self.is_suppressed else "active",
             },
             "updatedAt": self.alert.last_seen,
             **({"generatorURL": one.links[0]["href"]} if one.links else {}),
@@ -130,11 +139,22 @@ def _receivers(table: RoutingTable, now: datetime) -> Callable[[Alert], str]:
 def _shown(
     wanted: Wanted, silences: Sequence[Silence], receiver_of: Callable[[Alert], str], now: datetime
 ) -> Iterator[_Shown]:
-    for alert in open_alerts():
-        labels = alert.alert.labels
-        if not all(matcher.matches(labels) for matcher in wanted.matchers):
-            continue
-        holding = [silence.id for silence in silences if silence.holds(labels, now)]
-        receiver = receiver_of(alert)
-        if (wanted.silenced if holding else wanted.active) and wanted.receiver(receiver):
-            yield _Shown(alert, receiver, holding)
+    firing = open_alerts()
+    while part := list(islice(firing, PART)):
+        held = muted([alert.id for alert in part])
+        for alert in part:
+            labels = alert.alert.labels
+            if not all(matcher.matches(labels) for matcher in wanted.matchers):
+                continue
+            holding = [silence.id for silence in silences if silence.holds(labels, now)]
+            inhibited_by = held.inhibited_by.get(alert.id, [])
+            one = _Shown(alert, receiver_of(alert), holding, inhibited_by, held.muted_by.get(alert.id, []))
+            if _is_wanted(one, wanted):
+                yield one
+
+
+def _is_wanted(one: _Shown, wanted: Wanted) -> bool:
+    """As Alertmanager asks: each flag that is false leaves out those that it is about."""
+    if (one.silenced_by and not wanted.silenced) or (one.inhibited_by and not wanted.inhibited):
+        return False
+    return (wanted.active or one.is_suppressed) and wanted.receiver(one.receiver)

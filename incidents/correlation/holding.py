@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
+from uuid import UUID
 
 from django.db.models import Exists, OuterRef, QuerySet
 
@@ -15,6 +17,11 @@ from incidents.domain.alerting import Reported
 from incidents.domain.maintaining import InForce, first_that_covers, in_force
 from incidents.domain.silencing import first_that_holds
 from incidents.projections.models import SuppressedAlert
+
+MOST_SOURCES: Final = 10_000
+"""Alerts that inhibit others that `muted` looks at."""
+MOST_NAMED: Final = 10
+"""Of those that inhibit the same, so many are named with each alert."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,31 @@ class Holding:
         holding += [one.window.id for one in self._windows if one.window.mode == "hold"]
         inhibiting = InhibitingAlert.objects.filter(key=OuterRef("silence"))
         return SuppressedAlert.objects.exclude(silence__in=holding).exclude(Exists(inhibiting))
+
+
+@dataclass(frozen=True, slots=True)
+class Muted:
+    """By alert: the alerts that inhibit it, and the maintenance windows that hold it."""
+
+    inhibited_by: Mapping[str, list[str]]
+    muted_by: Mapping[str, list[str]]
+
+
+def muted(ids: Sequence[str]) -> Muted:
+    """Of these alerts those that are held otherwise than by a silence."""
+    rows = SuppressedAlert.objects.filter(alert__in=ids).values_list("alert", "silence")
+    held = {str(alert): by for alert, by in rows}
+    windows = MaintenanceWindow.objects.filter(edition__in=set(held.values()))
+    slugs = dict(windows.values_list("edition", "slug"))
+    sources: dict[UUID, list[str]] = {}
+    inhibiting = InhibitingAlert.objects.filter(key__in=set(held.values())).order_by("alert")
+    for key, alert in inhibiting.values_list("key", "alert")[:MOST_SOURCES]:
+        if len(told := sources.setdefault(key, [])) < MOST_NAMED:
+            told.append(str(alert))
+    return Muted(
+        {alert: sources[by] for alert, by in held.items() if by in sources},
+        {alert: [slugs[by]] for alert, by in held.items() if by in slugs},
+    )
 
 
 def windows_in_force(at: datetime) -> list[InForce]:

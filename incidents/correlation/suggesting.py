@@ -90,7 +90,7 @@ class Suggesting:
             return "one team resolved everything so far"
         least = LEARNS + CALIBRATES
         return (
-            f"too little to learn from: {self._known} tickets were resolved with a cause, of {least} at least"
+            f"too little to learn from: of {least} tickets at least {self._known} were resolved with a cause"
         )
 
 

@@ -46,6 +46,7 @@ NAMES = (
     "panorama",
     "pingmesh",
     "benign",
+    "similar",
 )
 PARTS = (
     "django",

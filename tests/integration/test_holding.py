@@ -148,6 +148,24 @@ def test_a_bad_rule_is_refused_by_field(change: dict[str, Any], says: str) -> No
     assert says in str(answer.json()["errors"])
 
 
+def test_alertmanagers_api_tells_what_is_inhibited_and_what_is_muted() -> None:
+    call("post", "inhibitions", RULE)
+    call("post", "maintenance", window())
+    send(down(), slow(), alert("a", component="tor/r3-1"))
+    key = keys.create("amtool", ["incidents:read"])
+    client = Client(headers={"Authorization": f"Bearer {key}"})
+    told = {one["annotations"]["summary"]: one["status"] for one in client.get("/api/v2/alerts").json()}
+    assert {title: status["state"] for title, status in told.items()} == {
+        "down is slow": "active",
+        "s1 is slow": "suppressed",
+        "a is slow": "suppressed",
+    }
+    assert len(told["s1 is slow"]["inhibitedBy"]) == 1
+    assert told["a is slow"]["mutedBy"] == ["row-3"]
+    left = client.get("/api/v2/alerts", {"inhibited": "false"}).json()
+    assert sorted(one["annotations"]["summary"] for one in left) == ["a is slow", "down is slow"]
+
+
 # Maintenance
 # ----------------------------------------------------------------------------------------------------------
 def test_alerts_on_what_is_worked_on_call_nobody_until_it_ends() -> None:
