@@ -42,7 +42,8 @@ class Kept(Generic[M]):
 
     def model(self) -> M:
         with self._lock:
-            if self._made is None or time.monotonic() >= self._until:
+            elsewhere = self._of[:1] != (connection.settings_dict["NAME"],)
+            if self._made is None or elsewhere or time.monotonic() >= self._until:
                 self._look()
             assert self._made is not None
             return self._made
