@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.routers import SimpleRouter
 
 from incidents import commands, queries
-from incidents.api import oncall
+from incidents.api import notifications, oncall
 from incidents.api import serializers as shapes
 from incidents.api.alerts import MemberAlertsView
 from incidents.api.bodies import context, reference, sequence, time_of
@@ -165,6 +165,22 @@ ACTIONS = {
     ),
 }
 
+REACHING = [
+    path(f"{whose}/{rest}", view.as_view(), name=f"api-{name}")
+    for whose, owner in (("me", "my"), ("users/<str:username>", "user"))
+    for rest, view, name in (
+        ("contact_methods", notifications.MethodsView, f"{owner}-methods"),
+        ("contact_methods/<str:method>", notifications.MethodView, f"{owner}-method"),
+        ("contact_methods/<str:method>/test", notifications.TryMethodView, f"{owner}-method-test"),
+        ("notification_rules", notifications.PreferencesView, f"{owner}-notification-rules"),
+    )
+]
+REACHING += [
+    path("channels", notifications.ChannelsView.as_view(), name="api-channels"),
+    path("channels/<str:method>", notifications.ChannelView.as_view(), name="api-channel"),
+    path("channels/<str:method>/test", notifications.TryChannelView.as_view(), name="api-channel-test"),
+]
+
 router = SimpleRouter(trailing_slash=False)
 router.register("escalation_policies", PoliciesView, basename="escalation_policies")
 router.register("teams", TeamsView, basename="teams")
@@ -182,6 +198,11 @@ urlpatterns = [
     path("incidents/<str:reference>/events", EventsView.as_view(), name="api-incident-events"),
     path("incidents/<str:reference>/evidence", EvidenceView.as_view(), name="api-incident-evidence"),
     path("incidents/<str:reference>/escalation", EscalationView.as_view(), name="api-incident-escalation"),
+    path(
+        "incidents/<str:reference>/notifications",
+        notifications.NotificationsView.as_view(),
+        name="api-incident-notifications",
+    ),
     path("incidents/<str:reference>/alerts", MemberAlertsView.as_view(), name="api-incident-alerts"),
     path("incidents/<str:reference>/similar", SimilarView.as_view(), name="api-incident-similar"),
     path("incidents/<str:reference>/changes", IncidentChangesView.as_view(), name="api-incident-changes"),
@@ -189,6 +210,7 @@ urlpatterns = [
         path(f"incidents/<str:reference>/{verb}", view.as_view(), name=f"api-incident-{verb}")
         for verb, view in ACTIONS.items()
     ),
+    *REACHING,
     path("changes", ChangesView.as_view(), name="api-changes"),
     path("silences", SilencesView.as_view(), name="api-silences"),
     path("silences/<str:id>", SilenceView.as_view(), name="api-silence"),

@@ -13,8 +13,6 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import structlog
-
 from incidents.delivery.claiming import LEASE, Outgoing
 from incidents.domain.replies import Reply, no_answer
 
@@ -29,7 +27,6 @@ ABANDONED = 60.0
 PASSED_OVER = LEASE.total_seconds() - ABANDONED
 """Seconds after which a message that still waits for a thread is left to its lease: it may be claimed again."""
 
-log = structlog.get_logger("deliver")
 Send = Callable[[Outgoing], Reply]
 
 
@@ -109,20 +106,12 @@ class Lanes:
         while (taken := self._next(lane)) is not None:
             key, outgoing = taken
             began = time.monotonic()
-            reply = self._answer(outgoing)
+            reply = self._send(outgoing)
             with self._lock:
                 if self._under_way.pop(key, None) is not None:
                     self._answers.put((outgoing, reply))
                 slow = reply.kind == "passing" and time.monotonic() - began > 1.0
                 lane.quota = 1 if slow else min(MOST_WAITING, max(THREADS, lane.quota * 2))
-
-    def _answer(self, outgoing: Outgoing) -> Reply:
-        try:
-            return self._send(outgoing)
-        except Exception as error:  # noqa: BLE001  the shell around senders, of which plugins are foreign code
-            # Without what it says: that may hold the address.
-            log.error("sender failed", lane=outgoing.lane, error=type(error).__name__)
-            return no_answer(f"it could not be sent ({type(error).__name__})")
 
     def _next(self, lane: _Lane) -> tuple[int, Outgoing] | None:
         with self._lock:

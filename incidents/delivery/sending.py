@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import structlog
+
 from incidents.delivery.claiming import Outgoing
 from incidents.delivery.hook import send_hook
 from incidents.delivery.mail import send_mail
 from incidents.delivery.services import send_service
-from incidents.domain.replies import Reply, refused
+from incidents.domain.replies import Reply, no_answer, refused
 
+log = structlog.get_logger("deliver")
 _SENDERS: Mapping[str, Callable[[Outgoing], Reply]] = {
     "email": send_mail,
     "webhook": send_hook,
@@ -20,4 +23,9 @@ _SENDERS: Mapping[str, Callable[[Outgoing], Reply]] = {
 def send(outgoing: Outgoing) -> Reply:
     if not outgoing.address:
         return refused("the method or its address was removed")
-    return _SENDERS[outgoing.kind](outgoing)
+    try:
+        return _SENDERS[outgoing.kind](outgoing)
+    except Exception as error:  # noqa: BLE001  the shell around senders, of which plugins are foreign code
+        # Without what it says: that may hold the address.
+        log.error("sender failed", lane=outgoing.lane, error=type(error).__name__)
+        return no_answer(f"it could not be sent ({type(error).__name__})")

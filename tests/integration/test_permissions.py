@@ -51,6 +51,12 @@ CONFIGURES = (
     ("delete", "escalation_policies/storage"),
     ("post", "integrations"),
     ("get", "integrations"),
+    ("post", "channels"),
+    ("patch", "channels/nowhere"),
+    ("delete", "channels/nowhere"),
+    ("get", "users/charlie/contact_methods"),
+    ("post", "users/charlie/contact_methods"),
+    ("put", "users/charlie/notification_rules"),
     ("post", "webhooks"),
     ("get", "webhooks"),
 )
@@ -81,6 +87,7 @@ RESPONDS: tuple[tuple[str, str, dict[str, str]], ...] = (
 READS = (
     *(
         "incidents",
+        "channels",
         "silences",
         "maintenance",
         "inhibitions",

@@ -1,0 +1,296 @@
+"""How people are reached, over HTTP: their own under /api/v1/me, those of others under /api/v1/users/NAME for staff and
+keys with `admin`; channels of teams; and who was told of an incident."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import User
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers as s
+from rest_framework import status
+from rest_framework.exceptions import NotFound
+from rest_framework.permissions import SAFE_METHODS, BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from incidents import queries
+from incidents.api.bodies import context, fields
+from incidents.api.views import ERRORS, MISSING, PROBLEM, Conflict, IncidentAPI
+from incidents.delivery import addressbook
+from incidents.delivery.models import ContactMethod, Notification
+from incidents.domain.reaching import ACCOUNT, DEFAULT_BUNDLE, KINDS
+from incidents.domain.times import optional_rfc3339, rfc3339
+from incidents.domain.values import SEVERITIES
+from ingest.api.authentication import HasScope
+from ingest.api.keys import ADMIN
+from ingest.queries import WrongExpectedVersion
+
+SHOWN = 200
+NO_METHOD = {404: OpenApiResponse(PROBLEM, "There is no such person, method or channel.")}
+CONFLICT = {409: OpenApiResponse(PROBLEM, "It does not fit what there is; the reason is in `detail`.")}
+
+
+class ContactMethodShape(s.Serializer[Any]):
+    """A way to reach somebody. What an address or a secret is, is never shown."""
+
+    name = s.CharField(help_text="what rules know it by")
+    kind = s.ChoiceField(choices=KINDS)
+    address = s.CharField(help_text="masked, but for e-mail")
+    secret = s.CharField(allow_null=True, help_text="`set` where messages of a webhook are signed")
+    most = s.IntegerField(allow_null=True, help_text="messages within `span` seconds; null: no limit")
+    span = s.IntegerField()
+    verified_at = s.DateTimeField(allow_null=True, help_text="when a test message was last taken")
+
+
+class ContactMethodListShape(s.Serializer[Any]):
+    results = ContactMethodShape(many=True)
+
+
+class NewContactMethodShape(s.Serializer[Any]):
+    name = s.CharField(max_length=60, help_text="letters, digits, hyphens and underscores")
+    kind = s.ChoiceField(choices=KINDS)
+    address = s.CharField(
+        max_length=2_000,
+        help_text="an e-mail address, an http or https address, or one as Apprise has them, such as tgram://…",
+    )
+    secret = s.CharField(
+        max_length=200, required=False, allow_null=True, help_text="messages of a webhook are signed with it"
+    )
+    most = s.IntegerField(required=False, allow_null=True, help_text="at most so many messages in `span`")
+    span = s.IntegerField(required=False, help_text="seconds, default 900")
+
+
+class ChangedContactMethodShape(NewContactMethodShape):
+    name = s.CharField(max_length=60, required=False, help_text="cannot be changed")
+    kind = s.ChoiceField(choices=KINDS, required=False)
+    address = s.CharField(max_length=2_000, required=False)
+
+
+class TriedShape(s.Serializer[Any]):
+    taken = s.BooleanField()
+    why = s.CharField(help_text="what was answered")
+
+
+class RuleShape(s.Serializer[Any]):
+    method = s.CharField(help_text=f"name of a contact method, or `{ACCOUNT}`: the address of the account")
+    delay = s.IntegerField(required=False, help_text="seconds after the call, at most a day")
+    severities = s.ListField(
+        child=s.ChoiceField(choices=SEVERITIES), required=False, help_text="none for all"
+    )
+    urgent = s.BooleanField(required=False, allow_null=True, help_text="null for both")
+
+
+class QuietHoursShape(s.Serializer[Any]):
+    zone = s.CharField(help_text="a name of the IANA time zones")
+    start = s.CharField(help_text="such as 22:00")
+    end = s.CharField(help_text="such as 07:00")
+
+
+class PreferencesShape(s.Serializer[Any]):
+    """Who is called an escalation policy decides, rules decide only how. A ticket that no rule is for is told by all
+    methods at once; without a method, to the address of the account."""
+
+    rules = RuleShape(many=True, required=False)
+    quiet_hours = QuietHoursShape(
+        required=False, allow_null=True, help_text="hold what is neither urgent nor critical"
+    )
+    bundle_seconds = s.IntegerField(
+        required=False,
+        help_text=f"what comes so soon after a message is told in one; default {DEFAULT_BUNDLE}",
+    )
+
+
+class Reaching(IncidentAPI):
+    """Whose methods they are: of the caller, or under /users of somebody else."""
+
+    def get_permissions(self) -> list[BasePermission]:
+        return [HasScope(ADMIN if "username" in self.kwargs else "incidents:read")]
+
+    def handle_exception(self, exc: Exception) -> Response:
+        if isinstance(exc, WrongExpectedVersion):
+            exc = Conflict("Someone else changed this at the same time; read it again.")
+        return super().handle_exception(exc)
+
+    def whose(self) -> User | None:
+        if "username" in self.kwargs:
+            user = get_user_model().objects.filter(username=_clean(self.kwargs["username"])).first()
+        else:
+            user = self.request.user if isinstance(self.request.user, User) else None
+        if user is None:
+            raise NotFound("There is no such person; a key is none: use /api/v1/users/NAME.")
+        return user
+
+    def found(self) -> ContactMethod:
+        name = _clean(self.kwargs["method"])
+        row = ContactMethod.objects.filter(user=self.whose(), name=name).select_related("user").first()
+        if row is None:
+            raise NotFound(f"There is no contact method {name[:60]}.")
+        return row
+
+
+def _clean(text: str) -> str:
+    """A NUL byte names nothing, and the database would not even look."""
+    return text.replace("\0", "�")
+
+
+def _as_json(row: ContactMethod) -> dict[str, Any]:
+    return {**addressbook.method_as_json(row), "verified_at": optional_rfc3339(row.verified_at)}
+
+
+class MethodsView(Reaching):
+    @extend_schema(responses={200: ContactMethodListShape, **ERRORS, **NO_METHOD})
+    def get(self, request: Request, **kwargs: str) -> Response:  # noqa: ARG002
+        """The contact methods; addresses are masked."""
+        rows = ContactMethod.objects.filter(user=self.whose()).order_by("name")
+        return Response({"results": [_as_json(row) for row in rows]})
+
+    @extend_schema(
+        request=NewContactMethodShape,
+        responses={201: ContactMethodShape, **ERRORS, **NO_METHOD, **CONFLICT},
+    )
+    def post(self, request: Request, **kwargs: str) -> Response:  # noqa: ARG002
+        """Add one. Without rules it is used from now on; a test message verifies it."""
+        row = addressbook.add_method(self.whose(), fields(request, NewContactMethodShape), context(request))
+        return Response(_as_json(row), status=status.HTTP_201_CREATED)
+
+
+class MethodView(Reaching):
+    @extend_schema(responses={200: ContactMethodShape, **ERRORS, **NO_METHOD})
+    def get(self, request: Request, **kwargs: str) -> Response:  # noqa: ARG002
+        """One contact method."""
+        return Response(_as_json(self.found()))
+
+    @extend_schema(
+        request=ChangedContactMethodShape,
+        responses={200: ContactMethodShape, **ERRORS, **NO_METHOD, **CONFLICT},
+    )
+    def patch(self, request: Request, **kwargs: str) -> Response:  # noqa: ARG002
+        """Change what is given; with another address it has to be verified again."""
+        row = self.found()
+        given = fields(request, ChangedContactMethodShape)
+        return Response(_as_json(addressbook.change_method(row, given, context(request))))
+
+    @extend_schema(request=None, responses={204: None, **ERRORS, **NO_METHOD, **CONFLICT})
+    def delete(self, request: Request, **kwargs: str) -> Response:  # noqa: ARG002
+        """Remove it. Refused while a rule uses it."""
+        addressbook.remove_method(self.found(), context(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class TryMethodView(Reaching):
+    @extend_schema(request=None, responses={200: TriedShape, **ERRORS, **NO_METHOD})
+    def post(self, request: Request, **kwargs: str) -> Response:  # noqa: ARG002
+        """Send a real test message now; the answer is what the receiver said. `account` is the account's address."""
+        user = self.whose()
+        if self.kwargs["method"] == ACCOUNT and user is not None:
+            tried = addressbook.try_account(user)
+        else:
+            tried = addressbook.try_method(self.found())
+        return Response({"taken": tried.taken, "why": tried.why})
+
+
+class PreferencesView(Reaching):
+    @extend_schema(responses={200: PreferencesShape, **ERRORS, **NO_METHOD})
+    def get(self, request: Request, **kwargs: str) -> Response:  # noqa: ARG002
+        """Rules, quiet hours and bundling of one person."""
+        user = self.whose()
+        assert user is not None
+        return Response(addressbook.preferences_as_json(user))
+
+    @extend_schema(
+        request=PreferencesShape, responses={200: PreferencesShape, **ERRORS, **NO_METHOD, **CONFLICT}
+    )
+    def put(self, request: Request, **kwargs: str) -> Response:  # noqa: ARG002
+        """Set them all: what is left out goes back to its default."""
+        user = self.whose()
+        assert user is not None
+        given = fields(request, PreferencesShape)
+        return Response(addressbook.set_preferences(user, given, context(request)))
+
+
+class Channels(Reaching):
+    """Channels belong to nobody: reading is for all, changing for staff."""
+
+    def get_permissions(self) -> list[BasePermission]:
+        return [HasScope("incidents:read" if self.request.method in SAFE_METHODS else ADMIN)]
+
+    def whose(self) -> User | None:
+        return None
+
+
+class ChannelsView(Channels, MethodsView):
+    """Rooms, numbers and programs that teams share; escalation policies name them."""
+
+
+class ChannelView(Channels, MethodView):
+    """One channel."""
+
+
+class TryChannelView(Channels, TryMethodView):
+    """Of a channel."""
+
+
+class SendingShape(s.Serializer[Any]):
+    method = s.CharField()
+    kind = s.CharField()
+    state = s.ChoiceField(choices=["waiting", "sent", "stopped", "given_up"])
+    due_at = s.DateTimeField(help_text="when it is, or was, to be tried next")
+    attempts = s.IntegerField()
+    held = s.CharField(help_text="why it is, or was, held back")
+    why = s.CharField(help_text="what was answered last, or why it ended")
+    ended_at = s.DateTimeField(allow_null=True)
+
+
+class NotificationShape(s.Serializer[Any]):
+    key = s.CharField()
+    person = s.CharField(allow_null=True, help_text="null where an address is told, not a person")
+    reason = s.CharField(help_text="why they are called")
+    urgent = s.BooleanField()
+    state = s.ChoiceField(choices=["waiting", "sent", "stopped", "given_up"])
+    why = s.CharField()
+    made_at = s.DateTimeField()
+    ended_at = s.DateTimeField(allow_null=True)
+    methods = SendingShape(many=True)
+
+
+class NotificationListShape(s.Serializer[Any]):
+    results = NotificationShape(many=True)
+
+
+class NotificationsView(IncidentAPI):
+    @extend_schema(
+        operation_id="incidents_notifications", responses={200: NotificationListShape, **ERRORS, **MISSING}
+    )
+    def get(self, request: Request, reference: str) -> Response:  # noqa: ARG002
+        """Who was told of it, by what, and what became of each; the latest 200 first."""
+        incident = queries.get(reference).incident.id
+        rows = Notification.objects.filter(incident=incident).prefetch_related("sendings")
+        return Response({"results": [_told(row) for row in rows.order_by("-made_at", "id")[:SHOWN]]})
+
+
+def _told(row: Notification) -> dict[str, Any]:
+    return {
+        "key": row.key,
+        "person": row.person,
+        "reason": row.why,
+        "urgent": row.urgent,
+        "state": row.outcome or "waiting",
+        "why": row.ended_why,
+        "made_at": rfc3339(row.made_at),
+        "ended_at": optional_rfc3339(row.ended_at),
+        "methods": [
+            {
+                "method": one.label,
+                "kind": one.kind,
+                "state": one.state,
+                "due_at": rfc3339(one.next_at),
+                "attempts": one.attempts,
+                "held": one.held,
+                "why": one.why,
+                "ended_at": optional_rfc3339(one.ended_at),
+            }
+            for one in row.sendings.all()
+        ],
+    }
