@@ -68,7 +68,7 @@ class ChangedContactMethodShape(NewContactMethodShape):
     address = s.CharField(max_length=2_000, required=False)
 
 
-class TriedShape(s.Serializer[Any]):
+class TestMessageShape(s.Serializer[Any]):
     taken = s.BooleanField()
     why = s.CharField(help_text="what was answered")
 
@@ -180,7 +180,7 @@ class MethodView(Reaching):
 
 
 class TryMethodView(Reaching):
-    @extend_schema(request=None, responses={200: TriedShape, **ERRORS, **NO_METHOD})
+    @extend_schema(request=None, responses={200: TestMessageShape, **ERRORS, **NO_METHOD})
     def post(self, request: Request, **kwargs: str) -> Response:  # noqa: ARG002
         """Send a real test message now; the answer is what the receiver said. `account` is the account's address."""
         user = self.whose()
