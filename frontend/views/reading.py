@@ -17,6 +17,8 @@ from frontend.live import make_token
 from frontend.senders import BY_SLUG, SENDERS
 from frontend.views.pages import page, show, user_name
 from incidents import queries
+from incidents.domain.delivering import FALL_AFTER, MOST_ATTEMPTS
+from incidents.domain.messages import MOST_SHOWN
 from incidents.domain.webhooks import LARGEST_BODY
 from incidents.webhooks.posting import TIMEOUT
 from ingest.queries import TELEMETRY_KINDS
@@ -82,6 +84,14 @@ def docs_webhooks(request: HttpRequest) -> HttpResponse:
         "largest": LARGEST_BODY // 1024,
     }
     return show(request, "frontend/docs_webhooks.html", context, section="docs")
+
+
+@page
+@require_safe
+def docs_notifications(request: HttpRequest) -> HttpResponse:
+    """How people are told of tickets, and what happens when they cannot be."""
+    context = {"most": MOST_SHOWN, "attempts": MOST_ATTEMPTS, "fall": FALL_AFTER}
+    return show(request, "frontend/docs_notifications.html", context, section="docs")
 
 
 def _size(count: int) -> str:

@@ -44,6 +44,7 @@ SECTIONS: Final = (
     Section("silences", "Silences", "What calls nobody for a time, once or again and again."),
     Section("teams", "Teams and routes", "Which team gets which tickets."),
     Section("schedules", "Analyses", "When which analyzer runs over which region."),
+    Section("notifications", "How Dossier reaches you", "Your contact methods, rules and quiet hours."),
     Section("webhooks", "Webhooks", "Which programs of yours are told of tickets, and how they do."),
 )
 

@@ -1,0 +1,169 @@
+"""How Dossier reaches the person who is signed in: methods, rules, quiet hours, and what was sent lately."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from frontend.durations import parse_span
+from frontend.views.pages import context_of, page, show
+from incidents.delivery import addressbook
+from incidents.delivery.models import ContactMethod
+from incidents.delivery.people import preferences, reachable
+from incidents.delivery.queries import lately
+from incidents.domain.bodies import Refused
+from incidents.domain.reaching import ACCOUNT
+from incidents.domain.values import SEVERITIES, Invalid
+
+SHOWN = 20
+"""Messages that the page lists, the newest first."""
+BLANK_RULES = 2
+KINDS = (
+    ("email", "E-mail"),
+    ("apprise", "Chat, SMS, voice or push (Apprise)"),
+    ("webhook", "Webhook"),
+)
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def notifications(request: HttpRequest) -> HttpResponse:
+    """The page; POST adds a contact method."""
+    if request.method != "POST":
+        return _listed(request)
+    typed = {
+        name: request.POST.get(name, "").strip() for name in ("name", "kind", "address", "secret", "most")
+    }
+    given: dict[str, Any] = {name: value for name, value in typed.items() if value}
+    if "most" in given:
+        given["most"] = (
+            int(given["most"]) if given["most"].isascii() and given["most"].isdigit() else given["most"]
+        )
+    try:
+        row = addressbook.add_method(_user(request), given, context_of(request))
+    except Invalid as error:
+        return _listed(request, {error.field: error.reason}, typed)
+    except Refused as error:
+        return _listed(request, {"name": error.reason}, typed)
+    messages.success(request, f"{row.name} is used from now on. Send a test to see that it works.")
+    return _back()
+
+
+@page
+@require_POST
+def keep_rules(request: HttpRequest) -> HttpResponse:
+    try:
+        addressbook.set_preferences(_user(request), _wishes(request), context_of(request))
+    except Invalid as error:
+        return _listed(request, {"rules": f"{error.field}: {error.reason}"})
+    messages.success(request, "Kept. Calls that are under way keep their plan.")
+    return _back()
+
+
+@page
+@require_POST
+def act_on_method(request: HttpRequest, name: str, verb: str) -> HttpResponse:
+    user = _user(request)
+    row = ContactMethod.objects.filter(user=user, name=name).select_related("user").first()
+    if verb == "test" and name == ACCOUNT:
+        _say(request, addressbook.try_account(user))
+    elif row is None:
+        raise Http404("no such contact method")
+    elif verb == "test":
+        _say(request, addressbook.try_method(row))
+    elif verb == "remove":
+        try:
+            addressbook.remove_method(row, context_of(request))
+            messages.success(request, f"{name} is removed.")
+        except Refused as error:
+            messages.error(request, f"{error.reason[:1].upper()}{error.reason[1:]}.")
+    else:
+        raise Http404("no such action")
+    return _back()
+
+
+def _say(request: HttpRequest, tried: addressbook.Tried) -> None:
+    if tried.taken:
+        messages.success(request, f"The test message was taken: {tried.why}.")
+    else:
+        messages.error(request, f"The test message was not taken: {tried.why}.")
+
+
+def _user(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)
+    return request.user
+
+
+def _back() -> HttpResponse:
+    return HttpResponseRedirect(reverse("notifications"))
+
+
+def _wishes(request: HttpRequest) -> Mapping[str, Any]:
+    """The form: a rule a row, of which those without a method are left out. Raises Invalid."""
+    form = request.POST
+    rules = []
+    for place in range(_count(form.get("rows", ""))):
+        if method := form.get(f"method-{place}", ""):
+            rules.append(
+                {
+                    "method": method,
+                    "delay": _seconds(f"rule {place + 1}", form.get(f"delay-{place}", "")),
+                    "severities": form.getlist(f"severities-{place}"),
+                    "urgent": {"urgent": True, "other": False}.get(form.get(f"urgent-{place}", "")),
+                }
+            )
+    quiet = None
+    if form.get("start") or form.get("end"):
+        quiet = {name: form.get(name, "").strip() for name in ("zone", "start", "end")}
+    bundle = _seconds("told in one message", form.get("bundle", ""))
+    return {"rules": rules, "quiet_hours": quiet, "bundle_seconds": bundle}
+
+
+def _count(text: str) -> int:
+    return min(int(text), 30) if text.isascii() and text.isdigit() and len(text) < 5 else 0
+
+
+def _seconds(field: str, text: str) -> int:
+    if not text.strip() or text.strip() == "0":
+        return 0
+    try:
+        return int(parse_span(text).total_seconds())
+    except ValueError as error:
+        raise Invalid(field, str(error)) from None
+
+
+def _listed(
+    request: HttpRequest, errors: dict[str, str] | None = None, typed: dict[str, str] | None = None
+) -> HttpResponse:
+    user = _user(request)
+    rows = ContactMethod.objects.filter(user=user).order_by("name")
+    known = preferences(User.objects.select_related("preferences").get(pk=user.pk))
+    names = [method.name for method in reachable(user).person.methods]
+    rules = [{**rule, "shown": _words(rule["delay"])} for rule in known.rules]
+    context = {
+        "methods": [{"it": row, **addressbook.method_as_json(row)} for row in rows],
+        "email": user.email,
+        "names": names,
+        "kinds": KINDS,
+        "rules": [*rules, *({"method": "", "severities": [], "shown": ""} for _ in range(BLANK_RULES))],
+        "quiet": known.quiet or {},
+        "bundle": _words(known.bundle_seconds),
+        "severities": SEVERITIES,
+        "sent": lately(user.username, SHOWN),
+        "errors": errors or {},
+        "typed": typed or {},
+    }
+    status = 400 if errors else 200
+    return show(request, "frontend/notifications.html", context, section="settings", status=status)
+
+
+def _words(seconds: int) -> str:
+    """As `parse_span` reads it."""
+    parts = [(seconds // 3600, "h"), (seconds % 3600 // 60, "min"), (seconds % 60, "s")]
+    return " ".join(f"{count} {unit}" for count, unit in parts if count)
