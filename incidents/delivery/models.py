@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
-KINDS = (("email", "e-mail"), ("webhook", "webhook"), ("apprise", "a service that Apprise speaks to"))
+KINDS = (("email", "e-mail"), ("webhook", "webhook"), ("apprise", "service"))
 
 
 class ContactMethod(models.Model):
