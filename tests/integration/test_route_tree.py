@@ -129,6 +129,13 @@ def test_a_rule_with_rules_beneath_it_stays(api: Call) -> None:
     assert api("DELETE", "routes/upper").status_code == 409
 
 
+def test_rules_of_one_order_are_tried_by_name_and_one_that_asks_nothing_takes_all(api: Call) -> None:
+    made(api, "routes", order=0, name="b-all", team="compute")
+    made(api, "routes", order=0, name="a-lamps", pattern="lamp/*", team="network")
+    paths = [route(Subject(name), routing_table()).path for name in ("lamp/l1", "tor/t1")]
+    assert paths == [("a-lamps",), ("b-all",)]
+
+
 def test_a_rule_is_put_last_unless_it_says_where(api: Call) -> None:
     first, second = (made(api, "routes", name=name, parent="tor")["order"] for name in ("one", "two"))
     assert second == first + 1
