@@ -90,3 +90,19 @@ def test_a_team_that_routes_name_is_not_pruned(file: Path) -> None:
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"none\.yaml: cannot be read"):
         config("apply", str(tmp_path / "none.yaml"))
+
+
+def test_a_policy_is_applied_and_what_is_wrong_with_it_has_its_line(file: Path) -> None:
+    policy = (
+        "escalation_policies:\n- slug: gold\n  name: Gold\n  team: storage\n  steps:\n"
+        "  - after: 0\n    actions:\n    - team: storage\n"
+    )
+    file.write_text(policy)
+    assert config("apply", str(file)).endswith("1 change made.\n")
+    assert config("apply", str(file)) == "Nothing to change.\n"
+    file.write_text(policy.replace("team: storage\n  steps", "team: storage\n  repeats: many\n  steps"))
+    with pytest.raises(CommandError, match=r"line 5: .*repeats"):
+        config("apply", str(file))
+    file.write_text(policy.replace("- team: storage", "- team: nobody"))
+    with pytest.raises(CommandError, match=r"line [2-8]: .*there is no such team"):
+        config("apply", str(file))
