@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import icalendar
 import pytest
@@ -11,6 +12,7 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from structlog.testing import capture_logs
 
+from incidents.catalog.models import Membership, Team
 from incidents.domain.times import rfc3339
 from incidents.escalation.models import EscalationPolicy
 from incidents.oncall import calendars, queries
@@ -441,3 +443,46 @@ def test_a_calendar_that_cannot_be_read_again_stays_as_it_was() -> None:
     Calendar.objects.create(slug="bad", name="Bad", text="hello", spans=spans, read_until=NOW)
     assert calendars.read_again(NOW) == 0
     assert Calendar.objects.get().spans == spans
+
+
+# Roles
+# ----------------------------------------------------------------------------------------------------------
+def in_storage(role: str) -> None:
+    bob = get_user_model().objects.get(username="bob")
+    Membership.objects.create(team=Team.objects.get(slug="storage"), user=bob, role=role)
+
+
+@pytest.mark.parametrize(
+    ("role", "who", "told"),
+    [
+        ("viewer", "bob", 403),
+        ("responder", "bob", 201),
+        ("manager", "bob", 201),
+        ("responder", "charlie", 403),
+        ("responder", "alice", 201),
+    ],
+    ids=["viewer", "responder", "manager", "in no team", "staff"],
+)
+def test_responders_take_over_and_others_look_on(role: str, who: str, told: int) -> None:
+    storage()
+    in_storage(role)
+    body = {"ends_at": in_days(0.2), "reason": "dentist"}
+    assert call("post", "schedules/storage/overrides", body, who).status_code == told
+    assert call("get", "schedules/storage/overrides", who=who).status_code == 200
+    assert call("post", "schedules/storage/feeds", {}, who).status_code == 201
+    assert Override.objects.count() == (told == 201)
+
+
+@pytest.mark.parametrize("verb", ["overrides/{id}", "swaps/{id}"])
+def test_viewers_take_nothing_back(verb: str) -> None:
+    storage()
+    in_storage("viewer")
+    assert call("delete", f"schedules/storage/{verb.format(id=uuid4())}", who="bob").status_code == 403
+
+
+def test_viewers_only_look_in_the_console_too() -> None:
+    storage()
+    in_storage("viewer")
+    body = {"person": "bob", "span": "4 h", "reason": "dentist"}
+    assert signed_in("bob").post("/on-call/storage/take-over", body).status_code == 403
+    assert not Override.objects.exists()
