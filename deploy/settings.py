@@ -178,6 +178,7 @@ INSTALLED_APPS = [
     "incidents.scorecards",
     "incidents.reports",
     "incidents.webhooks",
+    "incidents.audit",
     "incidents.delivery",
     "incidents.escalation",
     "deploy",
@@ -251,6 +252,14 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = None  # each door has its own limit
 AUTHENTICATION_BACKENDS = [
     "django.contrib.auth.backends.ModelBackend",
     "allauth.account.auth_backends.AuthenticationBackend",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 10},
+    },
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/"

@@ -1,7 +1,8 @@
 """What can be done to incidents: one function a command, each one transaction: load, decide, append, project.
 
-All raise `Invalid` (a value is wrong: which field and why), `Refused` (it does not fit the ticket's state:
-why) or `NoSuchIncident`. A command that another writer overtook is decided again on what that one wrote.
+All raise `Invalid` (a value is wrong: which field and why), `Refused` (it does not fit the ticket's state: why;
+`Forbidden` where a person may not do it) or `NoSuchIncident`. A command that another writer overtook is decided again
+on what that one wrote.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from django.conf import settings
 from django.db import transaction
 
 from incidents import merging
+from incidents.allowing import allow
 from incidents.catalog.models import Team, routing_table
 from incidents.domain import commands as c
 from incidents.domain.commands import Report, Undoable
@@ -67,6 +69,7 @@ class Opened:
 
 def open_incident(report: Report, context: Context) -> Opened:
     """Opens a ticket and routes it, or joins the open ticket with the report's dedup key."""
+    allow("open", context)
     return retrying(partial(_open_or_join, report, context))
 
 
@@ -120,6 +123,7 @@ def snooze(incident_id: str, until: datetime | None, reason: str, context: Conte
 
 def undo(incident_id: str, what: Undoable | None, context: Context) -> Recorded:
     """Takes back what can be: a merge, a snooze, or a hand-over that nobody has answered."""
+    allow("undo", context, incident_id)
     return retrying(partial(_undo, incident_id, c.Undo(what), context))
 
 
@@ -133,11 +137,13 @@ def _undo(incident_id: str, command: c.Undo, context: Context) -> Recorded:
 
 def merge(incident_id: str, into: str, reason: str, context: Context) -> Recorded:
     """Into the ticket with the id `into`, where its alerts, reports and findings go from then on."""
+    allow("merge", context, incident_id)
     return retrying(partial(merging.merge, incident_id, into, reason, context))
 
 
 def split(incident_id: str, reason: str, context: Context) -> Recorded:
     """Takes a merged ticket out of the one that it was merged into."""
+    allow("split", context, incident_id)
     return retrying(partial(merging.split, incident_id, reason, context))
 
 
@@ -164,6 +170,7 @@ def relate(incident_id: str, other: str, context: Context) -> Recorded:
     """Links two tickets that have to do with each other, on both of them."""
     if incident_id == other:
         raise Invalid("incident", "is this incident itself")
+    allow("link", context, incident_id)
     return retrying(partial(_relate, incident_id, other, context))
 
 
@@ -193,6 +200,7 @@ def resolve(incident_id: str, confirmed_cause: str, note: str, context: Context)
 
 
 def reopen(incident_id: str, reason: str, context: Context) -> Recorded:
+    allow("reopen", context, incident_id)
     return retrying(partial(_reopen, incident_id, c.Reopen(reason), context))
 
 
@@ -204,7 +212,25 @@ def _reopen(incident_id: str, command: c.Reopen, context: Context) -> Recorded:
     return record(incident_id, command, context)
 
 
+_NAMES: Mapping[type[c.Command], str] = {
+    c.Accept: "accept",
+    c.Acknowledge: "acknowledge",
+    c.Assign: "assign",
+    c.AttachEvidence: "attach_evidence",
+    c.Bounce: "bounce",
+    c.Comment: "comment",
+    c.HandOver: "hand_over",
+    c.Link: "link",
+    c.Resolve: "resolve",
+    c.SetSeverity: "set_severity",
+    c.SetTitle: "set_title",
+    c.Snooze: "snooze",
+    c.Unacknowledge: "unacknowledge",
+}
+
+
 def _carry_out(incident_id: str, command: c.Command, context: Context) -> Recorded:
+    allow(_NAMES[type(command)], context, incident_id)
     return retrying(partial(_in_one_transaction, incident_id, command, context))
 
 

@@ -17,6 +17,7 @@ from frontend.views.incident import Problem, render_incident
 from frontend.views.pages import context_of, page
 from incidents import commands, queries
 from incidents.commands import Invalid, Overtaken, Refused
+from incidents.domain.permissions import Forbidden
 from incidents.escalation.commands import escalate
 from ingest.queries import Context
 
@@ -120,7 +121,7 @@ def act(request: HttpRequest, number: int, verb: str) -> HttpResponse:
             messages.error(request, f"Not done: {reason}.")
             return HttpResponseRedirect(target)
         typed = {name: str(value) for name, value in request.POST.items()}
-        status = 409 if isinstance(error, Refused) else 400
+        status = 403 if isinstance(error, Forbidden) else 409 if isinstance(error, Refused) else 400
         others = error.meanwhile if isinstance(error, Overtaken) else ()
         return render_incident(request, number, Problem(verb, f"{reason}.", typed, others), status)
     if done:

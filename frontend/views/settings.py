@@ -45,7 +45,9 @@ SECTIONS: Final = (
     Section("teams", "Teams and routes", "Which team gets which tickets."),
     Section("schedules", "Analyses", "When which analyzer runs over which region."),
     Section("notifications", "How Dossier reaches you", "Your contact methods, rules and quiet hours."),
+    Section("people", "People", "Who may sign in, who is in which team, and what they may do there."),
     Section("webhooks", "Webhooks", "Which programs of yours are told of tickets, and how they do."),
+    Section("audit", "Audit", "Who changed what, and what it was before."),
 )
 
 

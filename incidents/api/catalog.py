@@ -7,15 +7,19 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
 from rest_framework import viewsets
+from rest_framework.exceptions import PermissionDenied
 from rest_framework.pagination import CursorPagination
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
+from incidents.allowing import allow_configuring
 from incidents.api.bodies import StrictJSONParser, context
+from incidents.api.permissions import MayConfigure
 from incidents.api.serializers import TeamSerializer
 from incidents.api.views import Conflict
 from incidents.catalog.models import Team
+from incidents.domain.permissions import Forbidden
 from incidents.projections.models import IncidentRow
 from ingest.api.authentication import HasScope
 from ingest.commands import record_configuration
@@ -37,11 +41,18 @@ class Catalog(viewsets.ModelViewSet[Any]):
     http_method_names = ["get", "post", "patch", "delete", "head", "options"]  # noqa: RUF012
 
     def get_permissions(self) -> list[BasePermission]:
-        return [HasScope("incidents:read" if self.request.method in SAFE_METHODS else "admin")]
+        return [HasScope("incidents:read") if self.request.method in SAFE_METHODS else MayConfigure()]
+
+    @property
+    def by_team(self) -> bool:
+        """Whether what is configured here belongs to a team, whose managers then may."""
+        return "team" in getattr(self.get_serializer_class()(), "fields", ())
 
     def handle_exception(self, exc: Exception) -> Response:
         if isinstance(exc, IntegrityError | WrongExpectedVersion):
             exc = Conflict("Someone else changed this at the same time; read it again.")
+        if isinstance(exc, Forbidden):
+            exc = PermissionDenied(f"{exc.reason[:1].upper()}{exc.reason[1:]}.")
         return super().handle_exception(exc)
 
     @transaction.atomic
@@ -77,7 +88,12 @@ class Catalog(viewsets.ModelViewSet[Any]):
         return str(getattr(instance, self.lookup_field))
 
     def _record(self, key: str, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
-        record_configuration(self.kind, key, before, after, self.on_behalf_of or context(self.request))
+        allow_configuring(self.asking, before, after)
+        record_configuration(self.kind, key, before, after, self.asking)
+
+    @property
+    def asking(self) -> Context:
+        return self.on_behalf_of or context(self.request)
 
 
 class TeamsView(Catalog):

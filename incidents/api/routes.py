@@ -12,7 +12,7 @@ from django.db.models import Max, ProtectedError
 from rest_framework.pagination import CursorPagination
 from rest_framework.serializers import BaseSerializer, ValidationError
 
-from incidents.api.bodies import context
+from incidents.allowing import allow_configuring
 from incidents.api.catalog import Catalog
 from incidents.api.routing_shapes import RouteSerializer
 from incidents.api.views import Conflict
@@ -47,13 +47,13 @@ class RoutesView(Catalog):
         return route
 
     def perform_create(self, serializer: BaseSerializer[Any]) -> None:
-        keep_route(serializer, context(self.request))
+        keep_route(serializer, self.asking)
 
     def perform_update(self, serializer: BaseSerializer[Any]) -> None:
-        keep_route(serializer, context(self.request))
+        keep_route(serializer, self.asking)
 
     def perform_destroy(self, instance: Route) -> None:
-        remove_route(instance, context(self.request))
+        remove_route(instance, self.asking)
 
 
 @transaction.atomic
@@ -73,7 +73,9 @@ def keep_route(serializer: BaseSerializer[Any], asker: Context) -> Route:
         check_tree([one.written for one in Route.objects.select_related("team", "service", "parent")])
     except Invalid as invalid:
         raise ValidationError({invalid.field: [invalid.reason]}) from None
-    record_configuration("route", key or row.name, before, told(row), asker)
+    after = told(row)
+    allow_configuring(asker, before, after)
+    record_configuration("route", key or row.name, before, after, asker)
     return row
 
 
@@ -83,6 +85,7 @@ def remove_route(row: Route, asker: Context) -> None:
     _lock_tree()
     row = _row(row.pk)
     before = told(row)
+    allow_configuring(asker, before)
     try:
         row.delete()
     except ProtectedError:

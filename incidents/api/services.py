@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import ProtectedError
 from rest_framework.serializers import BaseSerializer
 
-from incidents.api.bodies import context
+from incidents.allowing import allow_configuring
 from incidents.api.catalog import BySlug, Catalog
 from incidents.api.routing_shapes import ServiceSerializer
 from incidents.api.views import Conflict
@@ -27,13 +27,13 @@ class ServicesView(Catalog):
     lookup_field = "slug"
 
     def perform_create(self, serializer: BaseSerializer[Any]) -> None:
-        keep_service(serializer, context(self.request))
+        keep_service(serializer, self.asking)
 
     def perform_update(self, serializer: BaseSerializer[Any]) -> None:
-        keep_service(serializer, context(self.request))
+        keep_service(serializer, self.asking)
 
     def perform_destroy(self, instance: Service) -> None:
-        remove_service(instance, context(self.request))
+        remove_service(instance, self.asking)
 
 
 @transaction.atomic
@@ -44,7 +44,9 @@ def keep_service(serializer: BaseSerializer[Any], asker: Context) -> Service:
         serializer.instance = _locked(serializer.instance.pk)
         key, before = serializer.instance.slug, told(serializer.instance)
     row: Service = serializer.save()
-    record_configuration("service", key or row.slug, before, told(row), asker)
+    after = told(row)
+    allow_configuring(asker, before, after)
+    record_configuration("service", key or row.slug, before, after, asker)
     return row
 
 
@@ -53,6 +55,7 @@ def remove_service(row: Service, asker: Context) -> None:
     """Raises Conflict where routes or other services name it."""
     row = _locked(row.pk)
     before = told(row)
+    allow_configuring(asker, before)
     if (dependent := row.dependents.first()) is not None:
         raise Conflict(f"{dependent.name} depends on {row.name}; change that first.")
     try:

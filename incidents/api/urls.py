@@ -18,6 +18,7 @@ from incidents.api.changes import ChangesView, IncidentChangesView
 from incidents.api.components import BlastRadiusView
 from incidents.api.escalation import EscalationView, PoliciesView
 from incidents.api.holding import InhibitionsView, MaintenanceView
+from incidents.api.people import MembersView, MemberView, UsersView
 from incidents.api.receipts import ReceiptView
 from incidents.api.route_trials import ExplainView, ReplayView
 from incidents.api.routes import RoutesView
@@ -188,6 +189,7 @@ router.register("services", ServicesView, basename="services")
 router.register("routes", RoutesView, basename="routes")
 router.register("schedules", SchedulesView, basename="schedules")
 router.register("calendars", CalendarsView, basename="calendars")
+router.register("users", UsersView, basename="users")
 router.register("webhooks", WebhooksView, basename="webhooks")
 router.register("maintenance", MaintenanceView, basename="maintenance")
 router.register("inhibitions", InhibitionsView, basename="inhibitions")
@@ -232,6 +234,8 @@ urlpatterns = [
         BlastRadiusView.as_view(),
         name="api-component-blast-radius",
     ),
+    path("teams/<slug:slug>/members", MembersView.as_view(), name="api-team-members"),
+    path("teams/<slug:slug>/members/<str:username>", MemberView.as_view(), name="api-team-member"),
     path("receipts/<str:id>", ReceiptView.as_view(), name="api-receipt"),
     path("", include("incidents.reports.urls")),
     path("", include("incidents.scorecards.urls")),

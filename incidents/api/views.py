@@ -12,7 +12,7 @@ from django.db import InterfaceError, OperationalError
 from django.utils.cache import get_conditional_response
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import status
-from rest_framework.exceptions import APIException, NotFound, ValidationError
+from rest_framework.exceptions import APIException, NotFound, PermissionDenied, ValidationError
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -24,6 +24,7 @@ from incidents import commands, queries
 from incidents.api import serializers as shapes
 from incidents.api.bodies import StrictJSONParser, context, fields
 from incidents.commands import Happened, Invalid, NoSuchIncident, Overtaken, Recorded, Refused, Report
+from incidents.domain.permissions import Forbidden
 from incidents.domain.times import rfc3339
 from incidents.filters import ORDERS, PARAMETERS
 from incidents.projections.timeline import Entry, Evidence, next_entry
@@ -87,6 +88,8 @@ def _as_answer(exc: Exception) -> Exception:
         return ValidationError({exc.field: [exc.reason]})
     if isinstance(exc, Overtaken):
         return Conflict(exc.reason, meanwhile=[_happened(one) for one in exc.meanwhile])
+    if isinstance(exc, Forbidden):
+        return PermissionDenied(f"{exc.reason[:1].upper()}{exc.reason[1:]}.")
     if isinstance(exc, Refused):
         return Conflict(exc.reason)
     if isinstance(exc, NoSuchIncident):

@@ -178,18 +178,18 @@ class WebhooksView(Catalog):
 
     def perform_create(self, serializer: BaseSerializer[Webhook]) -> None:
         try:
-            made = commands.create(serializer.validated_data, context(self.request))
+            made = commands.create(serializer.validated_data, self.asking)
         except commands.TooMany as error:
             raise Conflict(f"{error}.") from None
         serializer.instance, self.secret = made
 
     def perform_update(self, serializer: BaseSerializer[Webhook]) -> None:
         assert serializer.instance is not None
-        row = commands.change(serializer.instance, serializer.validated_data, context(self.request))
+        row = commands.change(serializer.instance, serializer.validated_data, self.asking)
         serializer.instance = row
 
     def perform_destroy(self, instance: Webhook) -> None:
-        commands.remove(instance, context(self.request))
+        commands.remove(instance, self.asking)
 
     @extend_schema(
         operation_id="webhooks_rotate", request=OverlapShape, responses={200: SecretShape, **ANSWERS}

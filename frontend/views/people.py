@@ -1,0 +1,140 @@
+"""People: who may sign in, who is in which team, what they may do there. Staff changes all, managers their team."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.db import IntegrityError
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from frontend.views.pages import context_of, page, show, user_name
+from incidents import people as writing
+from incidents.allowing import person
+from incidents.api.people import UserSerializer
+from incidents.catalog.models import Membership, Team
+from incidents.domain.permissions import CONFIGURE, ROLES, Forbidden, may
+from incidents.domain.values import Invalid
+from ingest.queries import WrongExpectedVersion
+
+MEANS = {
+    "viewer": "reads",
+    "responder": "works on the team's tickets; says something, and hands over, anywhere",
+    "manager": "also configures what belongs to the team: routes, schedules, policies, people",
+    "admin": "as a manager, and makes managers",
+}
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def people(request: HttpRequest) -> HttpResponse:
+    """The list, for all; the form for staff."""
+    if request.method != "POST":
+        return _listed(request)
+    _staff(request)
+    given: dict[str, Any] = {
+        "username": request.POST.get("username", "").strip(),
+        "email": request.POST.get("email", "").strip(),
+        "password": request.POST.get("password") or None,
+        "is_staff": request.POST.get("is_staff") == "on",
+    }
+    told = UserSerializer(data=given)
+    if not told.is_valid():
+        errors = {name: " ".join(str(one) for one in why) for name, why in told.errors.items()}
+        return _listed(request, errors, given)
+    try:
+        user = writing.create_user(told.validated_data, context_of(request))
+    except Invalid as error:
+        return _listed(request, {error.field: error.reason}, given)
+    except (IntegrityError, WrongExpectedVersion):
+        return _listed(request, {"username": "was taken a moment ago"}, given)
+    messages.success(request, f"{user.username} can sign in.")
+    return HttpResponseRedirect(reverse("people"))
+
+
+def _listed(
+    request: HttpRequest, errors: dict[str, str] | None = None, typed: dict[str, Any] | None = None
+) -> HttpResponse:
+    staff = getattr(request.user, "is_staff", False)
+    asking = person(user_name(request))
+    teams = Team.objects.prefetch_related("memberships__user")
+    context = {
+        "users": User.objects.prefetch_related("memberships__team").order_by("username"),
+        "teams": [
+            {
+                "it": team,
+                "members": sorted(team.memberships.all(), key=lambda one: one.user.username),
+                "mine": staff or (asking is not None and may(asking, CONFIGURE, (team.slug,))),
+            }
+            for team in teams
+        ],
+        "in_force": Membership.objects.exists(),
+        "roles": ROLES,
+        "means": MEANS,
+        "errors": errors or {},
+        "typed": typed or {},
+    }
+    return show(request, "frontend/people.html", context, section="settings", status=400 if errors else 200)
+
+
+@page
+@require_POST
+def change_person(request: HttpRequest, username: str, verb: str) -> HttpResponse:
+    """Switch somebody off or on, make them staff or not, set a password."""
+    _staff(request)
+    user = User.objects.filter(username=username).first()
+    verbs: dict[str, dict[str, Any]] = {
+        "off": {"is_active": False},
+        "on": {"is_active": True},
+        "staff": {"is_staff": True},
+        "unstaff": {"is_staff": False},
+        "password": {"password": request.POST.get("password", "")},
+    }
+    fields = verbs.get(verb)
+    if user is None or fields is None:
+        raise Http404("nobody of that name")
+    try:
+        writing.change_user(user, fields, context_of(request))
+        messages.success(request, f"Done: {username}.")
+    except (writing.LastStaff, Invalid) as error:
+        messages.error(request, f"Not done: {error}.")
+    except WrongExpectedVersion:
+        messages.error(request, "Someone else changed this at the same time; look again.")
+    return HttpResponseRedirect(reverse("people"))
+
+
+@page
+@require_POST
+def change_member(request: HttpRequest, slug: str) -> HttpResponse:
+    """Put somebody into a team with a role, or take them out of it (role `none`)."""
+    team = Team.objects.filter(slug=slug).first()
+    user = User.objects.filter(username=request.POST.get("user", "").strip()).first()
+    if team is None:
+        raise Http404("no such team")
+    role = request.POST.get("role", "")
+    try:
+        if user is None:
+            raise Invalid("user", "is nobody's name here")
+        context = context_of(request)
+        if role == "none":
+            writing.remove_member(team, user, context)
+            messages.success(request, f"{user.username} is no longer in {team.name}.")
+        else:
+            writing.set_member(team, user, role, context)
+            messages.success(request, f"{user.username} is {role} of {team.name}.")
+    except Forbidden as error:
+        messages.error(request, f"Not done: {error.reason}.")
+    except Invalid as error:
+        messages.error(request, f"Not done: {error.field} {error.reason}.")
+    except WrongExpectedVersion:
+        messages.error(request, "Someone else changed this at the same time; look again.")
+    return HttpResponseRedirect(f"{reverse('people')}#team-{team.slug}")
+
+
+def _staff(request: HttpRequest) -> None:
+    if not getattr(request.user, "is_staff", False):
+        raise PermissionDenied

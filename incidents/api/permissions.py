@@ -1,0 +1,35 @@
+"""Who may configure over HTTP: keys with `admin`, staff, and managers what belongs to their team."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import AbstractBaseUser
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from incidents.allowing import person
+from incidents.domain.permissions import Person
+from ingest.api.authentication import HasScope
+from ingest.api.keys import ADMIN
+
+
+class MayConfigure(HasScope):
+    """Keys with `admin` and staff; where things belong to teams also managers, who are then asked for which."""
+
+    def __init__(self) -> None:
+        super().__init__(ADMIN)
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        if super().has_permission(request, view):
+            return True
+        who = _person(request)
+        return bool(getattr(view, "by_team", False)) and who is not None and who.has("manager")
+
+
+def _person(request: Request) -> Person | None:
+    """The person who asks; None for a key, whose scope was checked, and for nobody."""
+    if request.auth is not None or not isinstance(request.user, AbstractBaseUser):
+        return None
+    name = request.user.get_username()
+    if getattr(request.user, "is_staff", False):
+        return Person(name, is_staff=True)
+    return person(name) or Person(name)

@@ -1,0 +1,13 @@
+from django.apps import AppConfig
+
+
+class AuditConfig(AppConfig):
+    name = "incidents.audit"
+    label = "audit"
+    verbose_name = "Audit"
+
+    def ready(self) -> None:
+        from incidents.audit.following import FOLLOWER
+        from ingest.commands import register_follower
+
+        register_follower(FOLLOWER)

@@ -1,0 +1,81 @@
+"""Who may do what: each role may do what those before it may. Pure.
+
+Roles are of a person in a team; staff may do everything everywhere. As long as an installation has nobody in any team,
+everybody who is signed in may work on every ticket: roles begin with the first membership.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from incidents.domain.decide import Refused
+
+ROLES: Final = ("viewer", "responder", "manager", "admin")
+"""From the one that may do least."""
+
+ANYWHERE: Final = frozenset({"open", "accept", "comment", "hand_over", "silence"})
+"""What a responder of any team may do: to report, to say something, and to move a ticket to where it belongs."""
+AT_ITS_TEAM: Final = frozenset(
+    {
+        "acknowledge", "assign", "attach_evidence", "bounce", "link", "merge", "reopen", "resolve", "set_severity",
+        "set_title", "snooze", "split", "unacknowledge", "undo",
+    }
+)  # fmt: skip
+"""What a responder of the ticket's team may do."""
+CONFIGURE: Final = "configure"
+"""Changing what belongs to a team: a manager of that team may."""
+ADMINISTER: Final = "administer"
+"""Changing what belongs to no team: staff alone may."""
+
+
+class Forbidden(Refused):
+    """The person may not do that. Says what is missing and who could."""
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody who is signed in: whether they are staff, and their role in each team that they are in."""
+
+    name: str
+    is_staff: bool = False
+    roles: Mapping[str, str] = field(default_factory=dict)
+
+    def has(self, role: str, team: str | None = None) -> bool:
+        """Whether they have at least this role in the team, or with None in any."""
+        held = self.roles.values() if team is None else [self.roles[team]] if team in self.roles else []
+        return any(ROLES.index(one) >= ROLES.index(role) for one in held)
+
+
+def needed(command: str) -> str:
+    """The least role that may carry out a command. Raises KeyError for one that is none."""
+    if command in ANYWHERE or command in AT_ITS_TEAM:
+        return "responder"
+    return {CONFIGURE: "manager", ADMINISTER: "admin"}[command]
+
+
+def may(person: Person, command: str, teams: Collection[str]) -> bool:
+    """Whether the person may carry out a command on something that belongs to one of these teams."""
+    role = needed(command)
+    if person.is_staff:
+        return True
+    if command == ADMINISTER:
+        return False
+    if command in ANYWHERE:
+        return person.has(role)
+    return any(person.has(role, team) for team in teams)
+
+
+def refusal(person: Person, command: str, teams: Collection[str], can: Collection[str]) -> str:
+    """Why not, and who could: names of people, of whom three are told."""
+    words = command.replace("_", " ")
+    where = f" of {' or '.join(sorted(teams))}" if teams and command not in ANYWHERE else ""
+    held = ", ".join(f"{role} of {team}" for team, role in sorted(person.roles.items())) or "in no team"
+    if command == ADMINISTER:
+        reason = f"this is for staff; {person.name} is {held}"
+    else:
+        reason = f"to {words} takes a {needed(command)}{where or ' of any team'}; {person.name} is {held}"
+    names = sorted(can)
+    others = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{reason}. {', '.join(names[:3])}{others} can" if names else f"{reason}. Staff can"

@@ -1,0 +1,216 @@
+"""Roles hold wherever a command comes from: every verb with every role, over the API and in the console."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+
+from incidents import commands
+from incidents.api.urls import ACTIONS
+from incidents.catalog.models import Membership, Team
+from incidents.commands import Report
+from incidents.domain.permissions import ANYWHERE, AT_ITS_TEAM, Forbidden
+from incidents.projections.models import IncidentRow
+from ingest.api import keys
+from ingest.queries import Context, configured
+
+pytestmark = pytest.mark.django_db
+
+SYSTEM = Context("system:test")
+WHO = ("in no team", "viewer", "responder", "responder elsewhere", "manager", "staff")
+OF_THE_TEAM = ("responder", "manager", "staff")
+BODIES: dict[str, dict[str, Any]] = {
+    "assign": {"owner": "bob"},
+    "hand_over": {"team": "network", "reason": "theirs"},
+    "bounce": {"reason": "not ours"},
+    "snooze": {},
+    "merge": {"into": "{other}"},
+    "set_severity": {"severity": "info"},
+    "set_title": {"title": "Fans"},
+    "comment": {"text": "hello"},
+    "link": {"href": "https://example.com/"},
+    "resolve": {"confirmed_cause": "none"},
+}
+
+
+def somebody(who: str, name: str = "charlie") -> Client:
+    user = get_user_model().objects.create(username=name, is_staff=who == "staff")
+    if who in ("viewer", "responder", "manager"):
+        Membership.objects.create(team=Team.objects.get(slug="storage"), user=user, role=who)
+    if who == "responder elsewhere":
+        Membership.objects.create(team=Team.objects.get(slug="network"), user=user, role="responder")
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.fixture
+def ticket() -> str:
+    """A ticket of the storage team, in a house where roles hold."""
+    bob = get_user_model().objects.create(username="bob")
+    Membership.objects.create(team=Team.objects.get(slug="storage"), user=bob, role="responder")
+    return commands.open_incident(
+        Report("Disks are slow", component="storage_cluster/s1"), SYSTEM
+    ).incident.id
+
+
+def events() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM log_event")
+        return int(cursor.fetchone()[0])
+
+
+def test_every_command_of_the_api_has_a_rule() -> None:
+    assert {*ACTIONS, "open", "attach_evidence", "silence"} == ANYWHERE | AT_ITS_TEAM
+
+
+@pytest.mark.parametrize("who", WHO)
+@pytest.mark.parametrize("verb", sorted(ACTIONS))
+def test_a_verb_is_open_to_whom_it_should_be_and_denied_without_a_trace_to_others(
+    ticket: str, verb: str, who: str
+) -> None:
+    other = commands.open_incident(Report("Other", component="storage_cluster/s2"), SYSTEM).incident.id
+    client, before = somebody(who), events()
+    body = {name: value.format(other=other) for name, value in BODIES.get(verb, {}).items()}
+    answer = client.post(f"/api/v1/incidents/{ticket}/{verb}", body, content_type="application/json")
+    allowed = who in OF_THE_TEAM or (who == "responder elsewhere" and verb in ANYWHERE)
+    if allowed:
+        assert answer.status_code in (200, 400, 409)
+    else:
+        assert answer.status_code == 403
+        assert "takes a responder" in answer.json()["detail"]
+        assert events() == before
+
+
+@pytest.mark.parametrize("who", WHO)
+def test_reports_are_for_responders_of_any_team(ticket: str, who: str) -> None:
+    del ticket
+    answer = somebody(who).post("/api/v1/incidents", {"title": "Fans"}, content_type="application/json")
+    assert answer.status_code == (403 if who in ("in no team", "viewer") else 201)
+
+
+@pytest.mark.parametrize("who", WHO)
+def test_evidence_is_for_responders_of_the_team(ticket: str, who: str) -> None:
+    body = {"evidence": [{"kind": "text", "title": "Log", "text": "x"}]}
+    answer = somebody(who).post(f"/api/v1/incidents/{ticket}/evidence", body, content_type="application/json")
+    assert answer.status_code == (200 if who in OF_THE_TEAM else 403)
+
+
+@pytest.mark.parametrize("who", WHO)
+def test_everybody_reads(ticket: str, who: str) -> None:
+    assert somebody(who).get(f"/api/v1/incidents/{ticket}").status_code == 200
+
+
+@pytest.mark.parametrize("who", WHO)
+def test_the_console_denies_the_same_and_says_why(ticket: str, who: str) -> None:
+    client, number = somebody(who), IncidentRow.objects.get(pk=ticket).number
+    answer = client.post(f"/incidents/{number}/acknowledge", {"next": f"/incidents/{number}"})
+    if who in OF_THE_TEAM:
+        assert answer.status_code == 302
+    else:
+        assert answer.status_code == 403
+        assert "bob can" in answer.content.decode()
+
+
+def test_where_nobody_is_in_a_team_everybody_may_work_on_tickets() -> None:
+    id_ = commands.open_incident(Report("Disks are slow"), SYSTEM).incident.id
+    answer = somebody("in no team").post(
+        f"/api/v1/incidents/{id_}/acknowledge", {}, content_type="application/json"
+    )
+    assert answer.status_code == 200
+
+
+def test_a_key_has_its_scopes_and_no_role(ticket: str) -> None:
+    header = f"Bearer {keys.create('script', ['incidents:write'])}"
+    client = Client(headers={"Authorization": header})
+    answer = client.post(f"/api/v1/incidents/{ticket}/acknowledge", {}, content_type="application/json")
+    assert answer.status_code == 200
+
+
+def test_whoever_handed_a_ticket_over_may_take_that_back(ticket: str) -> None:
+    bob = Context("user:bob")
+    commands.hand_over(ticket, "network", "theirs", bob)
+    with pytest.raises(Forbidden):
+        commands.acknowledge(ticket, bob)
+    assert commands.undo(ticket, None, bob).incident.team == "storage"
+
+
+def test_somebody_who_was_switched_off_may_do_nothing(ticket: str) -> None:
+    User.objects.filter(username="bob").update(is_active=False)
+    Membership.objects.all().update(role="admin")
+    with pytest.raises(Forbidden):
+        commands.acknowledge(ticket, Context("user:bob"))
+
+
+# Configuration of a team
+# ----------------------------------------------------------------------------------------------------------
+ROUTE = {"name": "lamps", "order": 900, "pattern": "lamp/*", "team": "storage"}
+
+
+@pytest.mark.parametrize("who", WHO)
+def test_routes_of_a_team_are_for_its_managers(ticket: str, who: str) -> None:
+    del ticket
+    answer = somebody(who).post("/api/v1/routes", ROUTE, content_type="application/json")
+    assert answer.status_code == (201 if who in ("manager", "staff") else 403)
+
+
+def test_a_manager_leaves_routes_of_other_teams_alone(ticket: str) -> None:
+    del ticket
+    staff, manager = somebody("staff", "alice"), somebody("manager")
+    staff.post("/api/v1/routes", {**ROUTE, "team": "network"}, content_type="application/json")
+    for body in ({"team": "storage"}, {"pattern": "fan/*"}):
+        answer = manager.patch("/api/v1/routes/lamps", body, content_type="application/json")
+        assert answer.status_code == 403
+    assert manager.delete("/api/v1/routes/lamps").status_code == 403
+    assert len(configured("route", "lamps")) == 1
+
+
+def test_a_manager_gives_no_route_away(ticket: str) -> None:
+    del ticket
+    manager = somebody("manager")
+    manager.post("/api/v1/routes", ROUTE, content_type="application/json")
+    answer = manager.patch("/api/v1/routes/lamps", {"team": "network"}, content_type="application/json")
+    assert answer.status_code == 403
+
+
+@pytest.mark.parametrize("who", WHO)
+def test_members_are_put_in_by_managers_and_staff(ticket: str, who: str) -> None:
+    del ticket
+    get_user_model().objects.create(username="dave")
+    answer = somebody(who).put(
+        "/api/v1/teams/storage/members/dave", {"role": "viewer"}, content_type="application/json"
+    )
+    assert answer.status_code == (200 if who in ("manager", "staff") else 403)
+    assert Membership.objects.filter(user__username="dave").exists() == (who in ("manager", "staff"))
+
+
+def test_a_manager_makes_nobody_admin_and_removes_no_admin(ticket: str) -> None:
+    del ticket
+    manager = somebody("manager")
+    path = "/api/v1/teams/storage/members/bob"
+    assert manager.put(path, {"role": "admin"}, content_type="application/json").status_code == 403
+    Membership.objects.filter(user__username="bob").update(role="admin")
+    assert manager.delete(path).status_code == 403
+
+
+def test_a_manager_of_one_team_puts_nobody_into_another(ticket: str) -> None:
+    del ticket
+    path = "/api/v1/teams/network/members/bob"
+    assert (
+        somebody("manager").put(path, {"role": "viewer"}, content_type="application/json").status_code == 403
+    )
+
+
+@pytest.mark.parametrize(("scope", "status"), [("incidents:write", 403), ("admin", 200)])
+def test_a_key_needs_admin_to_put_somebody_into_a_team(ticket: str, scope: str, status: int) -> None:
+    del ticket
+    client = Client(headers={"Authorization": f"Bearer {keys.create('script', [scope])}"})
+    answer = client.put(
+        "/api/v1/teams/storage/members/bob", {"role": "viewer"}, content_type="application/json"
+    )
+    assert answer.status_code == status
