@@ -1,13 +1,112 @@
-"""Who may have an account."""
+"""Who may have an account, how second factors are kept, and what an identity provider says of people."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import User
 from django.http import HttpRequest
+
+from incidents import people
+from incidents.catalog.models import Membership, Team
+from incidents.domain.permissions import ROLES
+from incidents.webhooks import sealing
+from ingest.commands import retrying
+from ingest.queries import Context
+
+OIDC = Context("system:oidc")
+STAFF = "staff"
 
 
 class ClosedSignup(DefaultAccountAdapter):  # type: ignore[misc]
-    """Accounts are made by an administrator (`manage.py createsuperuser`), never by a visitor."""
+    """Accounts are made by staff (Settings, People; `manage.py createsuperuser`), never by a visitor."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:  # noqa: ARG002  # allauth calls it so
         return False
+
+
+class SealedFactors(DefaultMFAAdapter):  # type: ignore[misc]
+    """Secrets of authenticators are encrypted: a dump of the database makes nobody's codes."""
+
+    def encrypt(self, text: str) -> str:
+        return sealing.seal(text).decode()
+
+    def decrypt(self, encrypted_text: str) -> str:
+        return sealing.unseal(encrypted_text.encode())
+
+
+class IdentityProvider(DefaultSocialAccountAdapter):  # type: ignore[misc]
+    """Sign-in through the house's own provider (OIDC), which also may say who is in which team."""
+
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:  # noqa: ARG002
+        return bool(settings.OIDC_SIGNUP)
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
+        """An account without a password was made for whoever has its name at the provider.
+
+        One with a password is not taken over: a provider may let people choose what they are called there.
+        """
+        if sociallogin.is_existing:
+            take_groups(sociallogin.user, _claims(sociallogin))
+            return
+        name = _claims(sociallogin).get("preferred_username")
+        found = get_user_model().objects.filter(username=name, is_active=True).first()
+        if found is None or found.has_usable_password() or found.socialaccount_set.exists():  # type: ignore[attr-defined]
+            return
+        sociallogin.connect(request, found)
+        take_groups(found, _claims(sociallogin))
+
+    def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> Any:
+        user = super().save_user(request, sociallogin, form)
+        people.record_made(user, OIDC)
+        take_groups(user, _claims(sociallogin))
+        return user
+
+
+def _claims(sociallogin: Any) -> dict[str, Any]:
+    told = sociallogin.account.extra_data
+    return {**(told.get("id_token") or {}), **(told.get("userinfo") or {})}
+
+
+def take_groups(user: User, claims: Mapping[str, Any]) -> None:
+    """Make memberships what the provider's groups say, in the teams that OIDC_GROUPS names, and in no other."""
+    told = claims.get(settings.OIDC_GROUPS_CLAIM)
+    if not settings.OIDC_GROUPS or not isinstance(told, list):
+        return
+    staff, roles = wanted(settings.OIDC_GROUPS, told)
+    if staff is not None and staff != user.is_staff:
+        with suppress(people.LastStaff):  # somebody has to be able to let others in
+            user.is_staff = retrying(lambda: people.change_user(user, {"is_staff": staff}, OIDC)).is_staff
+    teams = Team.objects.filter(slug__in=roles)
+    held = {row.team.slug: row.role for row in Membership.objects.select_related("team").filter(user=user)}
+    for team in teams:
+        role = roles[team.slug]
+        if role is None and team.slug in held:
+            retrying(lambda team=team: people.remove_member(team, user, OIDC))  # type: ignore[misc]
+        elif role is not None and held.get(team.slug) != role:
+            retrying(lambda team=team, role=role: people.set_member(team, user, role, OIDC))  # type: ignore[misc]
+
+
+def wanted(rules: Iterable[str], groups: Iterable[object]) -> tuple[bool | None, dict[str, str | None]]:
+    """Of rules `GROUP=TEAM:ROLE` and `GROUP=staff`: whether somebody in these groups is staff (None where no rule
+    says), and their role in each team that a rule names, None for none."""
+    mine = {str(group) for group in groups}
+    staff: bool | None = None
+    roles: dict[str, str | None] = {}
+    for rule in rules:
+        group, _, means = rule.rpartition("=")
+        if means == STAFF:
+            staff = bool(staff) or group in mine
+            continue
+        team, _, role = means.partition(":")
+        held = roles.setdefault(team, None)
+        if group in mine and (held is None or ROLES.index(role) > ROLES.index(held)):
+            roles[team] = role
+    return staff, roles

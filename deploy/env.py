@@ -117,6 +117,22 @@ def networks(name: str, help: str) -> list[IPv4Network | IPv6Network]:
     return _read(name, [], "", help, parse, "networks separated by commas, such as 10.1.0.0/16,2001:db8::/32")
 
 
+_GROUP_RULE = re.compile(r".+=(staff|[-a-zA-Z0-9_]+:(viewer|responder|manager|admin))")
+
+
+def group_rules(name: str, help: str) -> list[str]:
+    """`GROUP=TEAM:ROLE` and `GROUP=staff`, separated by commas; none if unset."""
+
+    def parse(raw: str) -> list[str]:
+        rules = [word.strip() for word in raw.split(",") if word.strip()]
+        if not all(_GROUP_RULE.fullmatch(rule) for rule in rules):
+            raise ValueError(raw)
+        return rules
+
+    right = "rules separated by commas, such as dc-storage=storage:responder,dc-admins=staff"
+    return _read(name, [], "", help, parse, right)
+
+
 def mail_server(name: str, help: str) -> dict[str, str | int | bool]:
     """`smtp://user:password@host:25`, `smtp+tls://` (STARTTLS) or `smtps://` as Django's settings; empty if unset."""
 

@@ -162,6 +162,9 @@ INSTALLED_APPS = [
     "frontend",  # before allauth, whose templates it replaces
     "allauth",
     "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     "django_celery_beat",
     "rest_framework",
     "drf_spectacular",
@@ -281,6 +284,45 @@ EMAIL_USE_SSL = bool(_MAIL_SERVER.get("EMAIL_USE_SSL", False))
 EMAIL_TIMEOUT = 20
 DEFAULT_FROM_EMAIL = env.text("EMAIL_FROM", "dossier@localhost", "the sender of those mails")
 ACCOUNT_ADAPTER = "deploy.accounts.ClosedSignup"
+
+# Second factors and the identity provider ---------------------------------------------------------
+MFA_ADAPTER = "deploy.accounts.SealedFactors"
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+MFA_TOTP_ISSUER = "Dossier"
+MFA_ALLOW_UNVERIFIED_EMAIL = (
+    True  # addresses are not verified here: whoever is signed in may protect their account
+)
+OIDC_URL = env.text(
+    "OIDC_URL",
+    "",
+    "an OpenID Connect provider to sign in through: its issuer, https://login.example/realms/dc",
+)
+OIDC_CLIENT_ID = env.text("OIDC_CLIENT_ID", "", "how Dossier is called there")
+OIDC_CLIENT_SECRET = env.text("OIDC_CLIENT_SECRET", "", "its secret there")
+OIDC_NAME = env.text("OIDC_NAME", "your identity provider", "what the sign-in page calls the provider")
+OIDC_SIGNUP = env.boolean(
+    "OIDC_SIGNUP", True, "whether somebody who signs in there for the first time gets an account here"
+)
+OIDC_GROUPS_CLAIM = env.text("OIDC_GROUPS_CLAIM", "groups", "the claim that lists somebody's groups")
+OIDC_GROUPS = env.group_rules(
+    "OIDC_GROUPS", "what groups there mean here, as `dc-storage=storage:responder,dc-admins=staff`"
+)
+
+
+def oidc_apps(url: str, client_id: str, secret: str, name: str) -> dict[str, object]:
+    """The provider as allauth wants it; nothing where there is none."""
+    if not url:
+        return {}
+    app = {"provider_id": "oidc", "name": name, "client_id": client_id, "secret": secret}
+    return {
+        "openid_connect": {"APPS": [{**app, "settings": {"server_url": url}}], "OAUTH_PKCE_ENABLED": True}
+    }
+
+
+SOCIALACCOUNT_PROVIDERS = oidc_apps(OIDC_URL, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, OIDC_NAME)
+SOCIALACCOUNT_ADAPTER = "deploy.accounts.IdentityProvider"
+# A link and no form, which the content security policy would not let lead elsewhere; the callback checks `state`.
+SOCIALACCOUNT_LOGIN_ON_GET = True
 ACCOUNT_LOGOUT_REDIRECT_URL = "/"
 
 REST_FRAMEWORK = {

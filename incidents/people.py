@@ -49,6 +49,11 @@ def create_user(fields: Mapping[str, Any], context: Context) -> User:
     return user
 
 
+def record_made(user: User, context: Context) -> None:
+    """Of somebody whom another way than `create_user` has made."""
+    record_configuration(USER, user.username, None, told(user), context)
+
+
 @transaction.atomic
 def change_user(user: User, fields: Mapping[str, Any], context: Context) -> User:
     """Switched off, they are signed out at once. Raises Invalid, LastStaff."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from frontend.durations import parse_span
 from frontend.senders import BY_SLUG, SENDERS, Sender
-from frontend.views.pages import page, show, user_name
+from frontend.views.pages import context_of, page, show, user_name
 from ingest.api import keys, trial
 from ingest.api.models import IntegrationKey
 from ingest.doors import generic
@@ -25,6 +25,8 @@ from ingest.doors.default_mapping import DEFAULT
 from ingest.doors.generic import BadMapping, Preview
 
 OVERLAP = "1 d"
+WARNED_BEFORE = timedelta(days=14)
+"""How long before a key expires its page says so."""
 EXAMPLE = '{\n  "title": "Disk d7 is slow",\n  "status": "firing"\n}'
 
 
@@ -41,12 +43,19 @@ def integrations(request: HttpRequest) -> HttpResponse:
         errors["sender"] = "choose what will send here"
     if not 1 <= len(name) <= 100 or not name.isprintable():
         errors["name"] = "must be one line of 1 to 100 characters"
+    expires_at = None
+    try:
+        expires_at = _expiry(request.POST.get("expires", ""))
+    except ValueError as error:
+        errors["expires"] = str(error)
     if errors or sender is None:
         return _listed(request, errors=errors)
     scopes = [sender.scope, *(["alerts"] if sender.slug == "otlp" else [])]
     doors = [sender.door] if sender.door and sender.scope == "alerts" else []
     try:
-        secret = keys.create(name, scopes, mapping=sender.mapping, doors=doors)
+        secret = keys.create(
+            name, scopes, mapping=sender.mapping, doors=doors, expires_at=expires_at, who=context_of(request)
+        )
     except keys.KeyNameTaken:
         return _listed(request, errors={"name": "is taken; a revoked integration keeps its name"})
     return _listed(request, made=(name, secret, [sender]))
@@ -78,6 +87,7 @@ def _listed(
         "typed": request.POST if errors else {},
         "overlap": OVERLAP,
         "now": timezone.now(),
+        "soon": timezone.now() + WARNED_BEFORE,
     }
     if made is not None:
         name, secret, senders = made
@@ -88,6 +98,19 @@ def _listed(
         }
     status = 400 if errors else 200
     return show(request, "frontend/integrations.html", context, section="settings", status=status)
+
+
+def _expiry(told: str) -> datetime | None:
+    """The end of a day in UTC, from a form's field for dates; None where it is empty."""
+    if not told.strip():
+        return None
+    try:
+        end = datetime.fromisoformat(told.strip()).replace(tzinfo=UTC) + timedelta(days=1)
+    except (ValueError, OverflowError):
+        raise ValueError("must be a date") from None
+    if end <= timezone.now():
+        raise ValueError("must be in the future")
+    return end
 
 
 def _senders(row: IntegrationKey) -> list[Sender]:
@@ -148,7 +171,7 @@ def act(request: HttpRequest, pk: int, verb: str) -> HttpResponse:
             return HttpResponseRedirect(reverse("integrations"))
         return _rotated(request, row, overlap)
     if verb == "revoke":
-        keys.revoke(row.name)
+        keys.revoke(row.name, context_of(request))
         messages.success(request, f"Revoked {row.name}. It is refused everywhere within seconds.")
         return HttpResponseRedirect(reverse("integrations"))
     door = request.POST.get("door", "")
@@ -162,7 +185,7 @@ def act(request: HttpRequest, pk: int, verb: str) -> HttpResponse:
 
 
 def _rotated(request: HttpRequest, row: IntegrationKey, overlap: timedelta) -> HttpResponse:
-    secret = keys.rotate(row.name, overlap)
+    secret = keys.rotate(row.name, overlap, context_of(request))
     if secret is None:
         raise Http404("no such integration")
     return _listed(request, made=(row.name, secret, _senders(row)))
@@ -185,7 +208,7 @@ def mapping(request: HttpRequest, pk: int) -> HttpResponse:
             told = json.loads(text) if text.strip() else None
             how = DEFAULT if told is None else generic.mapping(told)
             if "save" in request.POST:
-                keys.set_mapping(row.name, told)
+                keys.set_mapping(row.name, told, context_of(request))
                 messages.success(request, f"{row.name} reads payloads this way from now on.")
                 return HttpResponseRedirect(reverse("integrations"))
             try:

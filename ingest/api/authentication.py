@@ -10,7 +10,7 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from ingest.api.keys import ADMIN, Key, authenticate
+from ingest.api.keys import ADMIN, Key, authenticate, why_not
 
 if TYPE_CHECKING:  # rest_framework.views imports this module through the settings
     from rest_framework.views import APIView
@@ -38,7 +38,7 @@ class KeyAuthentication(BaseAuthentication):
             return None
         key = authenticate(header)
         if key is None:
-            raise AuthenticationFailed("The key is not known, or was revoked.")
+            raise AuthenticationFailed(why_not(header))
         return KeyHolder(key), key
 
     def authenticate_header(self, request: Request) -> str:  # noqa: ARG002

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import IO, Any
 
+from django.utils import timezone
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers as s
 from rest_framework import status
@@ -24,6 +25,7 @@ from ingest.doors.alert import BadPayload
 from ingest.doors.default_mapping import DEFAULT
 from ingest.doors.json_body import LARGEST, read
 from ingest.doors.mapping_form import BadMapping
+from ingest.log.types import Context
 
 OVERLAP, LONGEST = 86_400, 31 * 86_400
 """Seconds for which the key before stays good."""
@@ -39,6 +41,9 @@ class IntegrationShape(s.Serializer[Any]):
     mail_address = s.SerializerMethodField(
         help_text="alerts may be sent to it by mail; null without that door"
     )
+    expires_at = s.DateTimeField(
+        required=False, allow_null=True, help_text="from then on it is refused; null for never"
+    )
     created_at = s.DateTimeField(read_only=True)
     last_used_at = s.DateTimeField(read_only=True, allow_null=True)
     previous_until = s.DateTimeField(
@@ -47,6 +52,11 @@ class IntegrationShape(s.Serializer[Any]):
 
     def get_mail_address(self, row: IntegrationKey) -> str | None:
         return keys.mail_address(row)
+
+    def validate_expires_at(self, moment: datetime | None) -> datetime | None:
+        if moment is not None and moment <= timezone.now():
+            raise s.ValidationError("must be in the future")
+        return moment
 
 
 class MadeShape(s.Serializer[Any]):
@@ -120,6 +130,8 @@ class IntegrationsView(_Admin):
                 body.get("region", ""),
                 mapping=body.get("mapping"),
                 doors=body.get("doors", ()),
+                expires_at=body.get("expires_at"),
+                who=_who(request),
             )
         except keys.KeyNameTaken as error:
             raise ValidationError({"name": [str(error)]}) from None
@@ -130,9 +142,9 @@ class IntegrationsView(_Admin):
 
 class IntegrationView(_Admin):
     @extend_schema(operation_id="integrations_revoke", responses={204: None, **ERRORS, **MISSING})
-    def delete(self, request: Request, name: str) -> Response:  # noqa: ARG002
+    def delete(self, request: Request, name: str) -> Response:
         """Revoke it: it is refused everywhere within seconds, for ever."""
-        if not keys.revoke(name):
+        if not keys.revoke(name, _who(request)):
             raise NotFound(f"There is no integration {name[:100]}.")
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -146,7 +158,7 @@ class RotateView(_Admin):
     def post(self, request: Request, name: str) -> Response:
         """Make a new key; the one of now stays good for the overlap, by default a day."""
         overlap = timedelta(seconds=_valid(RotateShape, request)["overlap_seconds"])
-        secret = keys.rotate(name, overlap)
+        secret = keys.rotate(name, overlap, _who(request))
         if secret is None:
             raise NotFound(f"There is no integration {name[:100]}.")
         return Response({"name": name, "key": secret})
@@ -176,6 +188,11 @@ class PreviewView(_Admin):
         except BadPayload as error:
             raise ValidationError({"payload": [str(error)]}) from None
         return Response({"items": [_item(item) for item in preview.items]})
+
+
+def _who(request: Request) -> Context:
+    kind = "user" if request.auth is None else "key"
+    return Context(f"{kind}:{request.user.get_username()}", trace=getattr(request, "trace", None))
 
 
 def _item(item: generic.Item) -> dict[str, Any]:

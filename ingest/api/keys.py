@@ -15,13 +15,17 @@ from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from ingest.api.models import IntegrationKey
 from ingest.doors import generic
 from ingest.log import database
+from ingest.log.configuration import record_configuration
+from ingest.log.types import Context
 
+KIND = "integration"
+"""What an integration is called in the log of changes."""
 ADMIN = "admin"
 SCOPES = ("telemetry", "alerts", "incidents:read", "incidents:write", ADMIN)
 PREFIX = "dsr_"
@@ -72,9 +76,12 @@ def create(
     region: str = "",
     mapping: Mapping[str, Any] | None = None,
     doors: Iterable[str] = (),
+    *,
+    expires_at: datetime | None = None,
+    who: Context | None = None,
 ) -> str:
     """Make a key and return it; it cannot be had again. `mapping` is how its generic door reads payloads; `doors` are
-    those that it may use, none for all.
+    those that it may use, none for all. With `who` the change is recorded, as by all commands here.
 
     Raises ValueError for an unknown scope, BadMapping (one, too) for a mapping, KeyNameTaken.
     """
@@ -83,17 +90,21 @@ def create(
     wanted = sorted(set(scopes))
     if not name or not wanted or not set(wanted) <= set(SCOPES):
         raise ValueError(f"a key needs a name and one or more scopes of {', '.join(SCOPES)}")
+    if expires_at is not None and expires_at <= timezone.now():
+        raise ValueError("a key cannot expire in the past")
     secret = PREFIX + secrets.token_urlsafe(32)
     try:
         with transaction.atomic():
-            IntegrationKey.objects.create(
+            row = IntegrationKey.objects.create(
                 name=name,
                 digest=_digest(secret),
                 scopes=wanted,
                 region=region,
                 mapping=mapping,
                 doors=sorted(set(doors)),
+                expires_at=expires_at,
             )
+            _record(row.name, None, told(row), who)
     except IntegrityError as error:
         if not _is_of_the_name(error):
             raise
@@ -107,7 +118,29 @@ def _is_of_the_name(error: IntegrityError) -> bool:
     return NAME_IS_UNIQUE in (getattr(told, "constraint_name", None) or "")
 
 
-def rotate(name: str, overlap: timedelta) -> str | None:
+def told(row: IntegrationKey) -> dict[str, Any]:
+    """An integration as the log keeps it: never the key, nor anything that it could be told by."""
+    return {
+        "name": row.name,
+        "scopes": list(row.scopes),
+        "doors": list(row.doors),
+        "kinds": list(row.kinds),
+        "region": row.region,
+        "mapping": row.mapping,
+        "expires_at": None if row.expires_at is None else row.expires_at.isoformat(),
+        "revoked": row.revoked_at is not None,
+        "key": "set",
+    }
+
+
+def _record(
+    name: str, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None, who: Context | None
+) -> None:
+    if who is not None:
+        record_configuration(KIND, name, before, after, who)
+
+
+def rotate(name: str, overlap: timedelta, who: Context | None = None) -> str | None:
     """A new key for an integration; the one before stays good for `overlap`. None where there is no such integration.
 
     The key before that one ends at once.
@@ -120,25 +153,54 @@ def rotate(name: str, overlap: timedelta) -> str | None:
         row.previous_digest, row.previous_until = row.digest, timezone.now() + overlap
         row.digest = _digest(secret)
         row.save(update_fields=["digest", "previous_digest", "previous_until"])
+        until = row.previous_until.isoformat()
+        _record(name, told(row), {**told(row), "key": f"new, the one before until {until}"}, who)
     _seen.clear()
     return secret
 
 
-def set_mapping(name: str, mapping: Mapping[str, Any] | None) -> bool:
+def set_mapping(name: str, mapping: Mapping[str, Any] | None, who: Context | None = None) -> bool:
     """How an integration's generic door reads payloads from now on; None: as built in. Says whether there is one.
 
     Raises BadMapping. Other processes notice within TRUSTED_FOR seconds.
     """
     if mapping is not None:
         generic.mapping(mapping)
+    return _change(name, {"mapping": mapping}, who)
+
+
+def _change(name: str, fields: Mapping[str, Any], who: Context | None) -> bool:
+    with transaction.atomic():
+        row = IntegrationKey.objects.select_for_update().filter(name=name, revoked_at=None).first()
+        if row is None:
+            return False
+        before = told(row)
+        for field_name, value in fields.items():
+            setattr(row, field_name, value)
+        row.save(update_fields=list(fields))
+        _record(name, before, told(row), who)
     _seen.clear()
-    return bool(IntegrationKey.objects.filter(name=name, revoked_at=None).update(mapping=mapping))
+    return True
 
 
-def revoke(name: str) -> bool:
+def revoke(name: str, who: Context | None = None) -> bool:
     """End a key; says whether there was one to end. Other processes notice within TRUSTED_FOR seconds."""
-    _seen.clear()
-    return bool(IntegrationKey.objects.filter(name=name, revoked_at=None).update(revoked_at=timezone.now()))
+    return _change(name, {"revoked_at": timezone.now()}, who)
+
+
+def why_not(header: str | None) -> str:
+    """Why a header's key is refused, for whoever has it: that it expired, was revoked, or is not known."""
+    row = None
+    secret = (header or "").partition(" ")[2].strip()
+    if secret.startswith(PREFIX):
+        row = IntegrationKey.objects.filter(digest=_digest(secret)).first()
+    if row is None:
+        return "The key is not known; it may have been replaced by a new one."
+    if row.revoked_at is not None:
+        return f"The key {row.name} was revoked on {row.revoked_at:%Y-%m-%d %H:%M} UTC."
+    if row.expires_at is not None and row.expires_at <= timezone.now():
+        return f"The key {row.name} expired on {row.expires_at:%Y-%m-%d %H:%M} UTC; somebody has to make a new one."
+    return f"The key {row.name} is good; try again."
 
 
 def authenticate(header: str | None) -> Key | None:
@@ -165,9 +227,13 @@ def find(secret: str) -> Key | None:
 
     def looked_up(now: datetime) -> IntegrationKey | None:
         replaced = Q(previous_digest=digest, previous_until__gt=now)
-        return IntegrationKey.objects.filter(Q(digest=digest) | replaced, revoked_at=None).first()
+        return _in_force(now).filter(Q(digest=digest) | replaced).first()
 
     return _remembered(digest, looked_up)
+
+
+def _in_force(now: datetime) -> QuerySet[IntegrationKey]:
+    return IntegrationKey.objects.filter(Q(expires_at=None) | Q(expires_at__gt=now), revoked_at=None)
 
 
 def mail_token(digest: bytes) -> str:
@@ -188,7 +254,7 @@ def find_by_mail(token: str) -> Key | None:
     """The key whose mail_token this is; None for a wrong or ended one."""
 
     def looked_up(now: datetime) -> IntegrationKey | None:
-        for row in IntegrationKey.objects.filter(revoked_at=None):
+        for row in _in_force(now):
             before = row.previous_digest if row.previous_until and row.previous_until > now else None
             digests = [bytes(digest) for digest in (row.digest, before) if digest is not None]
             if any(hmac.compare_digest(mail_token(digest), token) for digest in digests):
@@ -216,7 +282,8 @@ def _remembered(known_by: bytes, look_up: Callable[[datetime], IntegrationKey | 
     )  # fmt: skip
     if len(_seen) >= MOST_REMEMBERED:
         _seen.clear()
-    _seen[place] = (time.monotonic() + TRUSTED_FOR, key)
+    left = TRUSTED_FOR if row.expires_at is None else (row.expires_at - now).total_seconds()
+    _seen[place] = (time.monotonic() + min(TRUSTED_FOR, left), key)
     return key
 
 

@@ -19,6 +19,8 @@ class IntegrationKey(models.Model):
     """After a rotation the key before is good until then."""
     last_used_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    """From then on it is refused; None for never."""
     revoked_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:

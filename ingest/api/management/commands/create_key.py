@@ -1,18 +1,22 @@
-"""manage.py create_key NAME --scope SCOPE [--scope …] [--region REGION] [--mapping MAPPING]: print a new
-integration key, once."""
+"""manage.py create_key NAME --scope SCOPE [--scope …] [--region REGION] [--expires WHEN] [--mapping MAPPING]:
+print a new integration key, once."""
 
 from __future__ import annotations
 
+import re
 from argparse import ArgumentParser
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
 
 from ingest.api import keys
 from ingest.doors.json_body import read_object
 from ingest.doors.mappings import READY
+from ingest.log.types import Context
 
 
 class Command(BaseCommand):
@@ -25,6 +29,9 @@ class Command(BaseCommand):
         )
         parser.add_argument("--region", default="", help="region of rows that name none (default: default)")
         parser.add_argument(
+            "--expires", help="when it stops being good: in 90d, or at 2027-01-31 (default: never)"
+        )
+        parser.add_argument(
             "--mapping",
             help=f"how its generic door reads payloads: {', '.join(READY)} (see `manage.py sender`) or a file of JSON",
         )
@@ -34,9 +41,34 @@ class Command(BaseCommand):
         assert isinstance(scopes, list)
         try:
             mapping = _mapping(options["mapping"])
-            self.stdout.write(keys.create(str(options["name"]), scopes, region, mapping))
+            secret = keys.create(
+                str(options["name"]),
+                scopes,
+                region,
+                mapping,
+                expires_at=_expiry(options["expires"]),
+                who=Context("system:create_key"),
+            )
+            self.stdout.write(secret)
         except (ValueError, OSError) as error:
             raise CommandError(str(error)) from error
+
+
+def _expiry(told: object) -> datetime | None:
+    """A span of days or hours from now, or a date (UTC). Raises ValueError."""
+    if told is None:
+        return None
+    text = str(told).strip()
+    span = re.fullmatch(r"(\d{1,5})([dh])", text)
+    if span is not None:
+        return timezone.now() + timedelta(**{"days" if span[2] == "d" else "hours": int(span[1])})
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(
+            f"--expires is {text[:50]!r}; it must be a span such as 90d, or a date such as 2027-01-31"
+        ) from None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def _mapping(told: object) -> Mapping[str, Any] | None:
