@@ -13,6 +13,7 @@ from django.db.models import Count
 from django.utils import timezone
 
 from incidents import queries
+from incidents.allowing import allow
 from incidents.catalog.models import Silence
 from incidents.correlation.models import SilenceRecurrence
 from incidents.domain.recurring import Recurrence, Span, times_from
@@ -50,6 +51,7 @@ def create_silence(
 
     Raises Invalid.
     """
+    allow("silence", context)
     now = timezone.now()
     held = matchers_from(matchers)
     start = max(starts_at or now, now)
@@ -126,6 +128,7 @@ def find_silence(id: str) -> Silence | None:
 @transaction.atomic
 def end_silence(row: Silence, context: Context) -> bool:
     """End it now; says whether it was not over yet. What still fires gets its ticket within a minute."""
+    allow("silence", context)
     now = timezone.now()
     if row.ends_at <= now:
         return False

@@ -13,6 +13,7 @@ from django.shortcuts import render
 from django.utils.cache import patch_cache_control
 
 from incidents.commands import Asking, Invalid, seen_from
+from incidents.domain.permissions import Forbidden
 from incidents.queries import NoSuchIncident
 from ingest.queries import Context, watermark
 
@@ -32,6 +33,8 @@ def page(
             return view(request, *args, **kwargs)
         except NoSuchIncident as error:
             raise Http404(str(error)) from error
+        except Forbidden as error:
+            return show(request, "frontend/forbidden.html", {"reason": error.reason}, status=403)
         except Invalid as error:
             return show(request, "frontend/invalid.html", {"error": error}, status=400)
 

@@ -15,8 +15,8 @@ from incidents.domain.decide import Refused
 ROLES: Final = ("viewer", "responder", "manager", "admin")
 """From the one that may do least."""
 
-ANYWHERE: Final = frozenset({"open", "accept", "comment", "hand_over", "silence"})
-"""What a responder of any team may do: to report, to say something, and to move a ticket to where it belongs."""
+ANYWHERE: Final = frozenset({"open", "accept", "comment", "escalate", "hand_over", "silence"})
+"""What a responder of any team may do: to report, to say something, to call for help, to hand over what is wrong."""
 AT_ITS_TEAM: Final = frozenset(
     {
         "acknowledge", "assign", "attach_evidence", "bounce", "link", "merge", "reopen", "resolve", "set_severity",

@@ -7,6 +7,7 @@ from functools import partial
 
 from django.db import transaction
 
+from incidents.allowing import allow
 from incidents.domain import commands as c
 from incidents.domain.bodies import Refused, refuse_resolved
 from incidents.domain.escalating import next_step
@@ -28,6 +29,7 @@ def escalate(incident_id: str, reason: str, context: Context) -> Recorded:
 
     Raises Invalid without a reason, Refused where the ticket is resolved or has no policy, NoSuchIncident.
     """
+    allow("escalate", context, incident_id)
     return retrying(partial(_escalate, incident_id, check_reason(reason), context))
 
 

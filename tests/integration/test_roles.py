@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from django.test import Client
 
 from incidents import commands
 from incidents.api.urls import ACTIONS
-from incidents.catalog.models import Membership, Team
+from incidents.catalog.models import Membership, Silence, Team
 from incidents.commands import Report
 from incidents.domain.permissions import ANYWHERE, AT_ITS_TEAM, Forbidden
 from incidents.projections.models import IncidentRow
@@ -33,6 +34,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "set_severity": {"severity": "info"},
     "set_title": {"title": "Fans"},
     "comment": {"text": "hello"},
+    "escalate": {"reason": "nobody answers"},
     "link": {"href": "https://example.com/"},
     "resolve": {"confirmed_cause": "none"},
 }
@@ -115,6 +117,20 @@ def test_the_console_denies_the_same_and_says_why(ticket: str, who: str) -> None
     else:
         assert answer.status_code == 403
         assert "bob can" in answer.content.decode()
+
+
+@pytest.mark.parametrize("who", WHO)
+def test_silences_are_for_responders_of_any_team(ticket: str, who: str) -> None:
+    del ticket
+    client = somebody(who)
+    ends = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    body = {"matchers": 'disk="d1"', "ends_at": ends, "comment": "being replaced"}
+    answer = client.post("/api/v1/silences", body, content_type="application/json")
+    form = {"matchers": 'disk="d2"', "span": "1 h", "comment": "being replaced"}
+    allowed = who not in ("in no team", "viewer")
+    assert answer.status_code == (201 if allowed else 403)
+    assert client.post("/silences", form).status_code == (302 if allowed else 403)
+    assert Silence.objects.count() == (2 if allowed else 0)
 
 
 def test_where_nobody_is_in_a_team_everybody_may_work_on_tickets() -> None:
