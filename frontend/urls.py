@@ -7,8 +7,8 @@ from django.urls import path
 from frontend.views import (
     actions,
     alerts,
-    holding,
     audit,
+    holding,
     inbox,
     incident,
     integrations,

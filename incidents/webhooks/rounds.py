@@ -47,7 +47,7 @@ class Job:
 @dataclass(slots=True)
 class Round:
     """`reached` is where the webhook stands when every job has been tried; `skipped` whether that passes events which
-    tickets that are held back will tell later."""
+    tickets that are held back will tell later; `more` whether the log has more to read at once."""
 
     webhook: Webhook
     address: Address
@@ -55,6 +55,7 @@ class Round:
     jobs: list[Job] = field(default_factory=list)
     trouble: Trouble = field(default_factory=Trouble)
     skipped: bool = False
+    more: bool = False
 
     @property
     def over(self) -> bool:
@@ -90,8 +91,9 @@ def _held(webhook: Webhook, histories: Histories, now: datetime) -> list[Job]:
 
 def _add_new(one: Round, histories: Histories, after: Position) -> None:
     webhook, mark = one.webhook, watermark()
-    events = read_all(after, BATCH, EVENT_TYPES, upto=mark)
-    one.reached = events[-1].position if len(events) == BATCH else max(mark, after)
+    events = read_all(after, BATCH, webhook.types or EVENT_TYPES, upto=mark)
+    one.more = len(events) == BATCH
+    one.reached = events[-1].position if one.more else max(mark, after)
     streams = {event.stream for event in events}
     held = set(webhook.held.filter(stream__in=streams).values_list("stream", flat=True))
     one.skipped = bool(held)

@@ -123,7 +123,7 @@ class Courier:
         lane.held_first = not lane.held_first
         if not one.jobs:
             self._pass_over(lane, one, now)
-            return 0
+            return int(one.more)
         for job in one.jobs:
             job.future = lane.pool.submit(send_in_order, one.address, job.letters, one.trouble)
         lane.round = one

@@ -25,7 +25,8 @@ from incidents.webhooks import posting
 from incidents.webhooks.commands import replay, resume, rotate
 from incidents.webhooks.models import Held, Parked, Webhook
 from incidents.webhooks.sending import Courier
-from ingest.queries import Position, configured
+from ingest.commands import append
+from ingest.queries import NewEvent, Position, configured, head
 from tests.integration.sinks import Got, Sink, http_sink, raw_sink
 from tests.integration.webhook_cases import (
     ALICE,
@@ -343,6 +344,20 @@ def _until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < deadline, "it never came to that"
         time.sleep(0.05)
+
+
+def test_what_others_are_told_of_is_passed_over_without_pause() -> None:
+    with http_sink() as sink:
+        webhook = hook(sink.url, teams=["network"])
+        other = f"incident/{ticket(component='storage_cluster/s1')}"
+        said = NewEvent("incident.commented", {"text": "x", "links": []}, datetime.now(UTC))
+        append(other, [said] * 3_000, head(other), ALICE)
+        commands.hand_over(other.partition("/")[2], "network", "theirs", ALICE)
+        began = time.monotonic()
+        with running():
+            _until(lambda: at_end(webhook))
+    assert len(sink.got) == 1
+    assert time.monotonic() - began < 30 * 0.3  # thirty batches, and no pause after each
 
 
 def test_a_long_ticket_takes_turns_with_others(monkeypatch: pytest.MonkeyPatch) -> None:
