@@ -57,6 +57,7 @@ def _create_window(request: HttpRequest, typed: Typed) -> dict[str, str]:
         "slug": typed.get("slug", ""),
         "reason": typed.get("reason", ""),
         "components": _lines(typed, "components"),
+        "services": typed.get("services", "").replace(",", " ").split(),
         "matchers": _lines(typed, "matchers"),
         "rule": typed.get("rule", "") or dict(AGAIN).get(typed.get("again", ""), ""),
         "time_zone": typed.get("time_zone", "") or "UTC",

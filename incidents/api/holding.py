@@ -14,10 +14,11 @@ from rest_framework.serializers import BaseSerializer
 
 from incidents.api.catalog import BySlug, Catalog
 from incidents.api.serializers import Strict
+from incidents.catalog.models import Service
 from incidents.correlation.inhibition import refill
 from incidents.correlation.models import InhibitionRule, MaintenanceWindow
 from incidents.domain.inhibiting import equal_from
-from incidents.domain.maintaining import mode_from, patterns_from
+from incidents.domain.maintaining import MOST_PATTERNS, mode_from, patterns_from
 from incidents.domain.matching_text import read_matchers
 from incidents.domain.recurring import Recurrence, recurrence_from, times_from
 from incidents.domain.silencing import matchers_from, matchers_of
@@ -91,6 +92,9 @@ class MaintenanceSerializer(Strict, s.ModelSerializer[MaintenanceWindow]):
         required=False,
         help_text="patterns such as tor/dc1-*; one must fit",
     )
+    services = s.ListField(
+        child=s.CharField(max_length=60), required=False, help_text="by slug: all that belongs to them"
+    )
     mode = s.ChoiceField(
         choices=("hold", "quiet"),
         required=False,
@@ -110,6 +114,7 @@ class MaintenanceSerializer(Strict, s.ModelSerializer[MaintenanceWindow]):
             "slug",
             "reason",
             "components",
+            "services",
             "matchers",
             "starts_at",
             "ends_at",
@@ -140,6 +145,15 @@ class MaintenanceSerializer(Strict, s.ModelSerializer[MaintenanceWindow]):
     def validate_components(self, told: list[str]) -> list[str]:
         return _texts("components", patterns_from, told)
 
+    def validate_services(self, told: list[str]) -> list[str]:
+        if len(told) > MOST_PATTERNS:
+            raise s.ValidationError(f"must be at most {MOST_PATTERNS}")
+        known = set(Service.objects.filter(slug__in=told).values_list("slug", flat=True))
+        for one in told:
+            if one not in known:
+                raise s.ValidationError(f"there is no service {one!r}")
+        return told
+
     def validate_mode(self, told: str) -> str:
         return mode_from(told)
 
@@ -147,8 +161,8 @@ class MaintenanceSerializer(Strict, s.ModelSerializer[MaintenanceWindow]):
         def value(name: str, default: Any) -> Any:
             return attrs.get(name, default if self.instance is None else getattr(self.instance, name))
 
-        if not value("components", []) and not value("matchers", []):
-            raise s.ValidationError({"components": ["or matchers must say what is worked on"]})
+        if not any(value(name, []) for name in ("components", "services", "matchers")):
+            raise s.ValidationError({"components": ["or services or matchers must say what is worked on"]})
         starts, ends = value("starts_at", None), value("ends_at", None)
         for name, at in (("starts_at", starts), ("ends_at", ends)):
             if not YEARS[0] <= at.year < YEARS[1]:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.db.models import Exists, OuterRef, QuerySet
 
-from incidents.catalog.models import silences_in_force
+from incidents.catalog.models import Service, silences_in_force
 from incidents.correlation.inhibition import Inhibition
 from incidents.correlation.models import InhibitingAlert, MaintenanceWindow
 from incidents.domain.alerting import Reported
@@ -96,4 +96,7 @@ def windows_in_force(at: datetime) -> list[InForce]:
     """The one that ends last first."""
     # What recurs is looked at whenever it began: its times are found by its rule.
     rows = MaintenanceWindow.objects.filter(starts_at__lte=at).exclude(rule="", ends_at__lte=at)
-    return in_force([row.window for row in rows], at)
+    windows = list(rows)
+    named = {slug for row in windows for slug in row.services}
+    patterns = dict(Service.objects.filter(slug__in=named).values_list("slug", "patterns")) if named else {}
+    return in_force([row.window(patterns) for row in windows], at)

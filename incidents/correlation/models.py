@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
@@ -43,6 +44,8 @@ class MaintenanceWindow(models.Model):
     edition = models.UUIDField(default=uuid.uuid4)
     reason = models.TextField()
     components = ArrayField(models.CharField(max_length=maintaining.LONGEST_PATTERN), default=list)
+    services = ArrayField(models.CharField(max_length=60), default=list)
+    """By slug: all that belongs to them is worked on."""
     matchers: models.JSONField[Any, Any] = models.JSONField(default=list)
     starts_at = models.DateTimeField()
     ends_at = models.DateTimeField()
@@ -62,16 +65,18 @@ class MaintenanceWindow(models.Model):
         again = Recurrence(self.rule, self.time_zone) if self.rule else None
         return Times(self.starts_at, self.ends_at, again)
 
-    @property
-    def window(self) -> maintaining.Window:
+    def window(self, patterns: Mapping[str, Sequence[str]]) -> maintaining.Window:
+        """`patterns` are those of services, by slug; one that there is no more covers nothing."""
+        of_services = [one for slug in self.services for one in patterns.get(slug, ())]
         return maintaining.Window(
             str(self.edition),
             self.slug,
             self.reason,
-            tuple(self.components),
+            (*self.components, *of_services),
             matchers_of(self.matchers),
             self.times,
             maintaining.mode_from(self.mode),
+            tuple(self.services),
         )
 
 

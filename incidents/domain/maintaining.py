@@ -24,6 +24,9 @@ LONGEST_PATTERN: Final = 200
 class Window:
     """What is worked on: components that a pattern fits, alerts that every matcher fits, or those that both do.
 
+    `components` are its own patterns and those of its services; where it has either, what none of them fits is not
+    worked on.
+
     A pattern is a shell glob over `kind/name` whose `*` also crosses `/`, as in routes. `id` changes whenever the
     window does: what an older edition held is looked at again.
     """
@@ -35,9 +38,10 @@ class Window:
     matchers: tuple[Matcher, ...]
     times: Times
     mode: Mode
+    services: tuple[str, ...] = ()
 
     def covers(self, component: str | None, labels: Mapping[str, str]) -> bool:
-        if self.components and not self.names(component):
+        if (self.components or self.services) and not self.names(component):
             return False
         return all(one.matches(labels) for one in self.matchers)
 

@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from incidents.alerting import unsilence
-from incidents.catalog.models import Silence
+from incidents.catalog.models import Service, Silence
 from incidents.correlation.models import InhibitingAlert, MaintenanceWindow
 from incidents.projections.models import SuppressedAlert
 from incidents.silences import held_alerts, state_of
@@ -184,6 +184,16 @@ def test_a_window_by_labels_holds_what_every_matcher_fits() -> None:
     assert [one.incident.title for one in tickets()] == ["b is slow"]
 
 
+def test_a_window_covers_what_belongs_to_a_service() -> None:
+    Service.objects.create(slug="fabric", name="Fabric", patterns=["spine/*", "tor/*"])
+    assert call("post", "maintenance", window(components=[], services=["fabric"])).status_code == 201
+    send(alert("a", component="spine/1"), alert("b", component="disk/1"))
+    assert [one.incident.component for one in tickets()] == ["disk/1"]
+    Service.objects.all().delete()
+    send(alert("c", component="spine/2", group="Other"), alert("d", group="No component"))
+    assert len(tickets()) == 3
+
+
 def test_in_a_quiet_window_tickets_sleep_until_it_ends() -> None:
     call("post", "maintenance", window(mode="quiet"))
     send(alert("a", component="tor/r3-1"))
@@ -244,6 +254,8 @@ def test_windows_are_recorded_without_how_they_stand() -> None:
         ({"components": []}, "what is worked on"),
         ({"components": ["*"]}, "every component"),
         ({"matchers": ["x"]}, "such as"),
+        ({"services": ["none"]}, "no service"),
+        ({"services": [7, {}]}, ""),
         ({"ends_at": "2020-01-01T00:00:00Z"}, "later"),
         ({"starts_at": "0001-01-01T00:00:00Z"}, "years"),
         ({"ends_at": "9999-12-31T23:59:59Z"}, "years"),

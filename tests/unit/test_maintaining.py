@@ -43,6 +43,12 @@ def test_matchers_and_patterns_must_both_fit() -> None:
     assert not both.covers(None, {"env": "test"})
 
 
+def test_a_service_without_components_covers_nothing() -> None:
+    empty = Window("w", "row-3", "moved", (), (), Times(NOON, NOON + HOUR), "hold", ("block-storage",))
+    assert not empty.covers("tor/1", {})
+    assert not empty.covers(None, {})
+
+
 def test_matchers_alone_cover_what_they_fit() -> None:
     assert window(matchers=(ENV,)).covers(None, {"env": "test"})
 
