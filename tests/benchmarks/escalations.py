@@ -1,8 +1,9 @@
 """Escalations due at once, to a receiver on this machine: how long until all are there, and that none is there twice.
 
-Every ticket has a policy whose next step calls one of twenty people by HTTP. `manage.py deliver` is started when all
-are due; in the second turn it is killed (SIGKILL) half-way and started again. A message that was under way when it was
-killed is sent again under the same `Idempotency-Key`, which is what is counted by.
+Every ticket has a policy whose next step calls one of twenty people by HTTP; what one person is told at the same moment
+may be one message. `manage.py deliver` is started when all are due; in the second turn it is killed (SIGKILL) half-way
+and started again. A message that was under way when it was killed is sent again under the same `Idempotency-Key`; told
+twice is a ticket that stands in messages of two keys.
 
     nice python -m tests.benchmarks.escalations
 
@@ -44,6 +45,7 @@ class Receiver(ThreadingHTTPServer):
     def __init__(self) -> None:
         self.keys: list[str] = []
         self.tickets: set[str] = set()
+        self.told: set[tuple[str, str]] = set()
         self.at: list[float] = []
         super().__init__(("127.0.0.1", 0), _Taking)
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -59,8 +61,10 @@ class _Taking(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.keys.append(self.headers["Idempotency-Key"])
-        self.server.tickets.update(one["id"] for one in body["incidents"])
+        key, about = self.headers["Idempotency-Key"], {one["id"] for one in body["incidents"]}
+        self.server.keys.append(key)
+        self.server.tickets |= about
+        self.server.told |= {(key, ticket) for ticket in about}
         self.server.at.append(time.perf_counter())
         self.send_response(200)
         self.send_header("Content-Length", "0")
@@ -155,7 +159,7 @@ def _measured(environment: dict[str, str], receiver: Receiver, killed: bool, ope
     process.terminate()
     process.wait(30)
     again = len(receiver.keys) - len(set(receiver.keys))
-    twice = len(set(receiver.keys)) - TICKETS
+    twice = len(receiver.told) - TICKETS
     how = "killed half-way" if killed else "undisturbed"
     first = min(receiver.at) - began
     note = (
@@ -164,7 +168,13 @@ def _measured(environment: dict[str, str], receiver: Receiver, killed: bool, ope
     )
     return [
         row(f"{TICKETS:,} escalations due at once, {how}: all received", seconds, "s", "< 10", note),
-        row(f"messages beyond one a ticket, {how}", twice, "", "= 0", "by Idempotency-Key"),
+        row(
+            f"tickets told more than once, {how}",
+            twice,
+            "",
+            "= 0",
+            f"in {len(set(receiver.keys)):,} messages",
+        ),
         row(
             f"notifications in the database, {how}",
             _notifications() - TICKETS,
