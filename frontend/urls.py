@@ -72,6 +72,8 @@ urlpatterns = [
     path("settings/services/<slug:slug>/<slug:verb>", services.service_act, name="service_act"),
     path("settings/routes", routes.route_tree, name="routes"),
     path("settings/routes/<slug:name>/<slug:verb>", routes.route_act, name="route_act"),
+    path("settings/channels", notifications.channels, name="channels"),
+    path("settings/channels/<slug:name>/<slug:verb>", notifications.act_on_channel, name="channel_act"),
     path("settings/notifications", notifications.notifications, name="notifications"),
     path("settings/notifications/rules", notifications.keep_rules, name="notification_rules"),
     path(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
@@ -37,6 +38,12 @@ def notifications(request: HttpRequest) -> HttpResponse:
     """The page; POST adds a contact method."""
     if request.method != "POST":
         return _listed(request)
+    errors, typed = _added(request, _user(request))
+    return _listed(request, errors, typed) if errors else _back()
+
+
+def _added(request: HttpRequest, user: User | None) -> tuple[dict[str, str], dict[str, str]]:
+    """Adds what was typed; the reason by field where it cannot be, and what was typed."""
     typed = {
         name: request.POST.get(name, "").strip() for name in ("name", "kind", "address", "secret", "most")
     }
@@ -46,13 +53,40 @@ def notifications(request: HttpRequest) -> HttpResponse:
             int(given["most"]) if given["most"].isascii() and given["most"].isdigit() else given["most"]
         )
     try:
-        row = addressbook.add_method(_user(request), given, context_of(request))
+        row = addressbook.add_method(user, given, context_of(request))
     except Invalid as error:
-        return _listed(request, {error.field: error.reason}, typed)
+        return {error.field: error.reason}, typed
     except Refused as error:
-        return _listed(request, {"name": error.reason}, typed)
+        return {"name": error.reason}, typed
     messages.success(request, f"{row.name} is used from now on. Send a test to see that it works.")
-    return _back()
+    return {}, typed
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def channels(request: HttpRequest) -> HttpResponse:
+    """What teams share; POST adds one."""
+    _staff(request)
+    errors, typed = _added(request, None) if request.method == "POST" else ({}, {})
+    if request.method == "POST" and not errors:
+        return HttpResponseRedirect(reverse("channels"))
+    rows = ContactMethod.objects.filter(user=None).order_by("name")
+    context = {"methods": _shown(rows), "kinds": KINDS, "errors": errors, "typed": typed}
+    status = 400 if errors else 200
+    return show(request, "frontend/channels.html", context, section="settings", status=status)
+
+
+@page
+@require_POST
+def act_on_channel(request: HttpRequest, name: str, verb: str) -> HttpResponse:
+    _staff(request)
+    _act(request, ContactMethod.objects.filter(user=None, name=name).first(), verb)
+    return HttpResponseRedirect(reverse("channels"))
+
+
+def _staff(request: HttpRequest) -> None:
+    if not _user(request).is_staff:
+        raise PermissionDenied("Channels are for staff: their messages go out in everybody's name.")
 
 
 @page
@@ -73,19 +107,26 @@ def act_on_method(request: HttpRequest, name: str, verb: str) -> HttpResponse:
     row = ContactMethod.objects.filter(user=user, name=name).select_related("user").first()
     if verb == "test" and name == ACCOUNT:
         _say(request, addressbook.try_account(user))
-    elif row is None:
-        raise Http404("no such contact method")
-    elif verb == "test":
-        _say(request, addressbook.try_method(row))
-    elif verb == "remove":
-        try:
-            addressbook.remove_method(row, context_of(request))
-            messages.success(request, f"{name} is removed.")
-        except Refused as error:
-            messages.error(request, f"{error.reason[:1].upper()}{error.reason[1:]}.")
     else:
-        raise Http404("no such action")
+        _act(request, row, verb)
     return _back()
+
+
+def _act(request: HttpRequest, row: ContactMethod | None, verb: str) -> None:
+    if row is None or verb not in ("test", "remove"):
+        raise Http404("no such contact method or action")
+    if verb == "test":
+        _say(request, addressbook.try_method(row))
+        return
+    try:
+        addressbook.remove_method(row, context_of(request))
+        messages.success(request, f"{row.name} is removed.")
+    except Refused as error:
+        messages.error(request, f"{error.reason[:1].upper()}{error.reason[1:]}.")
+
+
+def _shown(rows: Iterable[ContactMethod]) -> list[dict[str, Any]]:
+    return [{"it": row, **addressbook.method_as_json(row)} for row in rows]
 
 
 def _say(request: HttpRequest, tried: addressbook.Tried) -> None:
@@ -147,7 +188,7 @@ def _listed(
     names = [method.name for method in reachable(user).person.methods]
     rules = [{**rule, "shown": _words(rule["delay"])} for rule in known.rules]
     context = {
-        "methods": [{"it": row, **addressbook.method_as_json(row)} for row in rows],
+        "methods": _shown(rows),
         "email": user.email,
         "names": names,
         "kinds": KINDS,

@@ -46,6 +46,7 @@ SECTIONS: Final = (
     Section("schedules", "Analyses", "When which analyzer runs over which region."),
     Section("notifications", "How Dossier reaches you", "Your contact methods, rules and quiet hours."),
     Section("people", "People", "Who may sign in, who is in which team, and what they may do there."),
+    Section("channels", "Channels", "Rooms, numbers and programs that teams share."),
     Section("webhooks", "Webhooks", "Which programs of yours are told of tickets, and how they do."),
     Section("audit", "Audit", "Who changed what, and what it was before."),
 )

@@ -22,8 +22,12 @@ EVERY = 1.0
 LONGEST_PAUSE = 30.0
 """Seconds, after failures: the pause doubles with each."""
 
+PULSE = 5.0
+"""Seconds between signs of life of a sweep that finds nothing."""
+
 log = structlog.get_logger("deliver")
 _sweeps: dict[str, Sweep] = {}
+_shown: dict[str, float] = {}
 
 
 def register_sweep(name: str, fn: Sweep) -> None:
@@ -59,16 +63,24 @@ def sweep_once(name: str, fn: Sweep, now: datetime) -> int | None:
     """How much one sweep found; None where it failed."""
     try:
         did = fn(now)
-        alive(f"sweep {name}", now, did)
+        _show_life(name, now, did)
     except (OperationalError, InterfaceError) as error:
         log.warning("database away", sweep=name, error=str(error).strip())
         connection.close()
         return None
     except Exception as error:  # the shell around a sweep: the others, and sending, go on
         log.exception("sweep failed", sweep=name)
+        _shown.pop(name, None)
         _tell(name, error)
         return None
     return did
+
+
+def _show_life(name: str, now: datetime, did: int) -> None:
+    """Not each second: a row that is written costs more than a sweep that finds nothing."""
+    if did or time.monotonic() - _shown.get(name, -PULSE) >= PULSE:
+        alive(f"sweep {name}", now, did)
+        _shown[name] = time.monotonic()
 
 
 def _tell(name: str, error: Exception) -> None:

@@ -152,5 +152,26 @@ def test_an_attempt_stands_on_the_timeline_in_words(browser: Client, mails: Mail
     assert "alice by account was told: you are on call" in shown
 
 
+def test_channels_are_for_staff(browser: Client, alice: User, hooks: HookSink) -> None:
+    form = {"name": "storage-room", "kind": "webhook", "address": hooks.url}
+    assert browser.post("/settings/channels", form).status_code == 403
+    alice.is_staff = True
+    alice.save()
+    assert browser.post("/settings/channels", form).status_code == 302
+    assert ContactMethod.objects.get().user is None
+    assert "storage-room" in text(browser, "/settings/channels")
+
+
+def test_a_channel_is_tried_and_removed(browser: Client, alice: User, hooks: HookSink) -> None:
+    alice.is_staff = True
+    alice.save()
+    hook(None, hooks.url, name="storage-room")
+    answer = browser.post("/settings/channels/storage-room/test", follow=True)
+    assert "The test message was taken: it answered 200" in answer.content.decode()
+    browser.post("/settings/channels/storage-room/remove")
+    assert not ContactMethod.objects.exists()
+    assert "No channel yet" in text(browser, "/settings/channels")
+
+
 def test_the_docs_say_how_people_are_told(browser: Client) -> None:
     assert "Idempotency-Key" in text(browser, "/docs/notifications")
