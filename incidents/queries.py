@@ -14,7 +14,7 @@ from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet
 
-from incidents.catalog.models import Route, Team
+from incidents.catalog.models import Team
 from incidents.domain.custody import accounted
 from incidents.domain.evolve import EVENT_TYPES, evolve, fold
 from incidents.domain.incident import Incident
@@ -67,13 +67,13 @@ __all__ = [
     "parse_filters",
     "parse_moment",
     "placed_findings",
-    "routes",
     "suppressed",
     "teams",
     "ticket_numbers",
     "tickets_of",
     "timeline",
     "unanswered",
+    "unresolved_by_team",
 ]
 
 PAGE_LIMIT = 200
@@ -344,6 +344,7 @@ def teams() -> list[Team]:
     return list(Team.objects.all())
 
 
-def routes() -> list[Route]:
-    """In the order in which they are tried."""
-    return list(Route.objects.select_related("team"))
+def unresolved_by_team() -> dict[str, int]:
+    """How many tickets of each team are not resolved."""
+    found = IncidentRow.objects.exclude(state="resolved").values_list("team")
+    return {str(team): count for team, count in found.annotate(n=Count("pk")).order_by()}

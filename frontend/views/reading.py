@@ -1,4 +1,4 @@
-"""Pages that only read: reports, teams and routes, the docs; and the files and tokens that pages need."""
+"""Pages that only read: reports, teams, the docs; and the files and tokens that pages need."""
 
 from __future__ import annotations
 
@@ -27,12 +27,9 @@ from ingest.queries import TELEMETRY_KINDS
 @page
 @require_safe
 def teams(request: HttpRequest) -> HttpResponse:
-    return show(
-        request,
-        "frontend/teams.html",
-        {"teams": queries.teams(), "routes": queries.routes()},
-        section="settings",
-    )
+    unresolved = queries.unresolved_by_team()
+    shown = [{"it": team, "unresolved": unresolved.get(team.slug, 0)} for team in queries.teams()]
+    return show(request, "frontend/teams.html", {"teams": shown}, section="settings")
 
 
 @page

@@ -41,8 +41,6 @@ SECTIONS: Final = (
     ),
     Section("maintenance", "Maintenance", "Planned work, during which its alerts call nobody."),
     Section("inhibitions", "Inhibition", "Which alerts mute others while they fire."),
-    Section("silences", "Silences", "What calls nobody for a time, once or again and again."),
-    Section("teams", "Teams and routes", "Which team gets which tickets."),
     Section("schedules", "Analyses", "When which analyzer runs over which region."),
     Section("notifications", "How Dossier reaches you", "Your contact methods, rules and quiet hours."),
     Section("people", "People", "Who may sign in, who is in which team, and what they may do there."),

@@ -50,7 +50,7 @@ class ToExplainShape(SubjectShape):
     routes = s.ListField(child=s.DictField(), required=False, help_text=ROUTES)
 
 
-class TriedShape(s.Serializer[Any]):
+class RuleTriedShape(s.Serializer[Any]):
     rule = s.CharField()
     depth = s.IntegerField(help_text="0: first level")
     place = s.IntegerField(help_text="on its level, from 1")
@@ -69,7 +69,7 @@ class ExplainedShape(s.Serializer[Any]):
     policy = s.CharField(allow_null=True)
     grouping = GroupingShape()
     explanation = s.CharField()
-    rules = TriedShape(many=True)
+    rules = RuleTriedShape(many=True)
     ticket = s.IntegerField(
         allow_null=True, help_text="number of the ticket that the recorded alert has or had"
     )

@@ -114,7 +114,7 @@ class ReplayShape(Strict, s.Serializer[Any]):
     )
 
 
-class TriedShape(s.Serializer[Any]):
+class WebhookTriedShape(s.Serializer[Any]):
     taken = s.BooleanField()
     status = s.IntegerField(allow_null=True, help_text="null where no answer came")
     said = s.CharField(help_text="the beginning of the answer, or why there was none")
@@ -206,7 +206,7 @@ class WebhooksView(Catalog):
         webhook.refresh_from_db()
         return Response({"name": webhook.name, "secret": secret, "previous_until": webhook.previous_until})
 
-    @extend_schema(operation_id="webhooks_test", request=None, responses={200: TriedShape, **ANSWERS})
+    @extend_schema(operation_id="webhooks_test", request=None, responses={200: WebhookTriedShape, **ANSWERS})
     @action(detail=True, methods=["post"])
     def test(self, request: Request, name: str) -> Response:
         """Send a `webhook.test` now, and say what came of it."""
