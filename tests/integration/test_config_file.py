@@ -6,6 +6,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
@@ -106,3 +107,11 @@ def test_a_policy_is_applied_and_what_is_wrong_with_it_has_its_line(file: Path) 
     file.write_text(policy.replace("- team: storage", "- team: nobody"))
     with pytest.raises(CommandError, match=r"line [2-8]: .*there is no such team"):
         config("apply", str(file))
+
+
+def test_the_file_that_the_readme_shows_can_be_applied(file: Path) -> None:
+    get_user_model().objects.create(username="demo", is_staff=True)
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    file.write_text(readme.partition("```yaml\n# called.yaml\n")[2].partition("```")[0])
+    assert config("apply", str(file)).endswith("2 changes made.\n")
+    assert config("apply", str(file)) == "Nothing to change.\n"
