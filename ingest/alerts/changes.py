@@ -18,7 +18,7 @@ from uuid import UUID, uuid4
 
 from django.db import connection, transaction
 
-from ingest.alerts.deliveries import keep
+from ingest.alerts.deliveries import keeping
 from ingest.alerts.events import CHANGED
 from ingest.alerts.receiving import Delivery, Prepared, Taken, Told
 from ingest.alerts.rows import as_json
@@ -87,7 +87,8 @@ def _store(change: Change, prepared: Prepared) -> Taken:
         event = NewEvent(CHANGED.name, _body(id_, change, prepared), now)
         append(f"change/{id_}", [event], Head.NEW, context)
     taken = Taken(prepared.receipt, (Told(id_, 1, "recorded" if new else "repeated"),))
-    keep([prepared], [taken], now)
+    with connection.cursor() as cursor:
+        cursor.execute(*keeping([prepared], [taken], now))
     return taken
 
 

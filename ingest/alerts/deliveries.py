@@ -24,8 +24,8 @@ AHEAD = 2
 """Days whose partitions are made before they are needed. What no partition takes lands in the one for the rest."""
 
 
-def keep(deliveries: Sequence[Prepared], taken: Sequence[Taken], now: datetime) -> Statement:
-    """Writes one row a delivery, in the transaction that holds what it changed."""
+def keeping(deliveries: Sequence[Prepared], taken: Sequence[Taken], now: datetime) -> Statement:
+    """What writes one row a delivery, for the transaction that holds what it changed."""
     values = [
         (
             told.receipt,

@@ -20,7 +20,7 @@ from django.db import DatabaseError, OperationalError, connection, transaction
 from ingest.alerts import rows
 from ingest.alerts.batch import Batch, By
 from ingest.alerts.deciding import Outcome, decide
-from ingest.alerts.deliveries import keep
+from ingest.alerts.deliveries import keeping
 from ingest.alerts.rows import id_of
 from ingest.doors.alert import Alert, Parsed
 from ingest.log import database
@@ -135,7 +135,7 @@ def _stored(deliveries: Sequence[Prepared], *, held: bool) -> list[Taken]:
         )
         for one, ids in zip(deliveries, named, strict=True)
     ]
-    batch.write([keep(deliveries, taken, now)])
+    batch.write([keeping(deliveries, taken, now)])
     return taken
 
 
