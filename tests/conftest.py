@@ -97,7 +97,7 @@ def log_database(
     template, name = str(settings.DATABASES["default"]["NAME"]), f"t_{uuid.uuid4().hex[:12]}"
     with django_db_blocker.unblock():
         connections.close_all()
-        _administer(postgres, f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        _administer(postgres, f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy')
         connection.settings_dict["NAME"] = name
         with connection.cursor() as cursor:
             # Sequences do not roll back: tests with `db` leave the template's further on.

@@ -104,7 +104,7 @@ def database(
     template, name = str(settings.DATABASES["default"]["NAME"]), f"b_{uuid.uuid4().hex[:12]}"
     with django_db_blocker.unblock():
         connections.close_all()
-        _administer(postgres, f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        _administer(postgres, f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy')
         connection.settings_dict["NAME"] = name
         os.environ[ALLOWED] = "true"
         try:
