@@ -1,4 +1,4 @@
-"""What several tests of runs need installed."""
+"""What several tests need: installed, or listening."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from analyzers import registry
+from tests.integration.delivery_cases import HookSink, MailSink, hook_sink, mail_sink
 from tests.integration.runs_cases import TALLY, install_plugin
 
 
@@ -19,3 +20,17 @@ def tally(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     registry.refresh()
     yield
     registry.refresh()
+
+
+@pytest.fixture
+def mails() -> Iterator[MailSink]:
+    """A mail server that takes what it is sent."""
+    with mail_sink() as sink:
+        yield sink
+
+
+@pytest.fixture
+def hooks() -> Iterator[HookSink]:
+    """A web server that takes what it is sent."""
+    with hook_sink() as sink:
+        yield sink

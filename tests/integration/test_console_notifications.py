@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
@@ -15,8 +13,6 @@ from tests.integration.delivery_cases import (
     call,
     deliver,
     hook,
-    hook_sink,
-    mail_sink,
     person,
     ticket,
 )
@@ -35,18 +31,6 @@ def browser(alice: User) -> Client:
     client = Client()
     client.force_login(alice)
     return client
-
-
-@pytest.fixture
-def mails() -> Iterator[MailSink]:
-    with mail_sink() as sink:
-        yield sink
-
-
-@pytest.fixture
-def hooks() -> Iterator[HookSink]:
-    with hook_sink() as sink:
-        yield sink
 
 
 def text(client: Client, path: str = PAGE) -> str:

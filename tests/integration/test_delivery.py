@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -19,8 +18,6 @@ from tests.integration.delivery_cases import (
     ended,
     events,
     hook,
-    hook_sink,
-    mail_sink,
     outcomes,
     person,
     ticket,
@@ -28,18 +25,6 @@ from tests.integration.delivery_cases import (
 
 pytestmark = pytest.mark.usefixtures("log_database")
 ALICE = Context("user:alice")
-
-
-@pytest.fixture
-def mails() -> Iterator[MailSink]:
-    with mail_sink() as sink:
-        yield sink
-
-
-@pytest.fixture
-def hooks() -> Iterator[HookSink]:
-    with hook_sink() as sink:
-        yield sink
 
 
 def test_without_rules_the_address_of_the_account_gets_a_mail_at_once(mails: MailSink) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,26 +17,12 @@ from tests.integration.delivery_cases import (
     call,
     deliver,
     hook,
-    hook_sink,
-    mail_sink,
     person,
     ticket,
 )
 
 pytestmark = pytest.mark.usefixtures("log_database")
 SLACK = "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/#oncall"
-
-
-@pytest.fixture
-def mails() -> Iterator[MailSink]:
-    with mail_sink() as sink:
-        yield sink
-
-
-@pytest.fixture
-def hooks() -> Iterator[HookSink]:
-    with hook_sink() as sink:
-        yield sink
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,12 +17,6 @@ from incidents.delivery.models import ContactMethod
 from incidents.delivery.services import check_service
 from incidents.domain.values import Invalid
 from tests.integration.delivery_cases import HookSink, call, deliver, events, hook_sink, person, ticket
-
-
-@pytest.fixture
-def hooks() -> Iterator[HookSink]:
-    with hook_sink() as sink:
-        yield sink
 
 
 def service(sink: HookSink, scheme: str = "json") -> None:

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,9 +27,7 @@ from tests.integration.delivery_cases import (
     deliver,
     ended,
     hook,
-    hook_sink,
     later,
-    mail_sink,
     outcomes,
     person,
     ticket,
@@ -38,18 +35,6 @@ from tests.integration.delivery_cases import (
 )
 
 pytestmark = pytest.mark.usefixtures("log_database")
-
-
-@pytest.fixture
-def mails() -> Iterator[MailSink]:
-    with mail_sink() as sink:
-        yield sink
-
-
-@pytest.fixture
-def hooks() -> Iterator[HookSink]:
-    with hook_sink() as sink:
-        yield sink
 
 
 def plenty(_: str) -> int:
