@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from urllib.parse import urlencode
 
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from frontend.views.pages import page, show
+from frontend.views.pages import page, show, staff_only
 from incidents.audit.queries import changes, differences, kinds
 
 _POSITION = re.compile(r"[0-9a-f]{36}")
@@ -18,8 +17,7 @@ _POSITION = re.compile(r"[0-9a-f]{36}")
 @page
 @require_safe
 def audit(request: HttpRequest) -> HttpResponse:
-    if not getattr(request.user, "is_staff", False):
-        raise PermissionDenied
+    staff_only(request)
     kind, who = (request.GET.get(name, "").strip().replace("\0", "")[:300] for name in ("kind", "who"))
     asked = {name: request.GET.get(name, "") for name in ("before", "after")}
     before, after = (told if _POSITION.fullmatch(told) else "" for told in asked.values())

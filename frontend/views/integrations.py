@@ -8,7 +8,6 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
@@ -16,7 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from frontend.durations import parse_span
 from frontend.senders import BY_SLUG, SENDERS, Sender
-from frontend.views.pages import context_of, page, show, user_name
+from frontend.views.pages import context_of, page, show, staff_only, user_name
 from ingest.api import keys, trial
 from ingest.api.models import IntegrationKey
 from ingest.doors import generic
@@ -36,7 +35,7 @@ def integrations(request: HttpRequest) -> HttpResponse:
     """The list, for all; the form, and the new key shown once, for staff."""
     if request.method != "POST":
         return _listed(request)
-    _staff(request)
+    staff_only(request)
     errors, name = {}, request.POST.get("name", "").strip()
     sender = BY_SLUG.get(request.POST.get("sender", ""))
     if sender is None:
@@ -145,11 +144,6 @@ def _mapped(row: IntegrationKey) -> bool:
     return not row.doors or bool({"generic", "cloudevents", "mail"} & set(row.doors))
 
 
-def _staff(request: HttpRequest) -> None:
-    if not getattr(request.user, "is_staff", False):
-        raise PermissionDenied
-
-
 def _row(pk: int) -> IntegrationKey:
     row = IntegrationKey.objects.filter(pk=pk, revoked_at=None).first()
     if row is None:
@@ -161,7 +155,7 @@ def _row(pk: int) -> IntegrationKey:
 @require_POST
 def act(request: HttpRequest, pk: int, verb: str) -> HttpResponse:
     """Rotate, revoke or try one integration."""
-    _staff(request)
+    staff_only(request)
     row = _row(pk)
     if verb == "rotate":
         try:
@@ -197,7 +191,7 @@ def _rotated(request: HttpRequest, row: IntegrationKey, overlap: timedelta) -> H
 @require_http_methods(["GET", "HEAD", "POST"])
 def mapping(request: HttpRequest, pk: int) -> HttpResponse:
     """Try a mapping on a payload: what alert it makes, and why; then keep it."""
-    _staff(request)
+    staff_only(request)
     row = _row(pk)
     kept = "" if row.mapping is None else json.dumps(row.mapping, indent=2)
     text, payload = request.POST.get("mapping", kept), request.POST.get("payload", EXAMPLE)

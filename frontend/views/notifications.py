@@ -7,13 +7,12 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from frontend.durations import parse_span
-from frontend.views.pages import context_of, page, show
+from frontend.views.pages import context_of, page, show, staff_only
 from incidents.delivery import addressbook
 from incidents.delivery.models import ContactMethod
 from incidents.delivery.people import preferences, reachable
@@ -66,7 +65,7 @@ def _added(request: HttpRequest, user: User | None) -> tuple[dict[str, str], dic
 @require_http_methods(["GET", "HEAD", "POST"])
 def channels(request: HttpRequest) -> HttpResponse:
     """What teams share; POST adds one."""
-    _staff(request)
+    staff_only(request, "Channels are for staff: their messages go out in everybody's name.")
     errors, typed = _added(request, None) if request.method == "POST" else ({}, {})
     if request.method == "POST" and not errors:
         return HttpResponseRedirect(reverse("channels"))
@@ -79,14 +78,9 @@ def channels(request: HttpRequest) -> HttpResponse:
 @page
 @require_POST
 def act_on_channel(request: HttpRequest, name: str, verb: str) -> HttpResponse:
-    _staff(request)
+    staff_only(request, "Channels are for staff: their messages go out in everybody's name.")
     _act(request, ContactMethod.objects.filter(user=None, name=name).first(), verb)
     return HttpResponseRedirect(reverse("channels"))
-
-
-def _staff(request: HttpRequest) -> None:
-    if not _user(request).is_staff:
-        raise PermissionDenied("Channels are for staff: their messages go out in everybody's name.")
 
 
 @page

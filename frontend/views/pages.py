@@ -8,6 +8,7 @@ from typing import Any, Concatenate, ParamSpec
 
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import AbstractBaseUser
+from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import patch_cache_control
@@ -57,6 +58,12 @@ def show(
     response = render(request, template, {**frame, **(context or {})}, status=status)
     patch_cache_control(response, no_store=True)
     return response
+
+
+def staff_only(request: HttpRequest, why: str = "") -> None:
+    """Raises PermissionDenied, whose page says `why`, for everybody else."""
+    if not getattr(request.user, "is_staff", False):
+        raise PermissionDenied(why)
 
 
 def user_name(request: HttpRequest) -> str:

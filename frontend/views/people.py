@@ -6,13 +6,12 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from frontend.views.pages import context_of, page, show, user_name
+from frontend.views.pages import context_of, page, show, staff_only, user_name
 from incidents import people as writing
 from incidents.allowing import person
 from incidents.api.people import UserSerializer
@@ -35,7 +34,7 @@ def people(request: HttpRequest) -> HttpResponse:
     """The list, for all; the form for staff."""
     if request.method != "POST":
         return _listed(request)
-    _staff(request)
+    staff_only(request)
     given: dict[str, Any] = {
         "username": request.POST.get("username", "").strip(),
         "email": request.POST.get("email", "").strip(),
@@ -85,7 +84,7 @@ def _listed(
 @require_POST
 def change_person(request: HttpRequest, username: str, verb: str) -> HttpResponse:
     """Switch somebody off or on, make them staff or not, set a password."""
-    _staff(request)
+    staff_only(request)
     user = User.objects.filter(username=username).first()
     verbs: dict[str, dict[str, Any]] = {
         "off": {"is_active": False},
@@ -133,8 +132,3 @@ def change_member(request: HttpRequest, slug: str) -> HttpResponse:
     except WrongExpectedVersion:
         messages.error(request, "Someone else changed this at the same time; look again.")
     return HttpResponseRedirect(f"{reverse('people')}#team-{team.slug}")
-
-
-def _staff(request: HttpRequest) -> None:
-    if not getattr(request.user, "is_staff", False):
-        raise PermissionDenied

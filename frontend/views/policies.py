@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.models import AbstractBaseUser
-from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from frontend.durations import parse_span
-from frontend.views.pages import context_of, page, show
+from frontend.views.pages import context_of, page, show, staff_only
 from incidents import queries
 from incidents.api.escalation import PoliciesView, PolicySerializer
 from incidents.domain.policies import USUAL_WAIT, Policy, spoken
@@ -35,7 +33,7 @@ def policies(request: HttpRequest) -> HttpResponse:
     edited = _found(request.GET["edit"]) if request.GET.get("edit") else None
     if request.method != "POST":
         return _listed(request, edited, _typed(edited), {})
-    _staff(request)
+    staff_only(request, "Policies are changed by staff.")
     typed = {name: str(value) for name, value in request.POST.items()}
     errors = _kept(request, edited, typed)
     if errors:
@@ -47,7 +45,7 @@ def policies(request: HttpRequest) -> HttpResponse:
 @page
 @require_POST
 def remove_policy(request: HttpRequest, slug: str) -> HttpResponse:
-    _staff(request)
+    staff_only(request, "Policies are changed by staff.")
     row = _found(slug)
     _catalog(request).perform_destroy(row)
     messages.success(request, f"Removed {row.name}. Tickets that follow it already go on as they are.")
@@ -176,9 +174,3 @@ def _found(slug: str) -> EscalationPolicy:
     if row is None:
         raise Http404(f"there is no policy {slug[:60]}")
     return row
-
-
-def _staff(request: HttpRequest) -> None:
-    assert isinstance(request.user, AbstractBaseUser)
-    if not request.user.is_staff:
-        raise PermissionDenied("Policies are changed by staff.")

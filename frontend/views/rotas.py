@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -14,7 +13,7 @@ from rest_framework.serializers import ModelSerializer
 
 from frontend import layers
 from frontend.views.oncall import active_people
-from frontend.views.pages import context_of, page, show
+from frontend.views.pages import context_of, page, show, staff_only
 from incidents.api.schedule_shapes import CalendarSerializer, OnCallScheduleSerializer
 from incidents.api.schedules import keep
 from incidents.api.schedules import remove as removed
@@ -37,7 +36,7 @@ def schedules(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, slug: str = "") -> HttpResponse:
     """The form of a schedule; without a slug, of a new one."""
-    _staff(request)
+    staff_only(request)
     row = Schedule.objects.filter(slug=slug).first()
     if slug and row is None:
         raise Http404("no such schedule")
@@ -89,7 +88,7 @@ def _flat(found: Any) -> list[Any]:
 @page
 @require_POST
 def remove(request: HttpRequest, slug: str) -> HttpResponse:
-    _staff(request)
+    staff_only(request)
     row = Schedule.objects.filter(slug=slug).first()
     if row is None:
         raise Http404("no such schedule")
@@ -100,7 +99,7 @@ def remove(request: HttpRequest, slug: str) -> HttpResponse:
 @require_POST
 def calendar(request: HttpRequest) -> HttpResponse:
     """Bring a calendar, or a newer file for one that is there."""
-    _staff(request)
+    staff_only(request)
     form, file = request.POST, request.FILES.get("file")
     row = Calendar.objects.filter(slug=form.get("slug", "").replace("\0", "")).first()
     text = form.get("text", "")
@@ -122,7 +121,7 @@ def calendar(request: HttpRequest) -> HttpResponse:
 @page
 @require_POST
 def remove_calendar(request: HttpRequest, slug: str) -> HttpResponse:
-    _staff(request)
+    staff_only(request)
     row = Calendar.objects.filter(slug=slug).first()
     if row is None:
         raise Http404("no such calendar")
@@ -195,8 +194,3 @@ def _of_layer(problems: dict[str, list[str]], place: int) -> list[tuple[str, str
         if name.startswith(prefix)
         for said in found
     ]
-
-
-def _staff(request: HttpRequest) -> None:
-    if not getattr(request.user, "is_staff", False):
-        raise PermissionDenied

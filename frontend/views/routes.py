@@ -8,14 +8,13 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 from rest_framework.exceptions import ValidationError
 
-from frontend.views.pages import context_of, page, show
+from frontend.views.pages import context_of, page, show, staff_only
 from frontend.views.route_form import body_of, typed_from, typed_in
 from incidents import queries, routes
 from incidents.api.routes import keep_route, move_route, remove_route
@@ -56,7 +55,7 @@ class _Page:
 @require_http_methods(["GET", "HEAD", "POST"])
 def route_tree(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
-        _staff(request)
+        staff_only(request)
         return _posted(request)
     if edited := request.GET.get("edit"):
         row = _found(edited)
@@ -226,7 +225,7 @@ def _gives(rule: Rule) -> list[str]:
 @page
 @require_POST
 def route_act(request: HttpRequest, name: str, verb: str) -> HttpResponse:
-    _staff(request)
+    staff_only(request)
     row = _found(name)
     if verb == "try-without":
         return _tried(request, _Page(without=name), name, None)
@@ -250,8 +249,3 @@ def _found(name: str) -> Route:
     if row is None:
         raise Http404("no such rule")
     return row
-
-
-def _staff(request: HttpRequest) -> None:
-    if not getattr(request.user, "is_staff", False):
-        raise PermissionDenied

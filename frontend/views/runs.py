@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -20,7 +20,7 @@ from analyzers import queries as analyzers
 from analyzers.queries import Run, Schedule
 from frontend.durations import parse_span
 from frontend.evidence import Piece
-from frontend.views.pages import page, show, user_name
+from frontend.views.pages import page, show, staff_only, user_name
 from incidents.commands import Invalid
 from incidents.queries import placed_findings
 from incidents.scorecards.queries import scorecards
@@ -139,8 +139,7 @@ def schedules(request: HttpRequest) -> HttpResponse:
 
 def _edit(request: HttpRequest) -> dict[str, str]:
     """Change one schedule; the reason by field when it cannot be."""
-    if not getattr(request.user, "is_staff", False):
-        raise PermissionDenied
+    staff_only(request)
     schedule = Schedule.objects.filter(name=request.POST.get("name", "")).first()
     if schedule is None:
         raise Http404("no such schedule")

@@ -6,13 +6,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from frontend.views.pages import context_of, page, show
+from frontend.views.pages import context_of, page, show, staff_only
 from incidents import queries
 from incidents.api.components import blast_radius
 from incidents.api.routing_shapes import ServiceSerializer
@@ -30,7 +29,7 @@ MOST = 30
 @require_http_methods(["GET", "HEAD", "POST"])
 def services(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
-        _staff(request)
+        staff_only(request)
         return _posted(request)
     if edited := request.GET.get("edit"):
         row = _found(edited)
@@ -112,7 +111,7 @@ def _radius(asked: dict[str, str]) -> tuple[dict[str, Any] | None, str]:
 @page
 @require_POST
 def service_act(request: HttpRequest, slug: str, verb: str) -> HttpResponse:
-    _staff(request)
+    staff_only(request)
     row = _found(slug)
     if verb != "remove":
         raise Http404("no such verb")
@@ -131,8 +130,3 @@ def _found(slug: str) -> Service:
     if row is None:
         raise Http404("no such service")
     return row
-
-
-def _staff(request: HttpRequest) -> None:
-    if not getattr(request.user, "is_staff", False):
-        raise PermissionDenied

@@ -7,14 +7,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from frontend.durations import parse_span
-from frontend.views.pages import context_of, page, show
+from frontend.views.pages import context_of, page, show, staff_only
 from incidents import queries
 from incidents.api.webhooks import WebhookSerializer
 from incidents.domain.evolve import EVENT_TYPES
@@ -33,7 +32,7 @@ SHOWN = 20
 @page
 @require_http_methods(["GET", "HEAD", "POST"])
 def webhooks(request: HttpRequest) -> HttpResponse:
-    _staff(request)
+    staff_only(request)
     if request.method != "POST":
         return _listed(request)
     given = {
@@ -99,7 +98,7 @@ def _shown(row: Webhook) -> dict[str, Any]:
 @page
 @require_POST
 def act(request: HttpRequest, name: str, verb: str) -> HttpResponse:
-    _staff(request)
+    staff_only(request)
     row = Webhook.objects.filter(name=name).first()
     if row is None or verb not in _VERBS:
         raise Http404("no such webhook")
@@ -166,8 +165,3 @@ def _remove(request: HttpRequest, row: Webhook) -> None:
 
 
 _VERBS = {"test": _test, "rotate": _rotate, "replay": _replay, "switch": _switch, "remove": _remove}
-
-
-def _staff(request: HttpRequest) -> None:
-    if not getattr(request.user, "is_staff", False):
-        raise PermissionDenied
