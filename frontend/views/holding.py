@@ -16,7 +16,13 @@ from rest_framework.serializers import BaseSerializer
 from frontend.durations import parse_span
 from frontend.views.pages import context_of, page, show
 from frontend.views.silences import AGAIN, typed_start
-from incidents.api.holding import InhibitionSerializer, MaintenanceSerializer, create, remove
+from incidents.api.holding import (
+    Holding,
+    InhibitionSerializer,
+    InhibitionsView,
+    MaintenanceSerializer,
+    MaintenanceView,
+)
 from incidents.commands import Invalid
 from incidents.correlation.models import InhibitionRule, MaintenanceWindow
 from incidents.domain.rotation_form import read_zone
@@ -72,21 +78,21 @@ def _create_window(request: HttpRequest, typed: Typed) -> dict[str, str]:
     except ValueError as error:
         return {"span": str(error)}
     told |= {"starts_at": starts.isoformat(), "ends_at": (starts + span).isoformat()}
-    return _kept(request, "maintenance", MaintenanceSerializer(data=told))
+    return _kept(request, MaintenanceView, MaintenanceSerializer(data=told))
 
 
 def _lines(typed: Typed, name: str) -> list[str]:
     return [line.strip() for line in typed.get(name, "").splitlines() if line.strip()]
 
 
-def _kept(request: HttpRequest, kind: str, serializer: BaseSerializer[Any]) -> dict[str, str]:
+def _kept(request: HttpRequest, catalog: type[Holding], serializer: BaseSerializer[Any]) -> dict[str, str]:
     """Make what was typed; the reason by field where it cannot be."""
     if not request.user.is_staff:
         return {"slug": "is not yours to make: that is for staff"}
     if not serializer.is_valid():
         return {name: _first(told) for name, told in dict(serializer.errors).items()}
     try:
-        create(kind, serializer, context_of(request))
+        catalog.acting_for(context_of(request)).put(serializer)
     except IntegrityError:
         return {"slug": "is taken"}
     return {}
@@ -112,7 +118,7 @@ def inhibitions(request: HttpRequest) -> HttpResponse:
             "equal": typed.get("equal", "").replace(",", " ").split(),
             "comment": typed.get("comment", ""),
         }
-        errors = _kept(request, "inhibition", InhibitionSerializer(data=told))
+        errors = _kept(request, InhibitionsView, InhibitionSerializer(data=told))
         if not errors:
             messages.success(request, "In force. Tickets that are open stay open.")
             return HttpResponseRedirect(reverse("inhibitions"))
@@ -133,23 +139,23 @@ def inhibitions(request: HttpRequest) -> HttpResponse:
 @page
 @require_POST
 def remove_window(request: HttpRequest, slug: str) -> HttpResponse:
-    row = MaintenanceWindow.objects.filter(slug=slug).first()
-    return _removed(request, "maintenance", None if row is None else MaintenanceSerializer(row))
+    return _removed(request, MaintenanceView, slug, "maintenance")
 
 
 @page
 @require_POST
 def remove_inhibition(request: HttpRequest, slug: str) -> HttpResponse:
-    row = InhibitionRule.objects.filter(slug=slug).first()
-    return _removed(request, "inhibition", None if row is None else InhibitionSerializer(row))
+    return _removed(request, InhibitionsView, slug, "inhibitions")
 
 
-def _removed(request: HttpRequest, kind: str, serializer: BaseSerializer[Any] | None) -> HttpResponse:
-    if serializer is None:
+def _removed(request: HttpRequest, kind: type[Holding], slug: str, back: str) -> HttpResponse:
+    catalog = kind.acting_for(context_of(request))
+    row = catalog.get_queryset().filter(slug=slug).first()
+    if row is None:
         raise Http404("there is none of that name")
-    if request.user.is_staff:
-        remove(kind, serializer, context_of(request))
+    if getattr(request.user, "is_staff", False):
+        catalog.perform_destroy(row)
         messages.success(request, "Removed. What it held back gets its ticket within a minute.")
     else:
         messages.error(request, "That is for staff.")
-    return HttpResponseRedirect(reverse("maintenance" if kind == "maintenance" else "inhibitions"))
+    return HttpResponseRedirect(reverse(back))

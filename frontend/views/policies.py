@@ -15,6 +15,7 @@ from frontend.durations import parse_span
 from frontend.views.pages import context_of, page, show, staff_only
 from incidents import queries
 from incidents.api.escalation import PoliciesView, PolicySerializer
+from incidents.api.views import Conflict
 from incidents.domain.policies import USUAL_WAIT, Policy, spoken
 from incidents.domain.policy_text import read_steps, write_span, write_steps
 from incidents.domain.values import Invalid
@@ -47,7 +48,7 @@ def policies(request: HttpRequest) -> HttpResponse:
 def remove_policy(request: HttpRequest, slug: str) -> HttpResponse:
     staff_only(request, "Policies are changed by staff.")
     row = _found(slug)
-    _catalog(request).perform_destroy(row)
+    PoliciesView.acting_for(context_of(request)).perform_destroy(row)
     messages.success(request, f"Removed {row.name}. Tickets that follow it already go on as they are.")
     return HttpResponseRedirect(reverse("policies"))
 
@@ -117,9 +118,8 @@ def _kept(request: HttpRequest, edited: EscalationPolicy | None, typed: Mapping[
     if errors:
         return {name.partition("[")[0]: _placed(name, why) for name, why in reversed(errors.items())}
     try:
-        catalog = _catalog(request)
-        catalog.perform_create(told) if edited is None else catalog.perform_update(told)
-    except (IntegrityError, WrongExpectedVersion):
+        PoliciesView.acting_for(context_of(request)).put(told)
+    except (Conflict, IntegrityError, WrongExpectedVersion):
         return {"slug": "somebody else changed this a moment ago; look again"}
     return {}
 
@@ -156,13 +156,6 @@ def _placed(name: str, why: str) -> str:
 
 def _text(why: Any) -> str:
     return " ".join(str(one) for one in why) if isinstance(why, list) else str(why)
-
-
-def _catalog(request: HttpRequest) -> PoliciesView:
-    """The catalog of the API, so that a form is checked and recorded as a request is."""
-    one = PoliciesView(request=None, format_kwarg=None, kwargs={}, action="configure")
-    one.on_behalf_of = context_of(request)
-    return one
 
 
 def _found(slug: str) -> EscalationPolicy:

@@ -14,9 +14,9 @@ from rest_framework.serializers import ModelSerializer
 from frontend import layers
 from frontend.views.oncall import active_people
 from frontend.views.pages import context_of, page, show, staff_only
+from incidents.api.catalog import Catalog
 from incidents.api.schedule_shapes import CalendarSerializer, OnCallScheduleSerializer
-from incidents.api.schedules import keep
-from incidents.api.schedules import remove as removed
+from incidents.api.schedules import CalendarsView, SchedulesView
 from incidents.api.views import Conflict
 from incidents.catalog.models import Team
 from incidents.oncall import calendars as files
@@ -68,15 +68,17 @@ def _save(request: HttpRequest, row: Schedule | None, read: list[dict[str, Any]]
         "layers": read,
         "holidays": form.getlist("holidays"),
     }
-    return _kept(request, "schedule", OnCallScheduleSerializer(row, data=told))
+    return _kept(request, SchedulesView, OnCallScheduleSerializer(row, data=told))
 
 
-def _kept(request: HttpRequest, kind: str, serializer: ModelSerializer[Any]) -> dict[str, list[str]]:
+def _kept(
+    request: HttpRequest, catalog: type[Catalog], serializer: ModelSerializer[Any]
+) -> dict[str, list[str]]:
     if not serializer.is_valid():
         return {name: [str(one) for one in _flat(found)] for name, found in serializer.errors.items()}
     try:
-        keep(kind, serializer, context_of(request))
-    except (IntegrityError, WrongExpectedVersion):
+        catalog.acting_for(context_of(request)).put(serializer)
+    except (Conflict, IntegrityError, WrongExpectedVersion):
         return {"slug": [OVERTAKEN]}
     return {}
 
@@ -92,7 +94,7 @@ def remove(request: HttpRequest, slug: str) -> HttpResponse:
     row = Schedule.objects.filter(slug=slug).first()
     if row is None:
         raise Http404("no such schedule")
-    return _removed(request, "schedule", OnCallScheduleSerializer, row)
+    return _removed(request, SchedulesView, row)
 
 
 @page
@@ -111,7 +113,7 @@ def calendar(request: HttpRequest) -> HttpResponse:
         "person": form.get("person") or None,
         "text": text,
     }
-    errors = _kept(request, "calendar", CalendarSerializer(row, data=told))
+    errors = _kept(request, CalendarsView, CalendarSerializer(row, data=told))
     if errors:
         return _listed(request, errors)
     messages.success(request, f"Kept {form.get('name', '')}.")
@@ -125,14 +127,12 @@ def remove_calendar(request: HttpRequest, slug: str) -> HttpResponse:
     row = Calendar.objects.filter(slug=slug).first()
     if row is None:
         raise Http404("no such calendar")
-    return _removed(request, "calendar", CalendarSerializer, row)
+    return _removed(request, CalendarsView, row)
 
 
-def _removed(
-    request: HttpRequest, kind: str, shape: type[ModelSerializer[Any]], row: Schedule | Calendar
-) -> HttpResponse:
+def _removed(request: HttpRequest, catalog: type[Catalog], row: Schedule | Calendar) -> HttpResponse:
     try:
-        removed(kind, shape, row, context_of(request))
+        catalog.acting_for(context_of(request)).perform_destroy(row)
         messages.success(request, f"Removed {row.name}.")
     except Conflict as refused:
         messages.error(request, f"{row.name} stays. {refused.detail}")

@@ -17,7 +17,7 @@ from rest_framework.exceptions import ValidationError
 from frontend.views.pages import context_of, page, show, staff_only
 from frontend.views.route_form import body_of, typed_from, typed_in
 from incidents import queries, routes
-from incidents.api.routes import keep_route, move_route, remove_route
+from incidents.api.routes import RoutesView
 from incidents.api.routing_shapes import RouteSerializer
 from incidents.api.views import Conflict
 from incidents.catalog.models import Route, routing_table
@@ -79,14 +79,16 @@ def _posted(request: HttpRequest) -> HttpResponse:
     if request.POST.get("do") == "try":
         return _tried(request, told, name or None, _written(row, serializer.validated_data))
     try:
-        kept = keep_route(serializer, context_of(request))
+        RoutesView.acting_for(context_of(request)).put(serializer)
     except ValidationError as error:
         told.errors = {"parent": _text(error.detail)}
         return _shown(request, told)
-    except (IntegrityError, WrongExpectedVersion):
+    except (Conflict, IntegrityError, WrongExpectedVersion):
         told.errors = {"name": "someone else changed the rules at the same time; look again"}
         return _shown(request, told)
-    messages.success(request, f"{kept.name} is in force. Tickets that are open stay where they are.")
+    messages.success(
+        request, f"{serializer.data['name']} is in force. Tickets that are open stay where they are."
+    )
     return HttpResponseRedirect(reverse("routes"))
 
 
@@ -229,12 +231,13 @@ def route_act(request: HttpRequest, name: str, verb: str) -> HttpResponse:
     row = _found(name)
     if verb == "try-without":
         return _tried(request, _Page(without=name), name, None)
+    catalog = RoutesView.acting_for(context_of(request))
     try:
         if verb == "remove":
-            remove_route(row, context_of(request))
+            catalog.perform_destroy(row)
             messages.success(request, f"{name} is gone. Tickets that are open stay where they are.")
         elif verb in ("up", "down"):
-            move_route(row, verb == "down", context_of(request))
+            catalog.move(row, down=verb == "down")
         else:
             raise Http404("no such verb")
     except Conflict as error:

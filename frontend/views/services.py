@@ -15,7 +15,7 @@ from frontend.views.pages import context_of, page, show, staff_only
 from incidents import queries
 from incidents.api.components import blast_radius
 from incidents.api.routing_shapes import ServiceSerializer
-from incidents.api.services import keep_service, remove_service
+from incidents.api.services import ServicesView
 from incidents.api.views import Conflict
 from incidents.catalog.models import Service
 from incidents.domain.values import Invalid, check_component, check_line
@@ -46,11 +46,11 @@ def _posted(request: HttpRequest) -> HttpResponse:
     if not serializer.is_valid():
         return _shown(request, edited, typed, {name: _text(why) for name, why in serializer.errors.items()})
     try:
-        kept = keep_service(serializer, context_of(request))
+        ServicesView.acting_for(context_of(request)).put(serializer)
     except (IntegrityError, WrongExpectedVersion, Conflict):
         changed = {"slug": "someone else changed this at the same time; look again"}
         return _shown(request, edited, typed, changed)
-    messages.success(request, f"{kept.name} is kept. Tickets that are open stay as they are.")
+    messages.success(request, f"{typed['name']} is kept. Tickets that are open stay as they are.")
     return HttpResponseRedirect(reverse("services"))
 
 
@@ -116,7 +116,7 @@ def service_act(request: HttpRequest, slug: str, verb: str) -> HttpResponse:
     if verb != "remove":
         raise Http404("no such verb")
     try:
-        remove_service(row, context_of(request))
+        ServicesView.acting_for(context_of(request)).perform_destroy(row)
         messages.success(request, f"{row.name} is gone. Tickets keep its name.")
     except Conflict as error:
         messages.error(request, str(error.detail))

@@ -1,8 +1,9 @@
-"""What people configure, over HTTP. Reading needs `incidents:read`, writing `admin`."""
+"""What people configure. Over HTTP reading needs `incidents:read`; writing `admin`, or to be staff or a manager of its
+team."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
@@ -55,31 +56,61 @@ class Catalog(viewsets.ModelViewSet[Any]):
             exc = PermissionDenied(f"{exc.reason[:1].upper()}{exc.reason[1:]}.")
         return super().handle_exception(exc)
 
+    @classmethod
+    def acting_for(cls, who: Context) -> Self:
+        """For whoever does not come over HTTP: a page of the console, a file."""
+        view = cls(request=None, format_kwarg=None, kwargs={}, action="configure")
+        view.on_behalf_of = who
+        return view
+
+    def put(self, serializer: BaseSerializer[Any]) -> None:
+        """Make or change what a valid serializer says."""
+        if serializer.instance is None:
+            self.perform_create(serializer)
+        else:
+            self.perform_update(serializer)
+
     @transaction.atomic
     def perform_create(self, serializer: BaseSerializer[Any]) -> None:
+        self.hold()
         self.keep(serializer)
-        self._record(self._key(serializer.instance), None, self._told(serializer.instance))
+        row = self._read_again(serializer.instance)
+        self._record(self._key(row), None, self._told(row))
 
     @transaction.atomic
     def perform_update(self, serializer: BaseSerializer[Any]) -> None:
-        # Locked and read again: what was looked up before the transaction may be older than the change before it.
-        instance: Any = serializer.instance
-        row = self.get_queryset().select_for_update(of=("self",)).get(pk=instance.pk)
-        key, before = self._key(row), self._told(row)
+        self.hold()
+        # What was looked up before the transaction may be older than the change before this one, and would undo it.
+        serializer.instance = self._locked(serializer.instance)
+        key, before = self._key(serializer.instance), self._told(serializer.instance)
         self.keep(serializer)
-        self._record(key, before, self._told(serializer.instance))
+        self._record(key, before, self._told(self._read_again(serializer.instance)))
 
     @transaction.atomic
     def perform_destroy(self, instance: Any) -> None:
-        key, before = self._key(instance), self._told(instance)
-        self.remove(instance)
+        self.hold()
+        row = self._locked(instance)
+        key, before = self._key(row), self._told(row)
+        self.remove(row)
         self._record(key, before, None)
+
+    def hold(self) -> None:
+        """What a change keeps out until its transaction ends, before anything is read."""
 
     def keep(self, serializer: BaseSerializer[Any]) -> None:
         serializer.save()
 
     def remove(self, instance: Any) -> None:
         instance.delete()
+
+    def _locked(self, row: Any) -> Any:
+        found = self.get_queryset().select_for_update(of=("self",)).filter(pk=row.pk).first()
+        if found is None:
+            raise Conflict("Someone else removed this at the same time.")
+        return found
+
+    def _read_again(self, row: Any) -> Any:
+        return self.get_queryset().get(pk=row.pk)
 
     def _told(self, instance: Any) -> dict[str, Any]:
         return dict(self.get_serializer(instance).data)

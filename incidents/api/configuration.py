@@ -21,6 +21,7 @@ from ingest.queries import Context
 
 _PART = re.compile(r"\[([0-9]{1,6})\]|([^.\[\]]+)")
 Catalogs = Mapping[str, type[Catalog]]
+READER = Context("system:configuration")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ def exported(catalogs: Catalogs) -> dict[str, list[dict[str, Any]]]:
     """Everything that is configured, by kind; only what can be written."""
     return {
         kind: [_written(one, row) for row in one.get_queryset()]
-        for kind, one in ((kind, _made(view, None)) for kind, view in catalogs.items())
+        for kind, one in ((kind, view.acting_for(READER)) for kind, view in catalogs.items())
     }
 
 
@@ -61,7 +62,7 @@ def apply(
 
 
 def _carry_out(document: Document, catalogs: Catalogs, who: Context, prune: bool, done: list[Change]) -> None:
-    views = {kind: _made(catalogs[kind], who) for kind in document.items}
+    views = {kind: catalogs[kind].acting_for(who) for kind in document.items}
     faults = list(_doubled(document, views))
     # Things name each other, also of their own kind: whatever cannot be done yet is tried again while others can.
     left = [item for items in document.items.values() for item in items]
@@ -77,12 +78,6 @@ def _carry_out(document: Document, catalogs: Catalogs, who: Context, prune: bool
         raise BadConfiguration(faults)
     if prune:
         _prune(document, views, done)
-
-
-def _made(view: type[Catalog], who: Context | None) -> Catalog:
-    one = view(request=None, format_kwarg=None, kwargs={}, action="configure")
-    one.on_behalf_of = who
-    return one
 
 
 def _doubled(document: Document, views: Mapping[str, Catalog]) -> Iterator[Fault]:
@@ -106,10 +101,7 @@ def _set(document: Document, view: Catalog, item: Item, done: list[Change]) -> l
             before = None if row is None else _written(view, row)
             serializer = view.get_serializer(row, data=dict(item.values), partial=row is not None)
             serializer.is_valid(raise_exception=True)
-            if row is None:
-                view.perform_create(serializer)
-            else:
-                view.perform_update(serializer)
+            view.put(serializer)
             kept: Any = serializer.instance
             after = _written(view, view.get_queryset().get(pk=kept.pk))
     except ValidationError as error:

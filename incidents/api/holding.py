@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, TypeVar
 
-from django.db import transaction
 from django.utils import timezone
 from rest_framework import serializers as s
 from rest_framework.serializers import BaseSerializer
@@ -24,8 +23,6 @@ from incidents.domain.recurring import Recurrence, recurrence_from, times_from
 from incidents.domain.silencing import matchers_from, matchers_of
 from incidents.domain.values import Invalid, check_text
 from incidents.projections.store import keep_reactor_out
-from ingest.commands import record_configuration
-from ingest.queries import Context
 
 LONGEST = timedelta(days=366)
 """Of a window that does not recur."""
@@ -215,60 +212,40 @@ class InhibitionSerializer(Strict, s.ModelSerializer[InhibitionRule]):
         return _text("comment", told, 2_000, blank=True)
 
 
-def keep(serializer: BaseSerializer[Any]) -> None:
-    """Save as a new edition: what the older one held is looked at again. In the caller's transaction."""
-    keep_reactor_out()
-    row = serializer.save(edition=uuid.uuid4())
-    if isinstance(row, InhibitionRule):
-        refill(row)
+class Holding(Catalog):
+    """What holds alerts back. A change is a new edition: what the older one held is looked at again."""
+
+    pagination_class = BySlug
+    lookup_field = "slug"
+
+    def hold(self) -> None:
+        keep_reactor_out()
+
+    def keep(self, serializer: BaseSerializer[Any]) -> None:
+        serializer.save(edition=uuid.uuid4())
+
+    def _told(self, instance: Any) -> dict[str, Any]:
+        """What was configured: not how it stands at the moment."""
+        passing = ("state", "next_starts_at", "next_ends_at")
+        return {name: value for name, value in super()._told(instance).items() if name not in passing}
 
 
-def told(serializer: BaseSerializer[Any]) -> dict[str, Any]:
-    """What was configured: not how it stands at the moment."""
-    passing = ("state", "next_starts_at", "next_ends_at")
-    return {name: value for name, value in serializer.data.items() if name not in passing}
-
-
-@transaction.atomic
-def create(kind: str, serializer: BaseSerializer[Any], who: Context) -> None:
-    """What was read and is valid, for whoever is no HTTP request."""
-    keep(serializer)
-    record_configuration(kind, serializer.instance.slug, None, told(serializer), who)  # type: ignore[union-attr]
-
-
-@transaction.atomic
-def remove(kind: str, serializer: BaseSerializer[Any], who: Context) -> None:
-    """What the serializer shows."""
-    row, before = serializer.instance, told(serializer)
-    keep_reactor_out()
-    record_configuration(kind, row.slug, before, None, who)  # type: ignore[union-attr]
-    row.delete()  # type: ignore[union-attr]
-
-
-class MaintenanceView(Catalog):
+class MaintenanceView(Holding):
     """Planned work: alerts on what is worked on call nobody until it ends."""
 
     kind = "maintenance"
     queryset = MaintenanceWindow.objects.all()
     serializer_class = MaintenanceSerializer
-    pagination_class = BySlug
-    lookup_field = "slug"
-
-    def keep(self, serializer: BaseSerializer[MaintenanceWindow]) -> None:
-        keep(serializer)
-
-    def _told(self, instance: Any) -> dict[str, Any]:
-        return told(self.get_serializer(instance))
 
 
-class InhibitionsView(Catalog):
+class InhibitionsView(Holding):
     """While some alerts fire, others call nobody."""
 
     kind = "inhibition"
     queryset = InhibitionRule.objects.all()
     serializer_class = InhibitionSerializer
-    pagination_class = BySlug
-    lookup_field = "slug"
 
-    def keep(self, serializer: BaseSerializer[InhibitionRule]) -> None:
-        keep(serializer)
+    def keep(self, serializer: BaseSerializer[Any]) -> None:
+        super().keep(serializer)
+        row: Any = serializer.instance
+        refill(row)

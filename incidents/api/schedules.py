@@ -5,14 +5,11 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from django.db import transaction
-from django.db.models import Model
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import ModelSerializer
 
 from incidents.api.catalog import BySlug, Catalog
 from incidents.api.schedule_shapes import CalendarSerializer, OnCallScheduleSerializer, OnCallScheduleShape
@@ -21,8 +18,6 @@ from incidents.domain.times import rfc3339
 from incidents.escalation.models import EscalationPolicy
 from incidents.oncall import queries
 from incidents.oncall.models import Calendar, Schedule
-from ingest.commands import record_configuration
-from ingest.queries import Context
 
 
 class ByFewSlugs(CursorPagination):
@@ -64,42 +59,13 @@ class CalendarsView(Catalog):
     lookup_field = "slug"
 
     def remove(self, instance: Calendar) -> None:
-        if using := list(instance.schedules.values_list("name", flat=True)[:3]):
-            raise Conflict(
-                f"{', '.join(using)} has its holidays from {instance.name}; take it out there first."
-            )
+        check_removable(instance)
         instance.delete()
 
     def _told(self, instance: Any) -> dict[str, Any]:
-        return told(CalendarSerializer, instance)
-
-
-def told(shape: type[ModelSerializer[Any]], instance: Model) -> dict[str, Any]:
-    """A schedule or calendar as events say it. The text of a file is no news, that it is another one is."""
-    body = dict(shape(instance).data)
-    if "text" in body:
-        body["text"] = f"sha256:{hashlib.sha256(body['text'].encode()).hexdigest()}"
-    return body
-
-
-@transaction.atomic
-def keep(kind: str, serializer: ModelSerializer[Any], context: Context) -> None:
-    """Save what is valid, and record the change; for those who do not come over HTTP."""
-    shape, row = type(serializer), serializer.instance
-    before = None
-    if row is not None:
-        before = told(shape, type(row).objects.select_for_update(of=("self",)).get(pk=row.pk))
-    saved = serializer.save()
-    record_configuration(kind, saved.slug, before, told(shape, saved), context)
-
-
-@transaction.atomic
-def remove(kind: str, shape: type[ModelSerializer[Any]], row: Schedule | Calendar, context: Context) -> None:
-    """Remove it and record that. Raises Conflict where something needs it."""
-    check_removable(row)
-    before = told(shape, row)
-    row.delete()
-    record_configuration(kind, before["slug"], before, None, context)
+        """The text of a file is no news, that it is another one is."""
+        told = super()._told(instance)
+        return {**told, "text": f"sha256:{hashlib.sha256(told['text'].encode()).hexdigest()}"}
 
 
 def check_removable(row: Schedule | Calendar) -> None:

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from incidents.api.catalog import TeamsView
+from incidents.api.views import Conflict
+from incidents.catalog.models import Team
 from ingest.api import keys
-from ingest.queries import configured
+from ingest.queries import Context, configured
 
 pytestmark = pytest.mark.usefixtures("log_database")
 
@@ -57,3 +60,22 @@ def test_a_route_that_came_and_went_leaves_both_in_the_log(api: Callable[..., An
     assert created.body["before"] is None
     assert removed.body["after"] is None
     assert removed.body["before"] == created.body["after"]
+
+
+def test_a_change_made_meanwhile_is_not_undone_by_one_that_was_looked_up_before() -> None:
+    catalog, stale = TeamsView.acting_for(Context("user:alice")), Team.objects.get(slug="storage")
+    Team.objects.filter(slug="storage").update(description="Disks")
+    serializer = catalog.get_serializer(stale, data={"name": "Block storage"}, partial=True)
+    serializer.is_valid(raise_exception=True)
+    catalog.put(serializer)
+    assert Team.objects.get(slug="storage").description == "Disks"
+
+
+def test_what_was_removed_meanwhile_is_a_conflict() -> None:
+    catalog = TeamsView.acting_for(Context("user:alice"))
+    gone = Team.objects.create(slug="light", name="Light")
+    serializer = catalog.get_serializer(gone, data={"name": "Lamps"}, partial=True)
+    serializer.is_valid(raise_exception=True)
+    Team.objects.filter(slug="light").delete()
+    with pytest.raises(Conflict, match="Someone else removed this"):
+        catalog.put(serializer)
