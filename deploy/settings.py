@@ -166,6 +166,7 @@ INSTALLED_APPS = [
     "allauth.socialaccount",
     "allauth.socialaccount.providers.openid_connect",
     "django_celery_beat",
+    "django_htmx",
     "rest_framework",
     "drf_spectacular",
     "ingest.log",

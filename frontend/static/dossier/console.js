@@ -4,7 +4,6 @@ import { countPicked } from "./keys.js";
 import { onPart } from "./parts.js";
 import { tick } from "./times.js";
 import { openPanel } from "./actions.js";
-import { startBeside } from "./beside.js";
 import { startCharts } from "./charts.js";
 import { startLive } from "./live.js";
 
@@ -37,6 +36,8 @@ onPart((part, before) => {
   if (before && fresh.length) document.querySelector("#announce").textContent = `${fresh.length} new: ${fresh[0].querySelector("a.title").textContent}`;
 });
 onPart(tick);
+// What htmx fetched beside the page is treated as the page is.
+document.addEventListener("htmx:afterSwap", (event) => tick(event.detail.target));
 
 document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.matches("form textarea")) event.target.form.requestSubmit();
@@ -45,4 +46,3 @@ if (location.hash === "#resolve" && openPanel("resolve")) history.replaceState(n
 
 startCharts();
 startLive();
-startBeside();

@@ -51,6 +51,7 @@ export function showPage(page, { force = false } = {}) {
     shown.set(fresh, markup(fresh));
     part.querySelectorAll("details[id][open]").forEach((one) => fresh.querySelector(`#${CSS.escape(one.id)}`)?.setAttribute("open", ""));
     part.replaceWith(fresh);
+    window.htmx?.process(fresh);
     swapped.forEach((callback) => callback(fresh, part));
     refocus();
   }
