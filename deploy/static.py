@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 
@@ -12,6 +15,14 @@ class HashedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  
 
     # Modules import one another by name; an old one must not meet a new one.
     support_js_module_import_aggregation = True
+    unused = "django_htmx/ext/"
+    """Extensions that no page loads; imports in their comments look like those of modules."""
+
+    def post_process(
+        self, paths: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Iterator[tuple[str, str, bool]]:
+        wanted = {name: place for name, place in paths.items() if not name.startswith(self.unused)}
+        yield from super().post_process(wanted, *args, **kwargs)
 
     def stored_name(self, name: str) -> str:
         if not self.hashed_files:
