@@ -12,7 +12,6 @@ from uuid import uuid4
 
 import numpy as np
 from django.db import connection, transaction
-from playwright.sync_api import Page
 
 from analyzers import registry, shell
 from analyzers.contract import Sums
@@ -148,7 +147,3 @@ def fill_inbox(count: int) -> None:
             f" WHERE number = {number}"
         )
         cursor.execute("ANALYZE incident")
-
-
-def sticks_out(page: Page) -> bool:
-    return bool(page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"))

@@ -12,8 +12,8 @@ from incidents import queries
 from incidents.reactors import follower
 from ingest.alerts.receiving import Delivery, receive
 from ingest.doors.alert import Alert, Parsed
-from tests.browser import content
 from tests.browser.conftest import Console
+from tests.browser.looking import sticks_out
 from tests.following import follow_to_the_end
 
 
@@ -50,7 +50,7 @@ def pictured(page: Page, name: str) -> None:
         page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
         if folder:
             page.screenshot(path=Path(folder) / f"{name}-{form}.png", full_page=True)
-        assert not content.sticks_out(page)
+        assert not sticks_out(page)
     page.set_viewport_size({"width": 1280, "height": 900})
 
 

@@ -6,6 +6,7 @@ from playwright.sync_api import expect
 
 from tests.browser import content
 from tests.browser.conftest import Console
+from tests.browser.looking import sticks_out
 
 
 def test_a_ticket_shows_who_agrees_and_who_does_not(console: Console) -> None:
@@ -17,4 +18,4 @@ def test_a_ticket_shows_who_agrees_and_who_does_not(console: Console) -> None:
     expect(said.nth(1)).to_contain_text("voting")
     expect(page.get_by_role("heading", level=1)).to_contain_text("as deepview and voting agree")
     page.set_viewport_size({"width": 390, "height": 844})
-    assert not content.sticks_out(page)
+    assert not sticks_out(page)

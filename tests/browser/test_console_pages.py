@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from analyzers.queries import runs
@@ -13,35 +12,13 @@ from incidents import commands
 from incidents.reports.periods import period_of
 from tests.browser import content
 from tests.browser.conftest import Console
-
-PAGES = [
-    "/",
-    "/?tab=all",
-    "/runs",
-    "/analyzers",
-    "/schedules",
-    "/reports",
-    "/settings",
-    "/teams",
-    "/settings/routes",
-    "/settings/services",
-    "/docs",
-    "/accounts/password/change/",
-]
+from tests.browser.looking import sticks_out
 
 
 def draw_all(page: Page) -> None:
     for chart in page.locator("[data-chart]:visible").all():
         chart.scroll_into_view_if_needed()
         expect(chart.locator(".chart svg")).to_be_visible(timeout=30_000)
-
-
-@pytest.mark.parametrize("path", PAGES)
-def test_a_page_is_quiet_and_fits_a_phone(console: Console, path: str) -> None:
-    page = console.open(path)
-    page.set_viewport_size({"width": 390, "height": 844})
-    assert page.locator("h1").count() == 1
-    assert not content.sticks_out(page)
 
 
 def test_evidence_is_drawn_under_the_strict_policy_in_light_and_dark(console: Console) -> None:
@@ -58,7 +35,7 @@ def test_a_ticket_with_evidence_fits_a_phone(console: Console) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto(f"{console.address}/incidents/{content.report_finding()}")
     draw_all(page)
-    assert not content.sticks_out(page)
+    assert not sticks_out(page)
 
 
 def test_the_tooltip_of_a_chart_says_its_times_in_utc(console: Console) -> None:
@@ -94,7 +71,7 @@ def test_a_report_with_its_chart_fits_a_phone(console: Console) -> None:
     page = console.open(f"/reports/weekly-{period_of('weekly', datetime.now(UTC).date(), 'UTC').name}")
     page.set_viewport_size({"width": 390, "height": 844})
     draw_all(page)
-    assert not content.sticks_out(page)
+    assert not sticks_out(page)
 
 
 def test_a_report_is_subscribed_to_and_left_on_its_page(console: Console) -> None:

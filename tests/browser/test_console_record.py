@@ -11,6 +11,7 @@ from incidents import commands, queries
 from incidents.reactors import follower
 from tests.browser import content
 from tests.browser.conftest import Console
+from tests.browser.looking import sticks_out
 from tests.following import follow_to_the_end
 
 
@@ -22,4 +23,4 @@ def test_a_resolution_is_on_the_record_of_its_analyzer(console: Console) -> None
     page = console.open("/analyzers")
     expect(page.get_by_label("Record of deepview")).to_contain_text("Right1 of 1")
     page.set_viewport_size({"width": 390, "height": 844})
-    assert not content.sticks_out(page)
+    assert not sticks_out(page)

@@ -1,0 +1,39 @@
+"""What a page keeps from people: found by axe-core, by sticking out of the screen, by missing its heading."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from axe_playwright_python.sync_playwright import Axe
+from django.urls import URLPattern
+from playwright.sync_api import Page
+
+from frontend.urls import urlpatterns
+
+ONLY_POST = {"acknowledge_several", "notification_rules", "on_call_calendar"}
+NO_PAGE = {"live"}
+
+
+def addresses() -> list[str]:
+    """Of every page of the console whose address takes nothing: whatever is added is looked at."""
+    named = [one for one in urlpatterns if isinstance(one, URLPattern)]
+    return sorted(
+        f"/{one.pattern}"
+        for one in named
+        if "<" not in str(one.pattern) and one.name not in ONLY_POST | NO_PAGE
+    )
+
+
+def violations(page: Page, *rules: str) -> list[str]:
+    """What axe finds, a line each: the rule, where, and the markup. All of its rules, unless some are named."""
+    only: dict[str, Any] = {"runOnly": {"type": "rule", "values": list(rules)}} if rules else {}
+    found = Axe().run(page, options={"resultTypes": ["violations"], **only}).response["violations"]
+    return [
+        f"{one['id']}: {' '.join(node['target'])}: {node['html'][:160]}"
+        for one in found
+        for node in one["nodes"]
+    ]
+
+
+def sticks_out(page: Page) -> bool:
+    return bool(page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"))
