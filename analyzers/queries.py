@@ -17,12 +17,20 @@ from analyzers.runs.results import (
     verdict,
 )
 from analyzers.runs.scoring import Cause, Judged, Named, Rule, Score, Share, median_of, score
+from analyzers.what_if import CALCULATORS, Bar, Calculator, Curve, Range
+from analyzers.what_if import answer as what_if_answer
+from analyzers.what_if import read as what_if_inputs
 
 __all__ = [
+    "CALCULATORS",
+    "Bar",
+    "Calculator",
     "Cause",
+    "Curve",
     "Judged",
     "Named",
     "NothingToReplay",
+    "Range",
     "RegistryError",
     "Replay",
     "Replayed",
@@ -49,4 +57,6 @@ __all__ = [
     "seen",
     "telemetry_behind",
     "verdict",
+    "what_if_answer",
+    "what_if_inputs",
 ]

@@ -26,6 +26,7 @@ from frontend.views import (
     silences,
     similar,
     webhooks,
+    what_if,
 )
 
 urlpatterns = [
@@ -66,6 +67,7 @@ urlpatterns = [
     path("reports", reports.reports, name="reports"),
     path("reports/unsubscribe/<str:token>", reports.unsubscribe, name="report-unsubscribe"),
     path("reports/subscribe/<slug:name>", reports.subscribe, name="report-subscribe"),
+    path("reports/what-if/<slug:slug>", what_if.what_if, name="what_if"),
     path("reports/<str:id>", reports.report, name="report"),
     path("settings", settings.settings, name="settings"),
     path("settings/services", services.services, name="services"),

@@ -21,7 +21,6 @@ register = template.Library()
 SECTIONS = (
     ("inbox", "Inbox"),
     ("on_call", "On call"),
-    ("runs", "Runs"),
     ("analyzers", "Analyzers"),
     ("reports", "Reports"),
     ("silences", "Silences"),

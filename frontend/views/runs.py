@@ -45,7 +45,7 @@ def runs(request: HttpRequest) -> HttpResponse:
         "analyzers": analyzers.analyzers(),
         "filtered": any(request.GET.get(name) for name in ("analyzer", "status")),
     }
-    return show(request, "frontend/runs.html", context, section="runs", watch="runs")
+    return show(request, "frontend/runs.html", context, section="analyzers", watch="runs")
 
 
 def _filtered(request: HttpRequest) -> QuerySet[Run]:
@@ -92,7 +92,7 @@ def run(request: HttpRequest, id: UUID) -> HttpResponse:
         "evidence": [Piece.of(item) for item in (verdict["evidence"] if verdict else ())],
         "repetitions": found.repetitions.order_by("created_at"),
     }
-    return show(request, "frontend/run.html", context, section="runs", watch=str(id))
+    return show(request, "frontend/run.html", context, section="analyzers", watch=str(id))
 
 
 @page
@@ -132,7 +132,7 @@ def schedules(request: HttpRequest) -> HttpResponse:
         request,
         "frontend/schedules.html",
         context,
-        section="settings",
+        section="analyzers",
         status=400 if problem else 200,
     )
 

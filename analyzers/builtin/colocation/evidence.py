@@ -101,19 +101,24 @@ def _account(seen: Exposure, found: RateRatio | None) -> str:
     )
     if found is None:
         return f"There is nothing to compare. {method}"
-    low, high = f"{figure(100 * found.low, 3)} %", f"{figure(100 * found.high, 3)} %"
-    more = "more" if found.ratio >= 0 else "less"
-    percent = f"{figure(abs(100 * found.ratio), 3)} %"
-    said = f"Far units failed {percent} {more} often than near ones (95 % interval {low} to {high})."
-    settled = (
-        " The interval excludes no difference."
-        if found.differs
-        else " The interval includes no difference: this window cannot tell."
-    )
     wide = ""
     if found.dispersion > 1.05:
         wide = (
             f" The strata scatter {found.dispersion:.2g} times as much as independent failures would; the interval "
             "is widened for it."
         )
-    return f"{said}{settled}{wide} {method}"
+    return f"{said(found)}{wide} {method}"
+
+
+def said(found: RateRatio) -> str:
+    """How much more often far units failed, and whether the figures can tell."""
+    low, high = f"{figure(100 * found.low, 3)} %", f"{figure(100 * found.high, 3)} %"
+    more = "more" if found.ratio >= 0 else "less"
+    percent = f"{figure(abs(100 * found.ratio), 3)} %"
+    ratio = f"Far units failed {percent} {more} often than near ones (95 % interval {low} to {high})."
+    settled = (
+        "The interval excludes no difference."
+        if found.differs
+        else "The interval includes no difference: this window cannot tell."
+    )
+    return f"{ratio} {settled}"

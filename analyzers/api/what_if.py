@@ -1,0 +1,63 @@
+"""What-if calculators over HTTP: inputs in the address, the answer of the pages as JSON."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.exceptions import NotFound, ValidationError
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from analyzers.what_if import CALCULATORS, answer, read
+from ingest.api.authentication import HasScope
+
+_INPUTS = {
+    one.name: f"{one.label}, in {one.unit}: {one.bounds}; {one.default:g} if left out. {one.help}"
+    for calculator in CALCULATORS.values()
+    for one in calculator.inputs
+}
+
+
+class WhatIfView(APIView):
+    def get_permissions(self) -> list[BasePermission]:
+        return [HasScope("incidents:read")]
+
+    @extend_schema(
+        parameters=[
+            OpenApiParameter("calculator", str, OpenApiParameter.PATH, enum=list(CALCULATORS)),
+            *(OpenApiParameter(name, float, description=words) for name, words in _INPUTS.items()),
+        ],
+        responses={
+            200: OpenApiResponse(description="Inputs, figures and what they mean."),
+            400: OpenApiResponse(
+                description="An input that cannot be taken, or inputs that do not fit together."
+            ),
+        },
+    )
+    def get(self, request: Request, calculator: str) -> Response:
+        """What typed-in figures come to, by the functions of the analyzer of that name."""
+        found = CALCULATORS.get(calculator)
+        if found is None:
+            raise NotFound(f"There is no calculator {calculator[:60]}; there are {', '.join(CALCULATORS)}.")
+        given = {name: request.query_params[name] for name in request.query_params}
+        known = {one.name for one in found.inputs}
+        if unknown := sorted(set(given) - known - {"format"}):
+            raise ValidationError({unknown[0][:100]: [f"is not an input of {calculator}"]})
+        values, wrong = read(found, given)
+        if wrong:
+            raise ValidationError({name: [reason] for name, reason in wrong.items()})
+        try:
+            told = answer(found, values)
+        except ValueError as error:
+            raise ValidationError({"inputs": [str(error)]}) from error
+        return Response(
+            {
+                "calculator": calculator,
+                "analyzer": found.analyzer,
+                "inputs": values,
+                "measures": told.measures,
+                "verdict": told.verdict,
+                "sentences": told.sentences,
+            }
+        )
