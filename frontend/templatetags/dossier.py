@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django import template
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import escape, format_html, format_html_join
@@ -16,6 +17,7 @@ from django.utils.safestring import SafeString, mark_safe
 from frontend import evidence
 from frontend.charts import bundle_name
 from frontend.markdown import render
+from frontend.settings_map import groups_for, section_of
 
 register = template.Library()
 SECTIONS = (
@@ -23,7 +25,6 @@ SECTIONS = (
     ("on_call", "On call"),
     ("analyzers", "Analyzers"),
     ("reports", "Reports"),
-    ("silences", "Silences"),
     ("settings", "Settings"),
     ("docs", "Docs"),
 )
@@ -64,6 +65,21 @@ def _time(moment: Moment, kind: str, suffix: str) -> SafeString | str:
 def sections() -> tuple[tuple[str, str], ...]:
     """The parts of the console: the name of the address and the words in the bar."""
     return SECTIONS
+
+
+@register.simple_tag
+def settings_groups(request: HttpRequest) -> dict[str, Any]:
+    """The pages of settings that the one who looks may open, in groups, and which of them this is."""
+    match = request.resolver_match
+    here = section_of(match.url_name or "") if match else ""
+    return {"all": groups_for(staff=getattr(request.user, "is_staff", False)), "here": here}
+
+
+@register.filter
+def removed_thing(tags: str) -> dict[str, str] | None:
+    """What the button in a message puts back; None where it is about something else."""
+    kind, _, key = tags.removeprefix("restore ").partition(" ")
+    return {"kind": kind, "key": key} if tags.startswith("restore ") else None
 
 
 @register.simple_tag

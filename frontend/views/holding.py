@@ -15,6 +15,7 @@ from rest_framework.serializers import BaseSerializer
 
 from frontend.durations import parse_span
 from frontend.views.pages import context_of, page, show
+from frontend.views.restoring import removed
 from frontend.views.silences import AGAIN, typed_start
 from incidents.api.holding import (
     Holding,
@@ -155,7 +156,8 @@ def _removed(request: HttpRequest, kind: type[Holding], slug: str, back: str) ->
         raise Http404("there is none of that name")
     if getattr(request.user, "is_staff", False):
         catalog.perform_destroy(row)
-        messages.success(request, "Removed. What it held back gets its ticket within a minute.")
+        words = f"{slug} is gone. What it held back gets its ticket within a minute."
+        removed(request, kind.kind, slug, words)
     else:
         messages.error(request, "That is for staff.")
     return HttpResponseRedirect(reverse(back))

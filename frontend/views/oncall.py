@@ -19,6 +19,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from frontend import rota
 from frontend.durations import parse_span
+from frontend.rights import rights
 from frontend.views.pages import context_of, page, show, user_name
 from incidents.commands import Invalid, Refused
 from incidents.domain import rotations
@@ -41,7 +42,8 @@ def on_call(request: HttpRequest) -> HttpResponse:
     cards = [
         _standing(row, now) for row in Schedule.objects.select_related("team").prefetch_related("holidays")
     ]
-    return show(request, "frontend/on_call.html", {"cards": cards}, section="on_call")
+    context = {"cards": cards, "rights": rights(request)}
+    return show(request, "frontend/on_call.html", context, section="on_call")
 
 
 @page
@@ -205,6 +207,7 @@ def _shown(
         ],
         "coming": [_choice(one, zone) for one in coming[:60]],
         "loads": _loads(coming),
+        "editable": rights(request).over(None if row.team is None else row.team.slug),
         "people": active_people(),
         "me": user_name(request),
         "spans": SPANS,

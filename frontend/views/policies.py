@@ -1,4 +1,4 @@
-"""Escalation policies: who is called for a ticket that nobody answers. Everybody reads, staff change."""
+"""Escalation policies: who is called for a ticket that nobody answers; staff change them, managers their own."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from frontend.durations import parse_span
-from frontend.views.pages import context_of, page, show, staff_only
-from incidents import queries
+from frontend.rights import configurers_only, own_teams, rights
+from frontend.views.pages import context_of, page, show
+from frontend.views.restoring import removed
 from incidents.api.escalation import PoliciesView, PolicySerializer
 from incidents.api.views import Conflict
+from incidents.domain.permissions import Forbidden
 from incidents.domain.policies import USUAL_WAIT, Policy, spoken
 from incidents.domain.policy_text import read_steps, write_span, write_steps
 from incidents.domain.values import Invalid
@@ -24,6 +26,7 @@ from incidents.escalation.queries import policies as all_policies
 from ingest.queries import WrongExpectedVersion
 
 EXAMPLE = "at once: person alice\nafter 5 min: person bob\nafter 15 min: team storage, severity critical"
+WHO = "Policies are changed by staff, and by managers those of their team."
 _SPANS = ("repeat_after", "acknowledgement_timeout")
 
 
@@ -34,7 +37,7 @@ def policies(request: HttpRequest) -> HttpResponse:
     edited = _found(request.GET["edit"]) if request.GET.get("edit") else None
     if request.method != "POST":
         return _listed(request, edited, _typed(edited), {})
-    staff_only(request, "Policies are changed by staff.")
+    configurers_only(request, WHO)
     typed = {name: str(value) for name, value in request.POST.items()}
     errors = _kept(request, edited, typed)
     if errors:
@@ -46,24 +49,26 @@ def policies(request: HttpRequest) -> HttpResponse:
 @page
 @require_POST
 def remove_policy(request: HttpRequest, slug: str) -> HttpResponse:
-    staff_only(request, "Policies are changed by staff.")
+    configurers_only(request, WHO)
     row = _found(slug)
     PoliciesView.acting_for(context_of(request)).perform_destroy(row)
-    messages.success(request, f"Removed {row.name}. Tickets that follow it already go on as they are.")
+    words = f"{row.name} is gone. Tickets that follow it already go on as they are."
+    removed(request, "escalation_policy", slug, words)
     return HttpResponseRedirect(reverse("policies"))
 
 
 def _listed(
     request: HttpRequest, edited: EscalationPolicy | None, typed: Mapping[str, str], errors: dict[str, str]
 ) -> HttpResponse:
+    asking = rights(request)
     context = {
         "policies": [_shown(row) for row in all_policies()],
         "edited": edited,
         "typed": typed,
         "errors": errors,
-        "teams": queries.teams(),
+        "teams": own_teams(asking),
         "example": EXAMPLE,
-        "may": request.user.is_staff,
+        "rights": asking,
     }
     return show(request, "frontend/policies.html", context, section="settings", status=400 if errors else 200)
 
@@ -119,6 +124,8 @@ def _kept(request: HttpRequest, edited: EscalationPolicy | None, typed: Mapping[
         return {name.partition("[")[0]: _placed(name, why) for name, why in reversed(errors.items())}
     try:
         PoliciesView.acting_for(context_of(request)).put(told)
+    except Forbidden as refused:
+        return {"team": refused.reason}
     except (Conflict, IntegrityError, WrongExpectedVersion):
         return {"slug": "somebody else changed this a moment ago; look again"}
     return {}

@@ -16,20 +16,11 @@ from frontend.docs import WEBHOOK_REQUEST, WEBHOOK_SNIPPET, example
 from frontend.live import make_token
 from frontend.senders import BY_SLUG, SENDERS
 from frontend.views.pages import page, show, user_name
-from incidents import queries
 from incidents.domain.delivering import FALL_AFTER, MOST_ATTEMPTS
 from incidents.domain.messages import MOST_SHOWN
 from incidents.domain.webhooks import LARGEST_BODY
 from incidents.webhooks.posting import TIMEOUT
 from ingest.queries import TELEMETRY_KINDS
-
-
-@page
-@require_safe
-def teams(request: HttpRequest) -> HttpResponse:
-    unresolved = queries.unresolved_by_team()
-    shown = [{"it": team, "unresolved": unresolved.get(team.slug, 0)} for team in queries.teams()]
-    return show(request, "frontend/teams.html", {"teams": shown}, section="settings")
 
 
 @page

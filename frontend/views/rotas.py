@@ -1,4 +1,4 @@
-"""Schedules and calendars as staff edits them; everybody may look."""
+"""Schedules and calendars as staff edits them, and managers those of their team; everybody may look."""
 
 from __future__ import annotations
 
@@ -12,17 +12,20 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from rest_framework.serializers import ModelSerializer
 
 from frontend import layers
+from frontend.rights import configurers_only, own_teams, rights
 from frontend.views.oncall import active_people
 from frontend.views.pages import context_of, page, show, staff_only
+from frontend.views.restoring import removed
 from incidents.api.catalog import Catalog
 from incidents.api.schedule_shapes import CalendarSerializer, OnCallScheduleSerializer
 from incidents.api.schedules import CalendarsView, SchedulesView
 from incidents.api.views import Conflict
-from incidents.catalog.models import Team
+from incidents.domain.permissions import Forbidden
 from incidents.oncall import calendars as files
 from incidents.oncall.models import Calendar, Schedule
 from ingest.queries import WrongExpectedVersion
 
+WHO = "Schedules are changed by staff, and by managers those of their team."
 OVERTAKEN = "Somebody else changed this at the same time; look at it again."
 
 
@@ -36,7 +39,7 @@ def schedules(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, slug: str = "") -> HttpResponse:
     """The form of a schedule; without a slug, of a new one."""
-    staff_only(request)
+    configurers_only(request, WHO)
     row = Schedule.objects.filter(slug=slug).first()
     if slug and row is None:
         raise Http404("no such schedule")
@@ -78,6 +81,8 @@ def _kept(
         return {name: [str(one) for one in _flat(found)] for name, found in serializer.errors.items()}
     try:
         catalog.acting_for(context_of(request)).put(serializer)
+    except Forbidden as refused:
+        return {"team": [refused.reason]}
     except (Conflict, IntegrityError, WrongExpectedVersion):
         return {"slug": [OVERTAKEN]}
     return {}
@@ -90,7 +95,7 @@ def _flat(found: Any) -> list[Any]:
 @page
 @require_POST
 def remove(request: HttpRequest, slug: str) -> HttpResponse:
-    staff_only(request)
+    configurers_only(request, WHO)
     row = Schedule.objects.filter(slug=slug).first()
     if row is None:
         raise Http404("no such schedule")
@@ -133,7 +138,10 @@ def remove_calendar(request: HttpRequest, slug: str) -> HttpResponse:
 def _removed(request: HttpRequest, catalog: type[Catalog], row: Schedule | Calendar) -> HttpResponse:
     try:
         catalog.acting_for(context_of(request)).perform_destroy(row)
-        messages.success(request, f"Removed {row.name}.")
+        if isinstance(row, Schedule):
+            removed(request, "schedule", row.slug, f"{row.name} is gone, with its overrides.")
+        else:
+            messages.success(request, f"{row.name} is gone.")
     except Conflict as refused:
         messages.error(request, f"{row.name} stays. {refused.detail}")
     except WrongExpectedVersion:
@@ -143,6 +151,7 @@ def _removed(request: HttpRequest, catalog: type[Catalog], row: Schedule | Calen
 
 def _listed(request: HttpRequest, errors: dict[str, list[str]] | None = None) -> HttpResponse:
     context = {
+        "rights": rights(request),
         "schedules": Schedule.objects.select_related("team"),
         "calendars": Calendar.objects.select_related("person").defer("text"),
         "people": active_people(),
@@ -172,13 +181,15 @@ def _form(
         if row
         else [],
     }
+    asking = rights(request)
     context = {
         "it": row,
         "typed": typed,
         "layers": shown,
         "errors": problems,
         "units": layers.UNITS,
-        "teams": Team.objects.all(),
+        "teams": own_teams(asking),
+        "rights": asking,
         "people": active_people(),
         "public": Calendar.objects.filter(person=None).defer("text"),
     }

@@ -1,4 +1,7 @@
-"""Routes: the tree of rules, what becomes of one alert, and what a change would have changed. Staff change them."""
+"""Routes: the tree of rules, what becomes of one alert, and what a change would have changed.
+
+Staff change them, managers those of their team.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,11 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 from rest_framework.exceptions import ValidationError
 
-from frontend.views.pages import context_of, page, show, staff_only
+from frontend.rights import configurers_only, own_teams, rights
+from frontend.views.pages import context_of, page, show
+from frontend.views.restoring import removed
 from frontend.views.route_form import body_of, typed_from, typed_in
-from incidents import queries, routes
+from incidents import routes
 from incidents.api.routes import RoutesView
 from incidents.api.routing_shapes import RouteSerializer
 from incidents.api.views import Conflict
@@ -24,12 +29,14 @@ from incidents.catalog.models import Route, routing_table
 from incidents.domain.alerting import EACH_ALONE
 from incidents.domain.conditions import Subject
 from incidents.domain.matching_text import read_matchers
+from incidents.domain.permissions import Forbidden
 from incidents.domain.route_explaining import Tried, explain
 from incidents.domain.routing import RoutingTable, Rule
 from incidents.domain.rule_form import Written
 from incidents.domain.values import SEVERITIES, Invalid
 from ingest.queries import WrongExpectedVersion
 
+WHO = "Rules are changed by staff, and by managers those of their team."
 DAYS = 7
 LATEST = 5
 """Alerts that the page offers to try."""
@@ -55,7 +62,7 @@ class _Page:
 @require_http_methods(["GET", "HEAD", "POST"])
 def route_tree(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
-        staff_only(request)
+        configurers_only(request, WHO)
         return _posted(request)
     if edited := request.GET.get("edit"):
         row = _found(edited)
@@ -80,6 +87,9 @@ def _posted(request: HttpRequest) -> HttpResponse:
         return _tried(request, told, name or None, _written(row, serializer.validated_data))
     try:
         RoutesView.acting_for(context_of(request)).put(serializer)
+    except Forbidden as refused:
+        told.errors = {"team": refused.reason}
+        return _shown(request, told)
     except ValidationError as error:
         told.errors = {"parent": _text(error.detail)}
         return _shown(request, told)
@@ -123,6 +133,7 @@ def _text(why: Any) -> str:
 def _shown(request: HttpRequest, told: _Page) -> HttpResponse:
     table = routing_table()
     explained, asked, problem = _explained(request, table)
+    asking = rights(request)
     context = {
         "told": told,
         "rules": _levels(
@@ -130,7 +141,8 @@ def _shown(request: HttpRequest, told: _Page) -> HttpResponse:
         ),
         "default": table.default,
         "services": sorted(table.services.values(), key=lambda one: one.slug),
-        "teams": queries.teams(),
+        "teams": own_teams(asking),
+        "rights": asking,
         "names": [row.name for row in Route.objects.all() if row.name != told.name],
         "severities": SEVERITIES,
         "explained": explained,
@@ -227,7 +239,7 @@ def _gives(rule: Rule) -> list[str]:
 @page
 @require_POST
 def route_act(request: HttpRequest, name: str, verb: str) -> HttpResponse:
-    staff_only(request)
+    configurers_only(request, WHO)
     row = _found(name)
     if verb == "try-without":
         return _tried(request, _Page(without=name), name, None)
@@ -235,7 +247,7 @@ def route_act(request: HttpRequest, name: str, verb: str) -> HttpResponse:
     try:
         if verb == "remove":
             catalog.perform_destroy(row)
-            messages.success(request, f"{name} is gone. Tickets that are open stay where they are.")
+            removed(request, "route", name, f"{name} is gone. Tickets that are open stay where they are.")
         elif verb in ("up", "down"):
             catalog.move(row, down=verb == "down")
         else:

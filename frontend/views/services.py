@@ -11,16 +11,19 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from frontend.views.pages import context_of, page, show, staff_only
-from incidents import queries
+from frontend.rights import configurers_only, own_teams, rights
+from frontend.views.pages import context_of, page, show
+from frontend.views.restoring import removed
 from incidents.api.components import blast_radius
 from incidents.api.routing_shapes import ServiceSerializer
 from incidents.api.services import ServicesView
 from incidents.api.views import Conflict
 from incidents.catalog.models import Service
+from incidents.domain.permissions import Forbidden
 from incidents.domain.values import Invalid, check_component, check_line
 from ingest.queries import WrongExpectedVersion, regions
 
+WHO = "Services are changed by staff, and by managers those of their team."
 MOST = 30
 """Components of a blast radius that the page lists."""
 
@@ -29,7 +32,7 @@ MOST = 30
 @require_http_methods(["GET", "HEAD", "POST"])
 def services(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
-        staff_only(request)
+        configurers_only(request, WHO)
         return _posted(request)
     if edited := request.GET.get("edit"):
         row = _found(edited)
@@ -47,6 +50,8 @@ def _posted(request: HttpRequest) -> HttpResponse:
         return _shown(request, edited, typed, {name: _text(why) for name, why in serializer.errors.items()})
     try:
         ServicesView.acting_for(context_of(request)).put(serializer)
+    except Forbidden as refused:
+        return _shown(request, edited, typed, {"team": refused.reason})
     except (IntegrityError, WrongExpectedVersion, Conflict):
         changed = {"slug": "someone else changed this at the same time; look again"}
         return _shown(request, edited, typed, changed)
@@ -80,9 +85,11 @@ def _text(why: Any) -> str:
 def _shown(request: HttpRequest, edited: str, typed: dict[str, Any], errors: dict[str, str]) -> HttpResponse:
     asked = {name: request.GET.get(name, "").strip() for name in ("component", "region")}
     radius, problem = _radius(asked)
+    asking = rights(request)
     context = {
         "services": Service.objects.select_related("team").prefetch_related("depends_on", "routes"),
-        "teams": queries.teams(),
+        "teams": own_teams(asking),
+        "rights": asking,
         "regions": regions(),
         "edited": edited,
         "typed": typed,
@@ -111,13 +118,13 @@ def _radius(asked: dict[str, str]) -> tuple[dict[str, Any] | None, str]:
 @page
 @require_POST
 def service_act(request: HttpRequest, slug: str, verb: str) -> HttpResponse:
-    staff_only(request)
+    configurers_only(request, WHO)
     row = _found(slug)
     if verb != "remove":
         raise Http404("no such verb")
     try:
         ServicesView.acting_for(context_of(request)).perform_destroy(row)
-        messages.success(request, f"{row.name} is gone. Tickets keep its name.")
+        removed(request, "service", slug, f"{row.name} is gone. Tickets keep its name.")
     except Conflict as error:
         messages.error(request, str(error.detail))
     except WrongExpectedVersion:

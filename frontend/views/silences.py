@@ -57,7 +57,7 @@ def silences(request: HttpRequest) -> HttpResponse:
         "errors": errors,
         "ticket": typed.get("ticket", ""),
     }
-    return show(request, "frontend/silences.html", context, section="silences", status=400 if errors else 200)
+    return show(request, "frontend/silences.html", context, section="settings", status=400 if errors else 200)
 
 
 def _groups() -> list[dict[str, object]]:

@@ -15,7 +15,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 from frontend.durations import parse_span
 from frontend.views.pages import context_of, page, show, staff_only
 from incidents import queries
-from incidents.api.webhooks import WebhookSerializer
+from incidents.api.views import Conflict
+from incidents.api.webhooks import WebhookSerializer, WebhooksView
 from incidents.domain.evolve import EVENT_TYPES
 from incidents.domain.times import parse_rfc3339
 from incidents.domain.values import SEVERITIES, Invalid
@@ -45,12 +46,13 @@ def webhooks(request: HttpRequest) -> HttpResponse:
         errors = {name: " ".join(_texts(why)) for name, why in told.errors.items()}
         return _listed(request, errors=errors, typed=given)
     try:
-        row, secret = commands.create(told.validated_data, context_of(request))
+        catalog = WebhooksView.acting_for(context_of(request))
+        catalog.put(told)
     except (IntegrityError, WrongExpectedVersion):
         return _listed(request, errors={"name": "was taken a moment ago"}, typed=given)
-    except commands.TooMany as error:
-        return _listed(request, errors={"name": str(error)}, typed=given)
-    return _listed(request, secret=(row.name, secret))
+    except Conflict as error:
+        return _listed(request, errors={"name": str(error.detail)}, typed=given)
+    return _listed(request, secret=(given["name"], catalog.secret))
 
 
 def _texts(why: Any) -> list[str]:
@@ -154,13 +156,16 @@ def _with_offset(text: str) -> str:
 
 
 def _switch(request: HttpRequest, row: Webhook) -> None:
-    now = commands.change(row, {"active": not row.active}, context_of(request))
-    words = "goes on from where it stood" if now.active else "is told nothing until you switch it on"
+    told = WebhookSerializer(row, data={"active": not row.active}, partial=True)
+    told.is_valid(raise_exception=True)
+    WebhooksView.acting_for(context_of(request)).put(told)
+    active = told.instance is not None and told.instance.active
+    words = "goes on from where it stood" if active else "is told nothing until you switch it on"
     messages.success(request, f"{row.name} {words}.")
 
 
 def _remove(request: HttpRequest, row: Webhook) -> None:
-    commands.remove(row, context_of(request))
+    WebhooksView.acting_for(context_of(request)).perform_destroy(row)
     messages.success(request, f"{row.name} is gone.")
 
 

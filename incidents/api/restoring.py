@@ -1,0 +1,66 @@
+"""Putting back what somebody removed: made once more as the log of changes says that it was.
+
+Through the view and serializer that the API makes it by, so that it is checked and recorded as anything that is made.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.db import IntegrityError
+from rest_framework.exceptions import APIException, ValidationError
+
+from incidents.api.catalog import Catalog, TeamsView
+from incidents.api.escalation import PoliciesView
+from incidents.api.holding import InhibitionsView, MaintenanceView
+from incidents.api.routes import RoutesView
+from incidents.api.schedules import SchedulesView
+from incidents.api.services import ServicesView
+from ingest.queries import Context, configured
+
+RESTORABLE: Final[dict[str, type[Catalog]]] = {
+    view.kind: view
+    for view in (
+        TeamsView,
+        ServicesView,
+        RoutesView,
+        PoliciesView,
+        SchedulesView,
+        MaintenanceView,
+        InhibitionsView,
+    )
+}
+"""What the log keeps whole. Secrets, and the text of calendars, are not in it."""
+
+
+class NotRestored(ValueError):
+    """It is there, was never there, or cannot be as it was any more; the text says which."""
+
+
+def restore(kind: str, key: str, who: Context) -> str:
+    """Make what was removed last under this key as it was; its name. Raises NotRestored, KeyError, Forbidden."""
+    view = RESTORABLE[kind].acting_for(who)
+    changes = configured(kind, key)
+    last = changes[-1].body if changes else {}
+    before: Any = last.get("before")
+    if not isinstance(before, dict) or last.get("after") is not None:
+        raise NotRestored(f"{key} was not removed")
+    shape: Any = view.get_serializer()
+    given = {
+        name: before[name] for name, field in shape.fields.items() if not field.read_only and name in before
+    }
+    serializer = view.get_serializer(data=given)
+    try:
+        serializer.is_valid(raise_exception=True)
+        view.put(serializer)
+    except ValidationError as error:
+        raise NotRestored(f"{key} cannot be as it was: {_first(error.detail)}") from None
+    except (APIException, IntegrityError) as error:
+        raise NotRestored(f"{key} cannot be put back: {getattr(error, 'detail', 'it is there')}") from None
+    return str(before.get("name") or key)
+
+
+def _first(told: Any) -> str:
+    while isinstance(told, dict | list) and told:
+        told = next(iter(told.values())) if isinstance(told, dict) else told[0]
+    return str(told).rstrip(".")
