@@ -52,7 +52,7 @@ def webhooks(request: HttpRequest) -> HttpResponse:
         return _listed(request, errors={"name": "was taken a moment ago"}, typed=given)
     except Conflict as error:
         return _listed(request, errors={"name": str(error.detail)}, typed=given)
-    return _listed(request, secret=(given["name"], catalog.secret))
+    return _listed(request, secret=(str(given["name"]), catalog.secret))
 
 
 def _texts(why: Any) -> list[str]:

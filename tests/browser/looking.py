@@ -10,7 +10,7 @@ from playwright.sync_api import Page
 
 from frontend.urls import urlpatterns
 
-ONLY_POST = {"acknowledge_several", "notification_rules", "on_call_calendar"}
+ONLY_POST = {"acknowledge_several", "notification_rules", "on_call_calendar", "put_back"}
 NO_PAGE = {"live"}
 
 
