@@ -16,6 +16,7 @@ from ingest.log.follow import places as follower_places
 from ingest.log.registry import registered as registered_event_types
 from ingest.log.store import (
     head,
+    heads,
     position_at,
     read_all,
     read_stream,
@@ -73,6 +74,7 @@ __all__ = [
     "firing_alerts",
     "follower_places",
     "head",
+    "heads",
     "late_rows",
     "load_sums",
     "names_of_changed",

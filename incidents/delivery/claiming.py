@@ -18,8 +18,9 @@ from django.db import transaction
 from django.db.models import Exists, F, Max, OuterRef, Q
 
 from incidents.delivery.models import Notification, Sending
+from incidents.delivery.notes import Notes, save_locked
 from incidents.delivery.people import Reachable, method_of, people
-from incidents.delivery.recording import in_order, note, reconsider, tickets_of
+from incidents.delivery.recording import in_order, reconsider, tickets_of
 from incidents.domain.delivering import Due, Go, Hold, Line, Stop, Ticket, judge
 from incidents.domain.messages import Message, Told, compose
 from incidents.domain.reaching import Kind, Method
@@ -97,7 +98,7 @@ class _Judging:
     """Steps that the caller's transaction has locked, and all that decides about them."""
 
     def __init__(self, due: Sequence[Sending], now: datetime) -> None:
-        self.due, self.now = due, now
+        self.due, self.now, self.notes = due, now, Notes()
         self.calls = {one.notification_id: one.notification for one in due}
         self.tickets = tickets_of(self.calls.values())
         self.people = people(row.person for row in self.calls.values() if row.person is not None)
@@ -107,15 +108,17 @@ class _Judging:
 
     def claim(self, room: Room) -> list[Outgoing]:
         going: dict[object, list[Sending]] = {}
-        ended: list[tuple[Sending, str]] = []
+        ended, held = list[tuple[Sending, str]](), list[Sending]()
         for one in in_order(self.due, self.calls):
             match self._judge(one):
                 case Go():
                     going.setdefault(one.message if one.attempts else target_of(one), []).append(one)
                 case Hold(until, why, bundling):
                     self._hold(one, until, why, bundling)
+                    held.append(one)
                 case Stop(why):
                     ended.append((one, why))
+        save_locked(held, ("next_at", "held"))
         self._end(ended)
         left: dict[str, int] = {}
         leased = []
@@ -161,15 +164,15 @@ class _Judging:
     def _hold(self, one: Sending, until: datetime, why: str, bundling: bool) -> None:
         """Told on the ticket once for each reason, not each time that it is looked at."""
         if not bundling and not one.held:
-            note(one.notification, one, "held", why, until=until)
+            self.notes.add(one.notification, one, "held", why, until=until)
         one.next_at, one.held = until, one.held or ("" if bundling else why)
-        one.save(update_fields=["next_at", "held"])
 
     def _end(self, ended: Sequence[tuple[Sending, str]]) -> None:
         for one, why in ended:
             one.state, one.why, one.ended_at, one.lease_until = "stopped", why, self.now, None
-            one.save(update_fields=["state", "why", "ended_at", "lease_until"])
-        reconsider({one.notification_id for one, _ in ended}, self.calls, self.now)
+        save_locked([one for one, _ in ended], ("state", "why", "ended_at", "lease_until"))
+        reconsider({one.notification_id for one, _ in ended}, self.calls, self.now, self.notes)
+        self.notes.record()
 
     def _lease(self, together: Sequence[Sending]) -> Outgoing:
         first = together[0]

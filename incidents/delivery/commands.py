@@ -3,6 +3,8 @@ are committed together, and `manage.py deliver` does the rest."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
@@ -12,32 +14,58 @@ from ingest.queries import Context
 Direct = Literal["webhook", "apprise"]
 
 
-def notify(
-    person: str, incident: str, key: str, why: str, urgent: bool, context: Context, when: datetime
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Call:
     """Have `person` (a login name) told of the ticket with the id `incident`, by the rules that they made.
 
     `key` names this call: with one that was used before nothing happens. `why` is a sentence for the person who is
     called. `urgent` breaks through quiet hours. `when` is the time that delays are counted from. It ends as sent,
     stopped (somebody answered the ticket after `when`) or given up, each with its events on the ticket.
+
+    Without a person an address is told at once: `address_ref` is the name of a shared channel, or the address itself,
+    of this `kind`. There is no quiet hour for an address.
     """
-    _keep(Notification(person=person), incident, key, why, urgent, context, when)
+
+    incident: str
+    key: str
+    why: str
+    urgent: bool
+    context: Context
+    when: datetime
+    person: str | None = None
+    kind: Direct | None = None
+    address_ref: str = ""
+
+
+def notify_all(calls: Sequence[Call]) -> None:
+    """Have these people and addresses told, with one statement."""
+    rows = [
+        Notification(
+            person=call.person,
+            kind=call.kind or "",
+            address_ref=call.address_ref,
+            incident=call.incident,
+            key=call.key,
+            why=call.why,
+            urgent=call.urgent,
+            cause=call.context.cause,
+            trace=call.context.trace,
+            made_at=call.when,
+        )
+        for call in calls
+    ]
+    Notification.objects.bulk_create(rows, ignore_conflicts=True)
+
+
+def notify(
+    person: str, incident: str, key: str, why: str, urgent: bool, context: Context, when: datetime
+) -> None:
+    """Have one person told, as `Call` says."""
+    notify_all([Call(incident, key, why, urgent, context, when, person=person)])
 
 
 def notify_address(
     kind: Direct, address_ref: str, incident: str, key: str, why: str, context: Context, when: datetime
 ) -> None:
-    """Have an address told at once. `address_ref` is the name of a shared channel, or the address itself.
-
-    There is no quiet hour for an address. Otherwise as `notify`.
-    """
-    direct = Notification(kind=kind, address_ref=address_ref)
-    _keep(direct, incident, key, why, True, context, when)
-
-
-def _keep(
-    row: Notification, incident: str, key: str, why: str, urgent: bool, context: Context, when: datetime
-) -> None:
-    row.incident, row.key, row.why, row.urgent = incident, key, why, urgent
-    row.cause, row.trace, row.made_at = context.cause, context.trace, when
-    Notification.objects.bulk_create([row], ignore_conflicts=True)
+    """Have one address told, as `Call` says."""
+    notify_all([Call(incident, key, why, True, context, when, kind=kind, address_ref=address_ref)])

@@ -10,8 +10,9 @@ from uuid import UUID
 from django.db import transaction
 
 from incidents.delivery.models import Notification, Sending
+from incidents.delivery.notes import Notes
 from incidents.delivery.people import Reachable, channel, people
-from incidents.delivery.recording import end, tickets_of
+from incidents.delivery.recording import end, save_ended, tickets_of
 from incidents.delivery.steps import lane_of, planned, shown
 from incidents.domain.reaching import steps
 from incidents.projections.models import IncidentRow
@@ -31,26 +32,33 @@ def _plan(now: datetime, limit: int) -> int:
     rows = list(new.select_for_update(skip_locked=True))
     known = people(row.person for row in rows if row.person is not None)
     tickets = tickets_of(rows)
-    fresh: list[Sending] = []
+    fresh, ended, notes = list[Sending](), list[Notification](), Notes()
     for row in sorted(rows, key=lambda row: _number(tickets, row)):
         ticket = tickets.get(row.incident)
-        if ticket is None:
-            end(row, "given_up", "there is no such ticket", now)
-            continue
-        made, problem = _addressed(row) if row.person is None else _called(row, ticket, known.get(row.person))
+        made, problem = _planned(row, ticket, known)
         fresh += made
         if made:
             row.state = "going"
         else:
-            end(row, "given_up", problem, now)
+            end(row, "given_up", problem, now, notes)
+            ended.append(row)
     Sending.objects.bulk_create(fresh)
     going = [row.pk for row in rows if row.state == "going"]
     Notification.objects.filter(pk__in=going).update(state="going")
+    save_ended(ended)
+    notes.record()
     return len(rows)
 
 
+def _planned(
+    row: Notification, ticket: IncidentRow | None, known: Mapping[str, Reachable]
+) -> tuple[list[Sending], str]:
+    if ticket is None:
+        return [], "there is no such ticket"
+    return _addressed(row) if row.person is None else _called(row, ticket, known.get(row.person))
+
+
 def _number(tickets: Mapping[UUID, IncidentRow], row: Notification) -> int:
-    """Tickets are locked in the order of their numbers, by whoever locks several."""
     ticket = tickets.get(row.incident)
     return 0 if ticket is None else ticket.number
 

@@ -12,23 +12,18 @@ from datetime import datetime
 from functools import partial
 from uuid import UUID
 
-import structlog
 from django.db import transaction
 
 from incidents.delivery.models import Notification, Sending
+from incidents.delivery.notes import Notes, save_locked
 from incidents.delivery.people import people
 from incidents.delivery.steps import planned
 from incidents.domain.delivering import Again, Done, GiveUp, Tried, after, is_stuck, outcome
-from incidents.domain.notified import NoteNotified, Outcome
+from incidents.domain.notified import Outcome
 from incidents.domain.reaching import Step, another_way
 from incidents.domain.replies import Reply
 from incidents.projections.models import IncidentRow
-from incidents.projections.store import record
 from ingest.commands import retrying
-from ingest.queries import Context
-
-ACTOR = "system:delivery"
-log = structlog.get_logger("deliver")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +52,18 @@ def _record(results: Sequence[Result], now: datetime) -> int:
     rows = {row.pk: row for row in locked}
     waiting = Sending.objects.filter(pk__in=keys, state="waiting").order_by("pk").select_for_update()
     done = [one for one in waiting if (one.pk, one.attempts) in given]
+    notes = Notes()
     for one in in_order(done, rows):
         result = given[(one.pk, one.attempts)]
-        _settle(one, rows[one.notification_id], result, now)
-    reconsider({one.notification_id for one in done}, rows, now)
+        _settle(one, rows[one.notification_id], result, now, notes)
+    save_locked(done, ("lease_until", "state", "ended_at", "why", "next_at"))
+    reconsider({one.notification_id for one in done}, rows, now, notes)
+    notes.record()
     return len(done)
 
 
 def in_order(sendings: Iterable[Sending], rows: Mapping[UUID, Notification]) -> list[Sending]:
-    """By the numbers of their tickets, the order in which tickets are locked."""
+    """By the numbers of their tickets."""
     tickets = tickets_of(rows.values())
 
     def number(one: Sending) -> int:
@@ -79,69 +77,49 @@ def tickets_of(rows: Iterable[Notification]) -> dict[UUID, IncidentRow]:
     return IncidentRow.objects.in_bulk({row.incident for row in rows})
 
 
-def _settle(one: Sending, row: Notification, result: Result, now: datetime) -> None:
+def _settle(one: Sending, row: Notification, result: Result, now: datetime, notes: Notes) -> None:
     one.lease_until = None
     match after(result.reply, one.attempts, now, result.jitter):
         case Done():
             one.state, one.ended_at, one.why = "sent", now, result.reply.why
-            note(row, one, "sent", result.reply.why, tickets=len(result.sendings))
+            notes.add(row, one, "sent", result.reply.why, tickets=len(result.sendings))
         case Again(at, why):
             one.next_at, one.why = at, why
-            note(row, one, "failed", why, tickets=len(result.sendings), until=at)
+            notes.add(row, one, "failed", why, tickets=len(result.sendings), until=at)
         case GiveUp(why):
             one.state, one.ended_at, one.why = "given_up", now, why
-            note(row, one, "given_up", why, tickets=len(result.sendings))
-    one.save(update_fields=["lease_until", "state", "ended_at", "why", "next_at"])
+            notes.add(row, one, "given_up", why, tickets=len(result.sendings))
 
 
-def note(
-    row: Notification,
-    one: Sending | None,
-    what: Outcome,
-    why: str,
-    tickets: int = 1,
-    until: datetime | None = None,
-) -> None:
-    """One event on the ticket."""
-    command = NoteNotified(
-        notification=row.key,
-        person=row.person,
-        method=None if one is None else one.label,
-        kind=None if one is None else one.kind,
-        outcome=what,
-        why=why,
-        reason=row.why,
-        attempt=0 if one is None else one.attempts,
-        tickets=tickets,
-        until=until,
-    )
-    record(str(row.incident), command, Context(ACTOR, cause=row.cause, trace=row.trace))
-
-
-def end(row: Notification, what: Outcome, why: str, now: datetime) -> None:
-    """The end of a call that the caller has locked. What was never sent is told on the ticket."""
+def end(row: Notification, what: Outcome, why: str, now: datetime, notes: Notes) -> None:
+    """The end of a call that the caller has locked, and saves. What was never sent is told on the ticket."""
     if what != "sent":
-        if IncidentRow.objects.filter(pk=row.incident).exists():
-            note(row, None, what, why)
-        else:
-            log.warning("no such ticket", notification=row.key, incident=str(row.incident))
+        notes.add(row, None, what, why)
     row.state, row.outcome, row.ended_at, row.ended_why = "done", what, now, why
-    row.save(update_fields=["state", "outcome", "ended_at", "ended_why"])
 
 
-def reconsider(changed: Iterable[UUID], rows: Mapping[UUID, Notification], now: datetime) -> None:
+def save_ended(rows: Sequence[Notification]) -> None:
+    save_locked(rows, ("state", "outcome", "ended_at", "ended_why"))
+
+
+def reconsider(
+    changed: Iterable[UUID], rows: Mapping[UUID, Notification], now: datetime, notes: Notes
+) -> None:
     """Whether calls, which the caller has locked, are over, or need their next method at once."""
     by_call: dict[UUID, list[Sending]] = {pk: [] for pk in changed}
     for one in Sending.objects.filter(notification__in=by_call).order_by("place"):
         by_call[one.notification_id].append(one)
     numbers = {pk: ticket.number for pk, ticket in tickets_of(rows[pk] for pk in by_call).items()}
+    ended: list[Notification] = []
     for row in sorted((rows[pk] for pk in by_call), key=lambda row: numbers.get(row.incident, 0)):
         steps = by_call[row.pk]
         tried = [Tried(one.label, one.state, one.attempts) for one in steps]  # type: ignore[arg-type]
         if is_stuck(tried) and (further := _further(row, steps, now)) is not None:
             tried = [*tried, further]
         if (how := outcome(tried)) is not None:
-            end(row, how, _why(how, steps), now)
+            end(row, how, _why(how, steps), now, notes)
+            ended.append(row)
+    save_ended(ended)
 
 
 def _further(row: Notification, steps: Sequence[Sending], now: datetime) -> Tried | None:

@@ -8,6 +8,7 @@ from functools import partial
 from django.db import transaction
 
 from incidents.allowing import allow
+from incidents.delivery.commands import notify_all
 from incidents.domain import commands as c
 from incidents.domain.bodies import Refused, refuse_resolved
 from incidents.domain.escalating import next_step
@@ -15,7 +16,7 @@ from incidents.domain.incident import Incident
 from incidents.domain.policies import check_reason
 from incidents.escalation.following import make_up
 from incidents.escalation.models import EscalationRow
-from incidents.escalation.sweeping import call, step
+from incidents.escalation.sweeping import calls, step
 from incidents.escalation.targets import Directory
 from incidents.projections.models import IncidentRow
 from incidents.projections.store import NoSuchIncident, Recorded, loaded, record
@@ -41,8 +42,9 @@ def _escalate(incident_id: str, reason: str, context: Context) -> Recorded:
     make_up(incident_id)
     state, now = loaded(row), datetime.now(UTC)
     refuse_resolved(state)
-    recorded = record(incident_id, _asked(state, reason, Directory(now)), context, now)
-    call(recorded, context, now)
+    directory = Directory(now)
+    recorded = record(incident_id, _asked(state, reason, directory), context, now)
+    notify_all(calls(recorded, context, directory))
     return recorded
 
 

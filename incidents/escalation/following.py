@@ -7,37 +7,47 @@ from collections.abc import Sequence
 
 from django.db import transaction
 
-from incidents.domain.escalation import CONCERNS, as_json, escalation_from, follow
+from incidents.domain.escalation import CONCERNS, Escalation, as_json, escalation_from, follow
 from incidents.domain.evolve import evolve
-from incidents.domain.incident import Incident
 from incidents.escalation.models import EscalationRow
 from incidents.projections.models import IncidentRow
+from incidents.projections.parts import Change
 from incidents.projections.store import loaded, stream_of
-from ingest.queries import Event, read_stream
+from ingest.queries import read_stream
 
 
-def project(before: Incident | None, events: Sequence[Event], after: Incident) -> None:
-    """Brings the escalation of a ticket up to its newest events; most change nothing about it."""
-    if not any(event.type in CONCERNS for event in events):
-        return
-    known, state = None, before
-    if before is not None:
-        row = EscalationRow.objects.filter(incident__pk=after.id).values_list("state", flat=True).first()
-        if row is None:
-            # A ticket that is older than escalations: its own events say how it stands.
-            state, events = None, read_stream(stream_of(after.id))
-        else:
-            known = escalation_from(row)
-    version = 0
+def project(changes: Sequence[Change]) -> None:
+    """Brings the escalations of tickets up to their newest events; most events change nothing about one."""
+    about = [change for change in changes if any(event.type in CONCERNS for event in change.events)]
+    asked = [change.after.id for change in about if change.before is not None]
+    rows = EscalationRow.objects.filter(incident__pk__in=asked).values_list("pk", "state") if asked else ()
+    known = {str(pk): escalation_from(state) for pk, state in rows}
+    EscalationRow.objects.bulk_create(
+        [_followed(change, known.get(change.after.id)) for change in about],
+        # Updated in place also by a rebuild, as the ticket's own row is.
+        update_conflicts=True,
+        unique_fields=("incident",),
+        update_fields=("version", "phase", "due_at", "state"),
+    )
+
+
+def _followed(change: Change, known: Escalation | None) -> EscalationRow:
+    state, events, version = change.before, change.events, 0
+    if known is None and state is not None:
+        # A ticket that is older than escalations: its own events say how it stands.
+        state, events = None, read_stream(stream_of(change.after.id))
     for event in events:
         state = evolve(state, event)
         known = follow(known, state, event)
         version = event.version if event.type in CONCERNS else version
     assert known is not None, "a ticket's first event opens it"
-    columns = {"version": version, "phase": known.phase, "due_at": known.due_at, "state": as_json(known)}
-    # Updated in place also by a rebuild, as the ticket's own row is.
-    if not EscalationRow.objects.filter(incident__pk=after.id).update(**columns):
-        EscalationRow.objects.create(incident_id=after.id, **columns)
+    return EscalationRow(
+        incident_id=change.after.id,
+        version=version,
+        phase=known.phase,
+        due_at=known.due_at,
+        state=as_json(known),
+    )
 
 
 def overlooked(most: int) -> list[str]:
@@ -52,5 +62,5 @@ def make_up(incident_id: str) -> bool:
     row = IncidentRow.objects.select_for_update().filter(pk=incident_id).first()
     if row is None or EscalationRow.objects.filter(incident__pk=incident_id).exists():
         return False
-    project(None, read_stream(stream_of(incident_id)), loaded(row))
+    project([Change(None, read_stream(stream_of(incident_id)), loaded(row))])
     return True

@@ -1,7 +1,7 @@
 """Escalations whose time has come: found in the database about once a second, by `manage.py deliver`.
 
-A ticket goes on in a transaction that holds its row: the events, the next timer and the calls that they ask for are
-committed together or not at all, and a second sweep passes over a ticket that the first is at.
+Tickets go on in a transaction that holds their rows: the events, the next timers and the calls that they ask for are
+committed together or not at all, and a second sweep passes over tickets that the first is at.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from functools import partial
 from typing import Final
 
 import structlog
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 
-from incidents.delivery.commands import notify, notify_address
+from incidents.delivery.commands import Call, notify_all
 from incidents.domain import commands as c
 from incidents.domain.escalating import due, next_step
 from incidents.domain.escalation import ENGINE, Escalation
 from incidents.domain.incident import Incident
 from incidents.escalation.following import make_up, overlooked
 from incidents.escalation.models import EscalationRow
-from incidents.escalation.targets import Directory, channel_kind
+from incidents.escalation.targets import Directory
 from incidents.projections.models import IncidentRow
 from incidents.projections.rows import state_of
-from incidents.projections.store import Recorded, record_on, stream_of
+from incidents.projections.store import Asked, Recorded, record_together, stream_of
 from ingest.commands import retrying
 from ingest.queries import Context, Event
 
-MOST: Final = 200
+MOST: Final = 1000
 """Tickets of one sweep; what is left is due in the next, which follows at once."""
-TOGETHER: Final = 10
+TOGETHER: Final = 100
 """Tickets of one transaction."""
 MOST_AT_ONCE: Final = 3
 """What one ticket does in a sweep: forgotten, started and its first step taken."""
@@ -48,16 +48,38 @@ log = structlog.get_logger("escalation")
 
 
 def sweep(now: datetime, most: int = MOST) -> int:
-    """Have what is due at `now` go on, the longest overdue first; how many tickets did."""
+    """Have what is due at `now` go on, the longest overdue first; how many tickets did.
+
+    Raises what the first ticket raised that could not go on, after all others have.
+    """
     for id_ in [id_ for id_, until in list(_failing.items()) if until <= now]:
         _failing.pop(id_, None)
     done = _make_up(now, most)
     timers = EscalationRow.objects.filter(due_at__lte=now).exclude(pk__in=list(_failing))
     ids = [str(pk) for pk in timers.order_by("due_at").values_list("pk", flat=True)[:most]]
-    directory = Directory(now)
+    directory, failed = Directory(now), list[Exception]()
     for first in range(0, len(ids), TOGETHER):
-        done += retrying(partial(_together, ids[first : first + TOGETHER], directory))
+        done += _without_those_at_fault(ids[first : first + TOGETHER], directory, failed)
+    if failed:
+        raise failed[0]
     return done
+
+
+def _without_those_at_fault(ids: Sequence[str], directory: Directory, failed: list[Exception]) -> int:
+    """One ticket that cannot go on keeps no other from it: halves that fail are halved, until it is alone."""
+    try:
+        return retrying(partial(_together, ids, directory))
+    except (OperationalError, InterfaceError):
+        raise  # the database is away, from all of them
+    except Exception as error:
+        if len(ids) > 1:
+            half = len(ids) // 2
+            parts = ids[:half], ids[half:]
+            return sum(_without_those_at_fault(part, directory, failed) for part in parts)
+        log.exception("a ticket's escalation failed", incident=ids[0])
+        _failing[ids[0]] = directory.now + PAUSE
+        failed.append(error)
+        return 0
 
 
 def _make_up(now: datetime, most: int) -> int:
@@ -73,40 +95,41 @@ def _make_up(now: datetime, most: int) -> int:
 
 @transaction.atomic
 def _together(ids: Sequence[str], directory: Directory) -> int:
-    """Some tickets in one transaction: what each costs of its own is small beside a commit."""
-    done = 0
-    for id_ in ids:
-        # Until it has gone well: what raises takes these few back, and the next round begins without the one at fault.
-        _failing[id_] = directory.now + PAUSE
-        done += _go_on(id_, directory)
-        _failing.pop(id_, None)
-    return done
-
-
-def _go_on(id_: str, directory: Directory) -> bool:
-    """Whether anything was due; not where somebody else holds the ticket, whose command comes first."""
-    row = IncidentRow.objects.select_for_update(skip_locked=True).filter(pk=id_).first()
-    went_on = False
+    """Some tickets in one transaction; not those that somebody else holds, whose command comes first."""
+    locked = IncidentRow.objects.select_for_update(skip_locked=True).filter(pk__in=ids).order_by("number")
+    rows, went_on = list(locked), set[str]()
     for _ in range(MOST_AT_ONCE):
-        recorded = None if row is None else _one_step(row, directory)
-        if recorded is None:
+        recorded = _go_on(rows, directory)
+        moved = [one.incident.id for one in recorded if one.events]
+        went_on.update(moved)
+        called = {
+            one.incident.id for one in recorded if any(e.type == "incident.escalated" for e in one.events)
+        }
+        if not (further := [id_ for id_ in moved if id_ not in called]):
             break
-        went_on = True
-        if any(event.type == "incident.escalated" for event in recorded.events):
-            break
-        row = IncidentRow.objects.get(pk=id_)
-    return went_on
+        rows = list(IncidentRow.objects.filter(pk__in=further).order_by("number"))
+    return len(went_on)
 
 
-def _one_step(row: IncidentRow, directory: Directory) -> Recorded | None:
-    timer, state = EscalationRow.objects.get(incident=row), state_of(row)
-    command = _command(timer.escalation, state, directory)
-    if command is None:
-        return None
-    context = Context(ENGINE, cause=f"{stream_of(state.id)}@{timer.version}")
-    recorded = record_on(row, command, context, directory.now)
-    call(recorded, context, directory.now)
-    return recorded if recorded.events else None
+def _go_on(rows: Sequence[IncidentRow], directory: Directory) -> list[Recorded]:
+    """What each of these does next; nothing for one that waits."""
+    timers = {str(one.pk): one for one in EscalationRow.objects.filter(pk__in=[row.pk for row in rows])}
+    asked = []
+    for row in rows:
+        timer = timers[str(row.pk)]
+        command = _command(timer.escalation, state_of(row), directory)
+        if command is not None:
+            context = Context(ENGINE, cause=f"{stream_of(str(row.pk))}@{timer.version}")
+            asked.append(Asked(row, command, context))
+    recorded = record_together(asked, directory.now)
+    notify_all(
+        [
+            call
+            for told, one in zip(recorded, asked, strict=True)
+            for call in calls(told, one.context, directory)
+        ]
+    )
+    return recorded
 
 
 def _command(escalation: Escalation, state: Incident, directory: Directory) -> c.Command | None:
@@ -130,7 +153,7 @@ def step(
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class _Step:
     """What the calls of one step have in common."""
 
     key: str
@@ -138,23 +161,28 @@ class _Call:
     urgent: bool
 
 
-def call(recorded: Recorded, context: Context, now: datetime) -> None:
-    """Ask for the calls that the events tell of, in their transaction; each has a key and is made once."""
-    id_ = recorded.incident.id
+def calls(recorded: Recorded, context: Context, directory: Directory) -> list[Call]:
+    """The calls that the events tell of; each has a key and is made once."""
+    id_, found = recorded.incident.id, []
     for event in recorded.events:
         if event.type != "incident.escalated":
             continue
         one = _told(event, recorded)
         for called in event.body["called"]:
             person = called["person"]
-            notify(person, id_, f"{one.key}:person:{person}", one.why, one.urgent, context, now)
+            key = f"{one.key}:person:{person}"
+            found.append(Call(id_, key, one.why, one.urgent, context, directory.now, person=person))
         for name in event.body["channels"]:
-            if (kind := channel_kind(name)) is not None:
-                notify_address(kind, name, id_, f"{one.key}:channel:{name}", one.why, context, now)
+            if (kind := directory.channel(name)) is not None:
+                key = f"{one.key}:channel:{name}"
+                found.append(
+                    Call(id_, key, one.why, True, context, directory.now, kind=kind, address_ref=name)
+                )
+    return found
 
 
-def _told(event: Event, recorded: Recorded) -> _Call:
+def _told(event: Event, recorded: Recorded) -> _Step:
     body = event.body
     key = f"escalation:{recorded.incident.id}:{body['run']}:{body['round']}:{body['step']}"
     place = f"step {body['step']} of {body['steps']}"
-    return _Call(key, f"{body['why']} ({place})", recorded.incident.severity in URGENT)
+    return _Step(key, f"{body['why']} ({place})", recorded.incident.severity in URGENT)

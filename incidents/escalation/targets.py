@@ -20,6 +20,7 @@ from incidents.escalation.models import EscalationPolicy
 from incidents.oncall.models import Schedule
 from incidents.oncall.queries import NoSuchSchedule, on_call
 
+Kind = Literal["webhook", "apprise"]
 Found = tuple[tuple[str, ...], str | None]
 """The people that are reached, and why nobody is."""
 
@@ -32,6 +33,7 @@ class Directory:
     _found: dict[Action, Found] = field(default_factory=dict)
     _policies: dict[str, Policy | str | None] = field(default_factory=dict)
     _of_teams: dict[str, Policy | str] = field(default_factory=dict)
+    _channels: dict[str, Kind | None] = field(default_factory=dict)
 
     def policy(self, state: Incident, escalation: Escalation) -> Policy | str:
         """The policy that holds for the ticket, or why none does."""
@@ -52,6 +54,12 @@ class Directory:
                 return Reached(action, (), "nobody owns it")
             return Reached(action, *self._people(Action("person", state.owner)))
         return Reached(action, *self._people(action))
+
+    def channel(self, name: str) -> Kind | None:
+        """How a shared channel is spoken to; None where there is none of that name."""
+        if name not in self._channels:
+            self._channels[name] = channel_kind(name)
+        return self._channels[name]
 
     def _people(self, action: Action) -> Found:
         if action not in self._found:
@@ -126,7 +134,7 @@ def missing(action: Action) -> str | None:
     return None
 
 
-def channel_kind(name: str) -> Literal["webhook", "apprise"] | None:
+def channel_kind(name: str) -> Kind | None:
     """How a shared channel is spoken to; None where there is none of that name."""
     row = ContactMethod.objects.filter(user__isnull=True, name=name).first()
     if row is None:

@@ -12,14 +12,23 @@ from ingest.queries import Event
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """What events made of one ticket: `before` is None where they are all that it has."""
+
+    before: Incident | None
+    events: Sequence[Event]
+    after: Incident
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """Rows of `model` (which have `incident` and `version`) follow from events alone.
 
-    `project` gets the ticket before the events, the events, and the ticket after them; None before: all of them.
+    `project` gets what is new of several tickets, each once, and writes them together.
     """
 
     model: type[models.Model]
-    project: Callable[[Incident | None, Sequence[Event], Incident], None]
+    project: Callable[[Sequence[Change]], None]
 
 
 _parts: dict[str, Part] = {}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields
+from typing import Any
 
 from django.db import connection
 
-from incidents.domain.evolve import evolve
+from incidents.domain.evolve import fold
 from incidents.domain.incident import Incident
 from incidents.domain.standing import standings
 from incidents.projections.models import (
@@ -18,7 +19,7 @@ from incidents.projections.models import (
     StandingRow,
     TimelineEntry,
 )
-from incidents.projections.parts import parts
+from incidents.projections.parts import Change, parts
 from incidents.projections.rows import fields_of
 from incidents.projections.timeline import COUNTED, Entry, evidence_in, next_entry
 from ingest.queries import Event
@@ -36,49 +37,110 @@ def project(before: Incident | None, events: Sequence[Event]) -> Incident:
 
     Needs a transaction that keeps other writers of this incident out.
     """
-    state = before
-    for event in events:
-        state = evolve(state, event)
-    assert state is not None
-    columns = {**fields_of(state), "version": events[-1].version, "position": str(events[-1].position)}
-    # Updated in place also by a rebuild: a command that waits for the row must find it, not a grave.
-    if not IncidentRow.objects.filter(pk=state.id).update(**columns):
-        IncidentRow.objects.create(**columns)
-    _timeline(state.id, events)
-    _evidence(state.id, events)
-    for event in events:
-        _finding(state.id, event)
-        _members(state.id, event)
-    _standings(state, events)
+    return project_together([(before, events)])[0].after
+
+
+def project_together(new: Sequence[tuple[Incident | None, Sequence[Event]]]) -> list[Change]:
+    """As `project`, of several incidents, each named once, with a few statements for all of them."""
+    changes = [_change(before, events) for before, events in new]
+    _rows(changes)
+    _timeline(changes)
+    _evidence(changes)
+    for change in changes:
+        for event in change.events:
+            _finding(change.after.id, event)
+            _members(change.after.id, event)
+        _standings(change.after, change.events)
     for part in parts():
-        part.project(before, events, state)
-    return state
+        part.project(changes)
+    return changes
 
 
-def _timeline(incident: str, events: Sequence[Event]) -> None:
-    row = None
-    if events[0].version > 1 and events[0].type in COUNTED:
-        row = TimelineEntry.objects.filter(incident__pk=incident).order_by("-version").first()
-    last = None if row is None else entry_of(row)
-    changed: dict[int, Entry] = {}
-    for event in events:
-        last = next_entry(last, event)
-        changed[last.version] = last
+def _change(before: Incident | None, events: Sequence[Event]) -> Change:
+    after = fold(events, before)
+    assert after is not None
+    return Change(before, events, after)
+
+
+_FURTHER = (
+    "UPDATE incident SET version = new_version, position = new_position"
+    " FROM unnest(%s::uuid[], %s::integer[], %s::integer[], %s::text[])"
+    " AS new (new_id, old_version, new_version, new_position)"
+    " WHERE id = new_id AND version = old_version RETURNING id::text"
+)
+
+
+def _rows(changes: Sequence[Change]) -> None:
+    further = _gone_further([change for change in changes if change.before == change.after])
+    for change in changes:
+        if change.after.id in further:
+            continue
+        newest = change.events[-1]
+        columns = {**fields_of(change.after), "version": newest.version, "position": str(newest.position)}
+        # Updated in place also by a rebuild: a command that waits for the row must find it, not a grave.
+        if not IncidentRow.objects.filter(pk=change.after.id).update(**columns):
+            IncidentRow.objects.create(**columns)
+
+
+def _gone_further(changes: Sequence[Change]) -> set[str]:
+    """Which of the tickets that stand as before have been written; a row that was behind is to be written whole."""
+    if not changes:
+        return set()
+    values = (
+        [change.after.id for change in changes],
+        [change.events[0].version - 1 for change in changes],
+        [change.events[-1].version for change in changes],
+        [str(change.events[-1].position) for change in changes],
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(_FURTHER, values)
+        return {id_ for (id_,) in cursor.fetchall()}
+
+
+def _timeline(changes: Sequence[Change]) -> None:
+    counting = [
+        change.after.id
+        for change in changes
+        if change.events[0].version > 1 and change.events[0].type in COUNTED
+    ]
+    last = _last_entries(counting) if counting else {}
+    made: list[TimelineEntry] = []
+    for change in changes:
+        id_ = change.after.id
+        entry, changed = last.get(id_), dict[int, Entry]()
+        for event in change.events:
+            entry = next_entry(entry, event)
+            changed[entry.version] = entry
+        made += [TimelineEntry(incident_id=id_, **_columns(one)) for one in changed.values()]
     TimelineEntry.objects.bulk_create(
-        [TimelineEntry(incident_id=incident, **asdict(entry)) for entry in changed.values()],
+        made,
         update_conflicts=True,
         unique_fields=("incident", "version"),
         update_fields=("last_version", "count", "last_at", "actor", "trace", "text", "body", "position"),
     )
 
 
+def _last_entries(incidents: Sequence[str]) -> dict[str, Entry]:
+    rows = TimelineEntry.objects.filter(incident__pk__in=incidents).order_by("incident_id", "-version")
+    return {str(row.incident_id): entry_of(row) for row in rows.distinct("incident_id")}
+
+
+def _columns(entry: Entry) -> dict[str, Any]:
+    """`asdict` would copy the body, however deep."""
+    return {field.name: getattr(entry, field.name) for field in fields(Entry)}
+
+
 def entry_of(row: TimelineEntry) -> Entry:
     return Entry(**{field.name: getattr(row, field.name) for field in fields(Entry)})
 
 
-def _evidence(incident: str, events: Sequence[Event]) -> None:
-    pieces = [piece for event in events for piece in evidence_in(event)]
-    EvidenceItem.objects.bulk_create(EvidenceItem(incident_id=incident, **asdict(piece)) for piece in pieces)
+def _evidence(changes: Sequence[Change]) -> None:
+    EvidenceItem.objects.bulk_create(
+        EvidenceItem(incident_id=change.after.id, **asdict(piece))
+        for change in changes
+        for event in change.events
+        for piece in evidence_in(event)
+    )
 
 
 def _finding(incident: str, event: Event) -> None:

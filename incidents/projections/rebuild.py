@@ -26,7 +26,7 @@ from incidents.projections.models import (
     TimelineEntry,
 )
 from incidents.projections.parts import parts
-from incidents.projections.project import project
+from incidents.projections.project import project_together
 from incidents.projections.store import stream_of
 from incidents.projections.windows import project_window
 from ingest.queries import Position, follower_places, read_all, read_stream, read_streams, watermark
@@ -90,8 +90,7 @@ def rebuild_incidents(ids: Sequence[str]) -> list[str]:
     before = checksums(ids)
     for model in _models():
         model._default_manager.filter(incident_id__in=ids).delete()
-    for id_ in ids:
-        project(None, events[stream_of(id_)])
+    project_together([(None, events[stream_of(id_)]) for id_ in ids])
     after = checksums(ids)
     return [id_ for id_ in ids if before[id_] != after[id_]]
 

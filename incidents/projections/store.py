@@ -1,9 +1,11 @@
-"""One command on one incident: load, decide, append, project. The caller holds the transaction."""
+"""Commands on incidents: load, decide, append, project. The caller holds the transaction."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 
 from django.db import connection
 from django.db.models import QuerySet
@@ -16,10 +18,11 @@ from incidents.domain.incident import Incident
 from incidents.projections.asking import meanwhile
 from incidents.projections.measuring import measure
 from incidents.projections.models import IncidentRow
-from incidents.projections.project import project
+from incidents.projections.parts import Change
+from incidents.projections.project import project_together
 from incidents.projections.rows import state_of
-from ingest.commands import append
-from ingest.queries import Context, Event, Head, NewEvent, head, read_stream
+from ingest.commands import Extension, append, extend
+from ingest.queries import Context, Event, Head, NewEvent, heads, read_streams
 
 
 class NoSuchIncident(LookupError):
@@ -39,6 +42,15 @@ def stream_of(incident_id: str) -> str:
     return f"incident/{incident_id}"
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A command on the incident of a row that the caller has read and locked in this transaction."""
+
+    row: IncidentRow
+    command: Command
+    context: Context
+
+
 def record(incident_id: str, command: Command, context: Context, when: datetime | None = None) -> Recorded:
     """Carries out `command` on an incident, as if it were `when` (default: now).
 
@@ -52,27 +64,58 @@ def record(incident_id: str, command: Command, context: Context, when: datetime 
 
 def record_on(row: IncidentRow, command: Command, context: Context, when: datetime | None = None) -> Recorded:
     """As `record`, on the row of an incident that the caller has read and locked in this transaction."""
-    stream = stream_of(str(row.pk))
-    at = head(stream)
-    state = _loaded(row, at)
-    events = _decided(state, command, context, when or datetime.now(UTC))
-    if not events:
-        return Recorded(state, row.position, ())
-    return _recorded(state, append(stream, events, at, context))
+    return record_together([Asked(row, command, context)], when)[0]
+
+
+def record_together(asked: Sequence[Asked], when: datetime | None = None) -> list[Recorded]:
+    """Each as `record_on` does it, each on another incident, in the order given: a few statements for all of them.
+
+    Raises, and records none, where one of them does.
+    """
+    if not asked:
+        return []
+    now = when or datetime.now(UTC)
+    known = heads([stream_of(str(one.row.pk)) for one in asked])
+    states = _all_loaded([one.row for one in asked], known)
+    assert len(states) == len(asked), "each command is on another incident"
+    decided = [
+        (one, state, _decided(state, one.command, one.context, now))
+        for one, state in zip(asked, states.values(), strict=True)
+    ]
+    added = [
+        Extension(stream := stream_of(state.id), events, known[stream], one.context)
+        for one, state, events in decided
+        if events
+    ]
+    recorded = iter(extend(added))
+    changed = [(state, list(islice(recorded, len(events)))) for _, state, events in decided if events]
+    after = {change.after.id: change for change in _projected(changed)}
+    return [
+        Recorded(change.after, str(change.events[-1].position), tuple(change.events))
+        if (change := after.get(state.id)) is not None
+        else Recorded(state, one.row.position, ())
+        for one, state, _ in decided
+    ]
 
 
 def loaded(row: IncidentRow) -> Incident:
     """The incident of a row that the caller has locked."""
-    return _loaded(row, head(stream_of(str(row.pk))))
+    stream = stream_of(str(row.pk))
+    return _all_loaded([row], heads([stream]))[str(row.pk)]
 
 
-def _loaded(row: IncidentRow, at: Head) -> Incident:
-    """The row was written with the event; a row that is behind is not believed."""
-    if row.version == at.version:
-        return state_of(row)
-    state = fold(read_stream(stream_of(str(row.pk))))
-    assert state is not None
-    return state
+def _all_loaded(rows: Sequence[IncidentRow], known: Mapping[str, Head]) -> dict[str, Incident]:
+    """A row was written with the event; one that is behind is not believed."""
+    streams = {str(row.pk): stream_of(str(row.pk)) for row in rows}
+    behind = [streams[str(row.pk)] for row in rows if row.version != known[streams[str(row.pk)]].version]
+    events = read_streams(behind) if behind else {}
+    states: dict[str, Incident] = {}
+    for row in rows:
+        told = events.get(streams[str(row.pk)])
+        state = state_of(row) if told is None else fold(told)
+        assert state is not None
+        states[str(row.pk)] = state
+    return states
 
 
 def _decided(state: Incident, command: Command, context: Context, now: datetime) -> list[NewEvent]:
@@ -95,13 +138,15 @@ def record_opening(
     """Opens a ticket. The caller holds the dedup key (`lock_key`) and has seen no open ticket of it."""
     stream = stream_of(command.id)
     events = append(stream, decide(None, command, when or datetime.now(UTC)), Head.NEW, context)
-    return _recorded(None, events)
+    (change,) = _projected([(None, events)])
+    return Recorded(change.after, str(events[-1].position), tuple(events))
 
 
-def _recorded(before: Incident | None, events: list[Event]) -> Recorded:
-    after = project(before, events)
-    measure(before, events, after)
-    return Recorded(after, str(events[-1].position), tuple(events))
+def _projected(new: Sequence[tuple[Incident | None, Sequence[Event]]]) -> list[Change]:
+    changes = project_together(new) if new else []
+    for change in changes:
+        measure(change.before, change.events, change.after)
+    return changes
 
 
 def open_ticket_of(dedup_key: str) -> str | None:

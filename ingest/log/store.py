@@ -103,6 +103,24 @@ def begin(beginnings: Sequence[Beginning]) -> list[Event]:
     return entries.events(positions)
 
 
+def extend(extensions: Sequence[Extension]) -> list[Event]:
+    """Record events at the ends of several streams, each named once, with one statement; otherwise as `append`.
+
+    The events stand in the log, and in the answer, in the order in which they are given. Raises
+    WrongExpectedVersion, and records none, when one of the streams stands elsewhere.
+    """
+    entries = Entries(datetime.now(UTC))
+    for one in extensions:
+        entries.chain(one.stream, one.events, one.after, one.context)
+    if not entries.streams:
+        return []
+    values = (*_heads(extensions), *_columns(entries))
+    first = next(one for one in extensions if one.events)
+    positions = _insert(_call("log_extend", len(values)), values, entries.streams, first.after.version)
+    transaction.on_commit(lambda: _committed(entries.types), robust=True)
+    return entries.events(positions)
+
+
 def begin_through(
     function: str,
     beginnings: Sequence[Beginning],
@@ -154,16 +172,20 @@ def extend_through(
         heads.append(
             Head(one.after.version + len(one.events), entries.hashes[-1]) if one.events else one.after
         )
-    old = [one for one in extensions if one.events and one.after.version > 0]
-    values = (
-        array(one.stream for one in old),
-        plain_array(str(one.after.version) for one in old),
-        plain_array(f"\\\\x{one.after.hash.hex()}" for one in old),
-        *_columns(entries),
-    )
+    values = (*_heads(extensions), *_columns(entries))
     with _saying_who_was_first(entries.streams, 0):
         send(heads, f"SELECT log_extend_or_fail({', '.join(['%s'] * len(values))})", values)
     transaction.on_commit(lambda: _committed(entries.types), robust=True)
+
+
+def _heads(extensions: Sequence[Extension]) -> tuple[str, str, str]:
+    """What `log_extend` compares: the streams that exist, and where they are thought to stand."""
+    old = [one for one in extensions if one.events and one.after.version > 0]
+    return (
+        array(one.stream for one in old),
+        plain_array(str(one.after.version) for one in old),
+        plain_array(f"\\\\x{one.after.hash.hex()}" for one in old),
+    )
 
 
 def _columns(entries: Entries) -> tuple[str | bytes, ...]:
@@ -226,6 +248,18 @@ def head(stream: str) -> Head:
         )
         row = cursor.fetchone()
     return Head(row[0], bytes(row[1])) if row else Head.NEW
+
+
+def heads(streams: Sequence[str]) -> dict[str, Head]:
+    """As `head`, of several streams with one statement."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT named, version, hash FROM unnest(%s::text[]) AS named, LATERAL (SELECT version, hash FROM log_event"
+            " WHERE stream = named ORDER BY version DESC LIMIT 1) AS newest",
+            (list(streams),),
+        )
+        found = {stream: Head(version, bytes(digest)) for stream, version, digest in cursor.fetchall()}
+    return {stream: found.get(stream, Head.NEW) for stream in streams}
 
 
 def read_stream(stream: str, after_version: int = 0, upto: Position | None = None) -> list[Event]:
