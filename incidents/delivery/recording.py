@@ -64,13 +64,14 @@ def _record(results: Sequence[Result], now: datetime) -> int:
 
 def in_order(sendings: Iterable[Sending], rows: Mapping[UUID, Notification]) -> list[Sending]:
     """By the numbers of their tickets."""
-    tickets = tickets_of(rows.values())
+    numbers = numbers_of(rows.values())
+    return sorted(sendings, key=lambda one: numbers.get(rows[one.notification_id].incident, 0))
 
-    def number(one: Sending) -> int:
-        ticket = tickets.get(rows[one.notification_id].incident)
-        return 0 if ticket is None else ticket.number
 
-    return sorted(sendings, key=number)
+def numbers_of(rows: Iterable[Notification]) -> dict[UUID, int]:
+    """By ticket, of those that there are: a ticket's row is wide, and seldom wanted whole."""
+    tickets = IncidentRow.objects.filter(pk__in={row.incident for row in rows})
+    return dict(tickets.values_list("pk", "number"))
 
 
 def tickets_of(rows: Iterable[Notification]) -> dict[UUID, IncidentRow]:
@@ -109,7 +110,7 @@ def reconsider(
     by_call: dict[UUID, list[Sending]] = {pk: [] for pk in changed}
     for one in Sending.objects.filter(notification__in=by_call).order_by("place"):
         by_call[one.notification_id].append(one)
-    numbers = {pk: ticket.number for pk, ticket in tickets_of(rows[pk] for pk in by_call).items()}
+    numbers = numbers_of(rows[pk] for pk in by_call)
     ended: list[Notification] = []
     for row in sorted((rows[pk] for pk in by_call), key=lambda row: numbers.get(row.incident, 0)):
         steps = by_call[row.pk]

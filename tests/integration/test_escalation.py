@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection, connections, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from deploy.metrics import from_database
@@ -131,6 +132,43 @@ def test_one_ticket_that_cannot_go_on_keeps_no_other_from_being_called() -> None
     with pytest.raises(KeyError):
         sweep(now)
     assert (sweep(now), calls(broken), calls(sound)) == (0, [], ["alice"])
+
+
+def test_the_one_of_many_that_cannot_go_on_is_found_and_the_others_are_called_in_the_same_sweep() -> None:
+    people("alice")
+    policy()
+    ids = [ticket() for _ in range(9)]
+    EscalationRow.objects.filter(incident__pk=ids[4]).update(state={})
+    with pytest.raises(KeyError):
+        sweep(timezone.now())
+    assert [calls(id_) for id_ in ids] == [*[["alice"]] * 4, [], *[["alice"]] * 4]
+
+
+def test_many_tickets_go_on_with_as_few_statements_as_a_few() -> None:
+    people("alice")
+    policy()
+    taken = []
+    for many in (2, 30):
+        ids = [ticket() for _ in range(many)]
+        sweep(timezone.now() - timedelta(hours=1))  # looks for tickets without a timer, once in a while
+        with CaptureQueriesContext(connection) as asked:
+            sweep(timezone.now())
+        assert [calls(id_) for id_ in ids] == [["alice"]] * many
+        taken.append(len(asked))
+    assert taken[1] <= taken[0]
+
+
+def test_what_tickets_do_together_rebuilds_the_same() -> None:
+    people("alice")
+    policy(
+        steps=[
+            {"actions": [{"person": "alice"}, {"severity": "critical"}, {"bridge": "https://call/{number}"}]}
+        ]
+    )
+    ids = [ticket(severity=severity) for severity in ("warning", "critical", "error")]
+    sweep(timezone.now())
+    assert [told(id_)[-1] for id_ in ids] == ["Dossier linked Join the call"] * 3
+    assert rebuild_incidents(ids) == []
 
 
 def test_a_policy_that_cannot_be_read_is_the_recorded_reason_why_nobody_is_called() -> None:

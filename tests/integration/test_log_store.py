@@ -251,3 +251,24 @@ def test_no_stream_grows_when_one_stands_elsewhere(after: Head) -> None:
             [Extension("talk/1", said("b"), after, ALICE), Extension("talk/2", said("d"), Head.NEW, ALICE)]
         )
     assert not store.read_stream("talk/2")
+
+
+def test_several_streams_grow_with_one_statement_that_answers_with_the_events() -> None:
+    say("talk/1", "a")
+    heads = store.heads(["talk/2", "talk/1"])
+    grown = [Extension(stream, said(stream, "z"), heads[stream], ALICE) for stream in ("talk/2", "talk/1")]
+    events = store.extend(grown)
+    assert [event.id for event in events] == ["talk/2@1", "talk/2@2", "talk/1@2", "talk/1@3"]
+    assert store.read_streams(["talk/1", "talk/2"]) == {
+        "talk/1": [*store.read_stream("talk/1")[:1], *events[2:]],
+        "talk/2": events[:2],
+    }
+    assert verify().events == 5
+
+
+def test_one_statement_grows_no_stream_when_one_stands_elsewhere() -> None:
+    say("talk/1", "a")
+    stale = [Extension(name, said("b"), Head.NEW, ALICE) for name in ("talk/2", "talk/1")]
+    with pytest.raises(WrongExpectedVersion), transaction.atomic():
+        store.extend(stale)
+    assert store.heads(["talk/2"]) == {"talk/2": Head.NEW}
