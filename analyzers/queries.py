@@ -1,11 +1,13 @@
 """What the floors above may ask of analyzers."""
 
+from analyzers.contract import Sums
 from analyzers.registry import RegistryError, UnknownAnalyzer
 from analyzers.registry import get as analyzer
 from analyzers.registry import installed as analyzers
 from analyzers.runs.coverage import Seen, seen
 from analyzers.runs.feeds import behind as telemetry_behind
 from analyzers.runs.feeds import kinds_of
+from analyzers.runs.inputs import kept_sums, sums_as_rows
 from analyzers.runs.models import Run, Schedule
 from analyzers.runs.replay import NothingToReplay, Replay, Replayed, judge_span, regions_heard, replay
 from analyzers.runs.results import (
@@ -40,12 +42,14 @@ __all__ = [
     "Score",
     "Seen",
     "Share",
+    "Sums",
     "UnknownAnalyzer",
     "analyzer",
     "analyzers",
     "is_repeatable",
     "judge_span",
     "judged_over",
+    "kept_sums",
     "kinds_of",
     "late_rows",
     "median_of",
@@ -55,6 +59,7 @@ __all__ = [
     "runs_with_window_ending",
     "score",
     "seen",
+    "sums_as_rows",
     "telemetry_behind",
     "verdict",
     "what_if_answer",

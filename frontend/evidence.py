@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -11,6 +12,10 @@ from incidents.queries import Evidence
 
 TABLE_ROWS = 200
 """Rows of a chart's data that a page carries as a table."""
+CLEARED = "Looked into and cleared"
+"""The title by which analyzers show what they looked at and do not blame: a component a row."""
+WHY_CLEARED = "why it is cleared"
+MOST_FIGURES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +104,46 @@ def _largest(value: object) -> list[Mapping[str, Any]]:
 
 def _is_rows(value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(row, Mapping) for row in value)
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """A component that an analyzer looked into and does not blame, with the reason or the figures that clear it."""
+
+    component: str
+    why: str
+    figures: tuple[tuple[str, Any], ...]
+
+
+def cleared(pieces: Iterable[Evidence | Piece]) -> list[Cleared]:
+    """In the order of the analyzer, which puts first what came closest."""
+    tables = [one for one in pieces if one.kind == "table" and one.title == CLEARED and one.columns]
+    found: dict[str, Cleared] = {}
+    for table in tables:
+        for row in table.rows:
+            told = dict(zip(table.columns[1:], row[1:], strict=False))
+            why = str(told.pop(WHY_CLEARED, ""))
+            figures = tuple((name, value) for name, value in told.items() if value is not None)
+            found.setdefault(str(row[0]), Cleared(str(row[0]), why, figures[:MOST_FIGURES]))
+    return list(found.values())
+
+
+def rows_of(piece: Evidence | Piece) -> tuple[list[str], list[list[Any]]]:
+    """All that a table or a chart shows, as columns and rows; a text is one cell."""
+    if piece.kind == "table":
+        return list(piece.columns), [list(row) for row in piece.rows]
+    if piece.kind == "chart":
+        rows = _largest(piece.chart)
+        columns = list(dict.fromkeys(name for row in rows for name in row))
+        return columns, [[row.get(name) for name in columns] for row in rows]
+    return ["text"], [[piece.text]]
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def csv_cell(value: Any) -> Any:
+    """As a spreadsheet may open it: text that it would carry out as a formula is marked as text."""
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(_FORMULA) else value
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | tuple | Mapping) else value

@@ -80,3 +80,20 @@ def who_can(command: str, teams: Collection[str]) -> list[str]:
     if teams:
         found = found.filter(team__slug__in=list(teams))
     return sorted(set(found.values_list("user__username", flat=True)))
+
+
+def refusals(name: str, commands: Collection[str], incident_id: str) -> dict[str, str]:
+    """Of these commands those that the person would be refused on this ticket, each with the reason and who could."""
+    who = person(name)
+    if who is None:
+        return {}
+    refused: dict[str, str] = {}
+    known: dict[tuple[str, ...], list[str]] = {}
+    for command in sorted(commands):
+        if may(who, command, ()):
+            continue
+        teams = () if command in ANYWHERE else _teams(command, incident_id)
+        if not may(who, command, teams):
+            can = known.setdefault(teams, who_can(command, teams))
+            refused[command] = refusal(who, command, teams, can)
+    return refused

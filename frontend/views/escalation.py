@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
-from incidents.domain.policies import spoken
-from incidents.escalation.queries import LATE, Next, Standing, standing
+from incidents.domain.policies import Step, spoken
+from incidents.escalation.queries import LATE, Next, Standing, standing, standing_at
+from ingest.queries import Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +21,72 @@ class Line:
     why: str = ""
 
 
-def line_of(reference: str, now: datetime) -> Line | None:
-    """None where there is nothing to say: somebody has answered."""
-    _, found = standing(reference, now)
-    return None if found is None else words(found, now)
+@dataclass(frozen=True, slots=True)
+class PlannedStep:
+    text: str
+    done: bool
+    next: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Who is called for a ticket, step by step, and where that stands in words."""
+
+    says: str
+    steps: Sequence[PlannedStep]
+
+
+def escalation_of(reference: str, now: datetime, as_of: Position | None) -> Standing | None:
+    """How far the calls for a ticket have come, or had come at a moment."""
+    return standing(reference, now)[1] if as_of is None else standing_at(reference, as_of)
+
+
+def plan_of(found: Standing) -> Plan:
+    one = found.escalation
+    steps = () if one.policy is None else one.policy.steps
+    told = [
+        PlannedStep(
+            _step_words(place, step),
+            done=one.phase != "starting" and (one.round > 1 or place < one.step),
+            next=one.phase == "climbing" and place == one.step,
+        )
+        for place, step in enumerate(steps)
+    ]
+    policy = "" if one.policy is None else f" Policy “{one.policy.name}”"
+    again = "" if one.policy is None or one.policy.rounds == 1 else f", {one.policy.rounds} rounds"
+    return Plan(f"{_PHASES[one.phase]}: {one.why}.{policy}{again}{':' if steps else ''}", told)
+
+
+_PHASES = {
+    "starting": "About to begin",
+    "climbing": "Waits for somebody to answer",
+    "exhausted": "Nobody is called any more",
+    "uncalled": "Nobody is called",
+    "acknowledged": "Somebody is on it",
+    "resting": "Nobody is called",
+}
+
+
+def _step_words(place: int, step: Step) -> str:
+    when = (
+        "At once"
+        if place == 0 and not step.after
+        else f"After {spoken(step.after)}"
+        if step.after
+        else "Then"
+    )
+    return f"{when}: {', '.join(str(action) for action in step.actions)}"
+
+
+def past_words(found: Standing) -> Line | None:
+    """The line as it would have read at a moment: what was to follow, which later events may have changed."""
+    one = found.escalation
+    if one.phase in ("uncalled", "exhausted"):
+        return words(found, one.due_at or datetime.now(UTC))
+    if one.due_at is None or one.phase not in ("starting", "climbing"):
+        return None
+    what = "All were called; it was to give up" if one.at_end else f"The next call was due{_place(found)}"
+    return Line(f"{what} at {one.due_at:%H:%M} UTC", at=one.due_at)
 
 
 def words(found: Standing, now: datetime) -> Line | None:

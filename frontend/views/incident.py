@@ -2,49 +2,35 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.contrib.auth import get_user_model
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from analyzers import queries as analyzers
+from frontend.alternatives import alternatives
 from frontend.custody import custody
-from frontend.evidence import Group, grouped, latest_of_each
-from frontend.views.alerts import section
-from frontend.views.escalation import line_of
-from frontend.views.pages import page, show
+from frontend.evidence import Group, cleared, grouped, latest_of_each
+from frontend.views.alerts import Section, section
+from frontend.views.asking import Problem, asking
+from frontend.views.escalation import escalation_of, past_words, plan_of, words
+from frontend.views.history import history, moments
+from frontend.views.pages import page, show, user_name
 from incidents import queries
 from incidents.changes import changes_before
-from incidents.commands import Happened
+from incidents.correlation.ownership import views_of_teams
 from incidents.scorecards.queries import scorecards
+from ingest.queries import Position
 
-MORE = ("merge", "set_title", "link")
-"""Verbs whose forms share a panel."""
-SNOOZES = (
-    ("1", "For an hour"),
-    ("4", "For 4 hours"),
-    ("24", "For a day"),
-    ("72", "For 3 days"),
-    ("change", "Until it changes: an alert joins, or another analyzer blames it"),
-)
-SEVERITIES = ("critical", "error", "warning", "info")
+__all__ = ["Problem", "by_id", "incident", "render_incident"]
 
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Why an action was not carried out, and what was typed, so that nothing has to be typed again."""
-
-    verb: str
-    reason: str
-    typed: Mapping[str, str]
-    meanwhile: Sequence[Happened] = ()
-    """What others did since this page was shown: the form below is there again, for the ticket as it is now."""
+MOST_JOINS = 6
+"""Reasons for which alerts joined that the page tells."""
 
 
 @page
@@ -66,40 +52,69 @@ def render_incident(
     as_of = queries.parse_moment(request.GET["as_of"]) if request.GET.get("as_of") else None
     reference = str(number)
     view = queries.get(reference, as_of)
+    state = view.incident
     entries = queries.timeline(reference, as_of)
-    groups = grouped(queries.evidence(reference, as_of))
+    alerts = section(reference, request.GET.get("alerts", "1"), as_of)
+    judged = _judged(view, entries, as_of)
+    context = {
+        "i": state,
+        "position_of_view": view.position,
+        "as_of": as_of,
+        # A title that an analyzer gave says what its first verdict said; the latest stands above it.
+        "by_analyzer": state.opened_by.startswith("system:")
+        and not any(entry.type == "incident.title_set" for entry in entries),
+        "history": history(entries, request.GET.get("show", "")),
+        "moments": moments(queries.timeline(reference) if as_of else entries),
+        **judged,
+        **_opinions(view),
+        "alerts": alerts,
+        "joins": _joins(alerts),
+        "changes": [] if as_of else changes_before(reference),
+        **_calls(reference, as_of),
+        "custody": custody(state, entries[-1].last_at if as_of else timezone.now()),
+        "team_names": {team.slug: team.name for team in queries.teams()},
+    }
+    if not as_of:
+        views = views_of_teams(state)
+        context |= {
+            **asking(state, judged["suspects"], user_name(request), problem),
+            "team_views": [one for one in views if one.team != state.team],
+            "own_view": next((one for one in views if one.team == state.team), None),
+        }
+    watch = "" if as_of else state.id
+    return show(request, "frontend/incident.html", context, section="inbox", watch=watch, status=status)
+
+
+def _judged(view: queries.View, entries: Sequence[queries.Entry], as_of: Position | None) -> dict[str, Any]:
+    """Suspects, evidence, and what was looked at beside them."""
+    groups = grouped(queries.evidence(view.incident.id, as_of))
     attached, older = latest_of_each(groups, view.incident.analyzer)
     findings = _latest_findings(view, entries)
     current = [_as_of_the_latest_run(group, findings) for group in attached]
     suspects = _suspects(view, findings)
-    context = {
-        "i": view.incident,
-        "position_of_view": view.position,
-        "as_of": as_of,
-        # A title that an analyzer gave says what its first verdict said; the latest stands above it.
-        "by_analyzer": view.incident.opened_by.startswith("system:")
-        and not any(entry.type == "incident.title_set" for entry in entries),
-        "entries": list(reversed(entries)),
+    looked_into = cleared(piece for group in current for piece in group.pieces)
+    return {
         "current": current,
         "older": [old for old, new in zip(attached, current, strict=True) if old is not new] + older,
         "evidence_version": f"{as_of}-{'-'.join(_version(group) for group in (*current, *older))}",
         "suspects": suspects,
-        "opinions": _opinions(view),
-        "alerts": section(reference, request.GET.get("alerts", "1"), as_of),
-        "changes": [] if as_of else changes_before(reference),
-        "causes": _causes(view, suspects),
-        "snoozes": SNOOZES,
-        "escalation": None if as_of else line_of(reference, timezone.now()),
-        "more": MORE,
-        "custody": custody(view.incident, entries[-1].last_at if as_of else timezone.now()),
-        "team_names": {team.slug: team.name for team in queries.teams()},
-        "people": _people(),
-        "severities": SEVERITIES,
-        "problem": problem,
-        "problem_alone": problem is not None and problem.verb not in _panels(view.incident),
+        "alternatives": alternatives(view.incident, suspects, looked_into),
     }
-    watch = "" if as_of else view.incident.id
-    return show(request, "frontend/incident.html", context, section="inbox", watch=watch, status=status)
+
+
+def _calls(reference: str, as_of: Position | None) -> dict[str, Any]:
+    """Who is called for it, as a line and as a plan."""
+    now = timezone.now()
+    found = escalation_of(reference, now, as_of)
+    if found is None:
+        return {"escalation": None, "plan": None}
+    return {"escalation": past_words(found) if as_of else words(found, now), "plan": plan_of(found)}
+
+
+def _joins(alerts: Section) -> list[dict[str, Any]]:
+    """Why the alerts on this page of them joined, the commonest reason first."""
+    counted = Counter(one.why for one in alerts.alerts if one.why)
+    return [{"why": why, "count": count} for why, count in counted.most_common(MOST_JOINS)]
 
 
 def _latest_findings(view: queries.View, entries: Sequence[queries.Entry]) -> dict[str, Mapping[str, Any]]:
@@ -153,45 +168,12 @@ def _suspects(view: queries.View, findings: Mapping[str, Mapping[str, Any]]) -> 
     return sorted(suspects, key=lambda suspect: (not suspect["own"], suspect["rank"]))
 
 
-def _opinions(view: queries.View) -> list[dict[str, Any]]:
-    """What each analyzer says, with its record."""
+def _opinions(view: queries.View) -> dict[str, Any]:
+    """What each analyzer says, with its record, and how many of them blame its cause."""
     said = view.opinions
     cards = scorecards([one.analyzer for one in said]) if said else {}
-    return [{"said": one, "card": cards[one.analyzer]} for one in said]
-
-
-def _causes(view: queries.View, suspects: Sequence[Mapping[str, Any]]) -> list[tuple[str, float | None]]:
-    """What is offered as confirmed cause, with the probability that an analyzer gave it."""
-    causes: dict[str, float | None] = {}
-    for suspect in suspects:
-        causes.setdefault(suspect["component"], suspect["score"])
-        for name in suspect["ambiguous_with"] if suspect["own"] else ():
-            causes.setdefault(name, None)
-    for name in (view.incident.component, *view.incident.ambiguous_with):
-        if name:
-            causes.setdefault(name, None)
-    return list(causes.items())
-
-
-def _panels(state: queries.Incident) -> set[str]:
-    """The forms that can show what went wrong beside what was typed; without one it stands alone."""
-    if state.merged_into is not None:
-        return {"comment", "set_severity"}
-    if state.state == "resolved":
-        return {"comment", "set_severity", "reopen", *MORE}
-    answers = {"bounce"} if state.handed_over else set()
     return {
-        "comment",
-        "set_severity",
-        "resolve",
-        "assign",
-        "hand_over",
-        "snooze",
-        "escalate",
-        *MORE,
-    } | answers
-
-
-def _people() -> list[str]:
-    users = get_user_model().objects.filter(is_active=True)
-    return list(users.order_by("username").values_list("username", flat=True)[:500])
+        "opinions": [{"said": one, "card": cards[one.analyzer]} for one in said],
+        "agree": sum(one.says == "blames" for one in said),
+        "asked": len(said),
+    }

@@ -11,11 +11,13 @@ from django.db.models import Count, Min
 
 from incidents import queries
 from incidents.domain.escalating import Reached, as_people_read, next_step
-from incidents.domain.escalation import Escalation
+from incidents.domain.escalation import Escalation, follow
+from incidents.domain.evolve import evolve
 from incidents.domain.incident import Incident
 from incidents.domain.policies import Action, Policy, Step
 from incidents.escalation.models import EscalationPolicy, EscalationRow
 from incidents.escalation.targets import Directory
+from ingest.queries import Position
 
 LATE: Final = timedelta(seconds=60)
 """How long a timer may be due before it counts as late."""
@@ -51,6 +53,19 @@ def standing(reference: str, now: datetime) -> tuple[Incident, Standing | None]:
     escalation = row.escalation
     then = max(now, escalation.due_at or now)
     return state, Standing(escalation, _next(escalation, state, Directory(then)))
+
+
+def standing_at(reference: str, as_of: Position) -> Standing | None:
+    """How far it had come at a moment, out of the log; whom the next step would have reached then is not in there.
+
+    Raises NoSuchIncident.
+    """
+    state: Incident | None = None
+    known: Escalation | None = None
+    for event in queries.incident_events(reference, as_of):
+        state = evolve(state, event)
+        known = follow(known, state, event)
+    return None if known is None else Standing(known, None)
 
 
 def _next(escalation: Escalation, state: Incident, directory: Directory) -> Next | None:

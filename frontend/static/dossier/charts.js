@@ -63,10 +63,23 @@ function countRows(spec) {
   if (rows) spec.height = spec.height.step * rows;
 }
 
+// Zooming is asked for: a chart that took the wheel by itself would stop a page that is being scrolled.
+// Along time alone where time is what runs across, so that bars keep their feet.
+const zoomed = (across) => [{ name: "dossier_zoom", select: { type: "interval", ...(across ? { encodings: ["x"] } : {}) }, bind: "scales" }];
+function zoomable(spec) {
+  const unit = spec.layer ? spec.layer.find((one) => !one.layer) : spec.mark ? spec : null;
+  const kinds = [spec.encoding, unit?.encoding].flatMap((one) => [one?.x, one?.y]).filter(Boolean).map((one) => one.type);
+  return unit && kinds.some((type) => type === "quantitative" || type === "temporal") && !unit.params ? unit : null;
+}
+
 async function draw(element) {
   const spec = JSON.parse(element.querySelector("script[type='application/json']").textContent);
   delete spec.$schema; // what is installed here draws it, whichever version the analyzer wrote down
   inUtc(spec);
+  const zoom = element.closest("figure")?.querySelector("[data-zoom]");
+  const unit = zoomable(spec);
+  if (zoom) zoom.hidden = !unit;
+  if (unit && zoom?.getAttribute("aria-pressed") === "true") unit.params = zoomed((unit.encoding?.x ?? spec.encoding?.x)?.type === "temporal");
   const place = element.querySelector(".chart");
   const embed = await load();
   const single = !["hconcat", "vconcat", "concat", "facet", "repeat"].some((word) => word in spec) && !spec.encoding?.column && !spec.encoding?.facet;
@@ -110,6 +123,40 @@ const seen = new IntersectionObserver((entries) => {
 function redraw() {
   for (const element of drawn) element.isConnected ? draw(element).catch(() => {}) : drawn.delete(element);
 }
+
+function saveAs(href, name) {
+  const link = document.createElement("a");
+  link.href = href;
+  link.download = name;
+  link.click();
+}
+
+// A picture as it is on the page, in its colours; PNG twice as large, so that it can be printed.
+async function exported(element, kind, title) {
+  if (!element._view) await show(element);
+  const name = `${title.trim().toLowerCase().replace(/[^a-z0-9]+/g, "-").slice(0, 80)}.${kind}`;
+  const view = element._view;
+  const before = view.background();
+  view.background(getComputedStyle(element.querySelector(".chart")).backgroundColor);
+  try {
+    saveAs(await view.toImageURL(kind, kind === "png" ? 2 : 1), name);
+  } finally {
+    view.background(before);
+  }
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest?.("[data-export], [data-zoom]");
+  const figure = button?.closest("figure");
+  const element = figure?.querySelector("[data-chart]");
+  if (!element) return;
+  if (button.dataset.export) {
+    exported(element, button.dataset.export, figure.querySelector("h3").textContent).catch((error) => console.warn("export", error));
+    return;
+  }
+  button.setAttribute("aria-pressed", String(button.getAttribute("aria-pressed") !== "true"));
+  draw(element).catch(() => {});
+});
 
 const whenIdle = window.requestIdleCallback || ((callback) => setTimeout(callback, 200));
 
