@@ -60,7 +60,8 @@ class TeamView:
             return "cannot say"
         likely = "probably" if self.probability >= LIKELY else "possibly"
         theirs = "probably not theirs" if self.probability < UNLIKELY else f"{likely} theirs"
-        share = percent(self.probability if self.probability < 0.001 else round(self.probability, 4))
+        whole = 0.01 <= self.probability <= 0.99
+        share = f"{round(100 * self.probability)} %" if whole else percent(self.probability)
         return f"{theirs}: {'at most ' if self.at_most and not share.startswith('under') else ''}{share}"
 
 
