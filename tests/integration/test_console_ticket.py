@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
 from io import StringIO
 from typing import Any
 
@@ -34,7 +33,7 @@ def body_of(client: Client, address: str) -> str:
     return response.content.decode()
 
 
-def context(client: Client, address: str) -> Mapping[str, Any]:
+def context(client: Client, address: str) -> Any:
     return client.get(address).context
 
 
