@@ -27,16 +27,27 @@ from ingest.log.store import (
 )
 from ingest.log.types import Body, Context, Event, Head, Json, NewEvent, Position, WrongExpectedVersion
 from ingest.log.wake import CHANNEL as LOG_CHANNEL
+from ingest.telemetry.component import is_component
+from ingest.telemetry.crossing import Axis as GridAxis
+from ingest.telemetry.crossing import Crossing, PathSums, cross, default_axes, finer, kinds_on
+from ingest.telemetry.crossing import Seen as KindOnPaths
+from ingest.telemetry.crossing import Steps as PathSteps
 from ingest.telemetry.frozen import dumps as dump_sums
 from ingest.telemetry.frozen import loads as load_sums
 from ingest.telemetry.kinds import KINDS as TELEMETRY_KINDS
 from ingest.telemetry.lateness import LateRows, late_rows
+from ingest.telemetry.outages import Outage, outages_of
+from ingest.telemetry.path_sums import Source as PathSource
+from ingest.telemetry.path_sums import TooSlow as PathSumsTooSlow
+from ingest.telemetry.path_sums import path_clock, path_rates, path_source, path_sums
 from ingest.telemetry.receipts import StoredRows, TelemetryReceipt
 from ingest.telemetry.receipts import receipt as telemetry_receipt
 from ingest.telemetry.retention import whole_for as telemetry_whole_for
 from ingest.telemetry.windows import DataClock, data_clock, read_window, regions
 from ingest.topology.above import Beneath, rests_on
 from ingest.topology.reading import Component, Topology, component, topology_at
+from ingest.topology.snapshot import Snapshot as TopologySnapshot
+from ingest.topology.snapshot import topology_snapshot
 
 __all__ = [
     "CHANGES_DOOR",
@@ -49,18 +60,27 @@ __all__ = [
     "Body",
     "Component",
     "Context",
+    "Crossing",
     "DataClock",
     "Event",
     "FollowerPlace",
+    "GridAxis",
     "Head",
     "Json",
+    "KindOnPaths",
     "LateRows",
     "NewEvent",
+    "Outage",
+    "PathSource",
+    "PathSteps",
+    "PathSums",
+    "PathSumsTooSlow",
     "Position",
     "ReportedChange",
     "StoredRows",
     "TelemetryReceipt",
     "Topology",
+    "TopologySnapshot",
     "WrongExpectedVersion",
     "alert_briefs",
     "alert_delivery",
@@ -69,16 +89,26 @@ __all__ = [
     "changes",
     "component",
     "configured",
+    "cross",
     "data_clock",
+    "default_axes",
     "dump_sums",
+    "finer",
     "firing_alerts",
     "follower_places",
     "head",
     "heads",
+    "is_component",
+    "kinds_on",
     "late_rows",
     "load_sums",
     "names_of_changed",
     "open_alerts",
+    "outages_of",
+    "path_clock",
+    "path_rates",
+    "path_source",
+    "path_sums",
     "position_at",
     "read_all",
     "read_stream",
@@ -92,6 +122,7 @@ __all__ = [
     "telemetry_receipt",
     "telemetry_whole_for",
     "topology_at",
+    "topology_snapshot",
     "watermark",
     "watermark_age",
 ]

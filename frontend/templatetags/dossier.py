@@ -6,6 +6,7 @@ import json
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 from django import template
 from django.http import HttpRequest
@@ -18,10 +19,12 @@ from frontend import evidence
 from frontend.charts import bundle_name
 from frontend.markdown import render
 from frontend.settings_map import groups_for, section_of
+from ingest.queries import is_component
 
 register = template.Library()
 SECTIONS = (
     ("inbox", "Inbox"),
+    ("components", "Components"),
     ("on_call", "On call"),
     ("analyzers", "Analyzers"),
     ("reports", "Reports"),
@@ -65,6 +68,26 @@ def _time(moment: Moment, kind: str, suffix: str) -> SafeString | str:
 def sections() -> tuple[tuple[str, str], ...]:
     """The parts of the console: the name of the address and the words in the bar."""
     return SECTIONS
+
+
+_NO_PATH = frozenset({"", ".", ".."})
+"""Parts of a name that browsers take out of a path."""
+
+
+@register.filter
+def component_url(name: str | None) -> str:
+    """The page of a component; empty for what is no component's name."""
+    if not name or not is_component(name):
+        return ""
+    if _NO_PATH.intersection(name.split("/")):
+        return f"{reverse('component_named')}?{urlencode({'name': name})}"
+    return reverse("component", args=[name])
+
+
+@register.filter
+def and_query(address: str, kept: str) -> str:
+    """An address that takes along `kept`, the tail of a query such as `&region=north`."""
+    return address if not kept else f"{address}{'&' if '?' in address else '?'}{kept.lstrip('&')}"
 
 
 @register.simple_tag
@@ -123,6 +146,12 @@ def percent(share: float | None) -> str:
     if 99 < value < 100:
         return ">\u00a099\u00a0%"
     return f"{value:.1f}\u00a0%" if value < 10 and value != int(value) else f"{value:.0f}\u00a0%"
+
+
+@register.filter
+def exact_share(share: float) -> str:
+    """`99.953 %`: with the digits in which availabilities differ; never a false 100."""
+    return "100\u00a0%" if share >= 1 else f"{min(share * 100, 99.999):.3f}\u00a0%"
 
 
 @register.filter

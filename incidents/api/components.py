@@ -15,12 +15,12 @@ from rest_framework.response import Response
 from incidents.api.bodies import time_of
 from incidents.api.views import ERRORS, IncidentAPI, parameters
 from incidents.catalog.models import services_by_slug
-from incidents.domain.blast import reached, touched
+from incidents.domain.blast import reached_over, touched
 from incidents.domain.conditions import Subject
 from incidents.domain.routing import service_of
 from incidents.domain.times import rfc3339
 from incidents.domain.values import check_component, check_line
-from ingest.queries import topology_at
+from ingest.queries import topology_snapshot
 
 MOST = 1_000
 """Components that are listed, the nearest ones; all are counted."""
@@ -75,14 +75,14 @@ class BlastRadiusView(IncidentAPI):
 
 
 def blast_radius(name: str, region: str, at: datetime) -> dict[str, Any]:
-    components = topology_at(region, at).components
-    far = reached(name, components.values())
+    topology = topology_snapshot(region, at)
+    far = reached_over(name, topology.contains, topology.needed_by)
     services = services_by_slug()
     return {
         "component": name,
         "region": region,
         "at": rfc3339(at),
-        "known": bool(far) or name in components,
+        "known": topology.knows(name),
         "service": service_of(Subject(name), services),
         "count": len(far),
         "by_kind": dict(Counter(one.component.partition("/")[0] for one in far).most_common()),

@@ -45,21 +45,30 @@ def reached(component: str, components: Iterable[Component]) -> list[Reached]:
 
     Circles end; containment goes before dependence where both lead to one.
     """
-    beneath: dict[str, list[tuple[str, str]]] = {}
+    contains: dict[str, list[str]] = {}
+    needed_by: dict[str, list[str]] = {}
     for one in components:
         for parent in one.parents:
-            beneath.setdefault(parent, []).append((one.name, f"is contained in {parent}"))
+            contains.setdefault(parent, []).append(one.name)
         for needed in one.depends_on:
-            beneath.setdefault(needed, []).append((one.name, f"depends on {needed}"))
+            needed_by.setdefault(needed, []).append(one.name)
+    return reached_over(component, contains, needed_by)
+
+
+def reached_over(
+    component: str, contains: Mapping[str, Iterable[str]], needed_by: Mapping[str, Iterable[str]]
+) -> list[Reached]:
+    """The same, over what each component contains and what depends on it: its cost follows what is reached."""
     found: dict[str, Reached] = {}
     layer, hops = [component], 0
     while layer:
         hops += 1
         new: dict[str, str] = {}
         for above in layer:
-            for name, because in beneath.get(above, ()):
-                if name not in found and name != component:
-                    new.setdefault(name, because)
+            for beneath, because in ((contains, "is contained in"), (needed_by, "depends on")):
+                for name in beneath.get(above, ()):
+                    if name not in found and name != component:
+                        new.setdefault(name, f"{because} {above}")
         found |= {name: Reached(name, hops, new[name]) for name in sorted(new)}
         layer = sorted(new)
     return list(found.values())

@@ -10,7 +10,13 @@ COMPONENT: Final = r"[A-Za-z][A-Za-z0-9_.-]{0,62}/[^\s\x00-\x1f\x7f\ud800-\udfff
 COMPONENT_FORM: Final = "kind/name without white space, for example storage_cluster/s7"
 
 _COMPONENT = re.compile(COMPONENT)
+_DIGITS = re.compile(r"(\d+)")
 
 
 def is_component(text: str) -> bool:
     return _COMPONENT.fullmatch(text) is not None
+
+
+def natural(name: str) -> tuple[str | int, ...]:
+    """A key that sorts names as people do: c2 before c10."""
+    return tuple(int(part) if part.isdecimal() else part for part in _DIGITS.split(name))

@@ -258,7 +258,7 @@ def _partials(
         named={name: _names(found[f"k_{name}"]) for name in chosen.named},
         numbered=_numbered(chosen, found),
         slices=(found["slice"].astype(np.int64) - start) // _length(chosen) if "slice" in found else None,
-        sets=_sets(found["set"]) if "set" in found else None,
+        sets=sets_of(found["set"]) if "set" in found else None,
         distinct={name: found[f"d_{name}"] for name in chosen.distinct},
         flags={name: found[f"w_{name}"].astype(bool) for name in chosen.flags},
         sums={name: found[f"s_{name}"] for name in chosen.sums},  # type: ignore[misc]
@@ -289,7 +289,8 @@ def names_of(ids: NDArray[np.generic]) -> tuple[str, ...]:
     return tuple(names[number] for number in ids.tolist())
 
 
-def _sets(ids: NDArray[np.generic]) -> Sets:
+def sets_of(ids: NDArray[np.generic]) -> Sets:
+    """A column of numbers of component sets as the sets themselves; those used ascend by their numbers."""
     used, codes = np.unique(ids, return_inverse=True)
     query = "SELECT id, unnest(members) FROM telemetry_set WHERE id = ANY(%s)"
     found = copy_out(query, (used.tolist(),), (("set", "integer"), ("member", "integer")))

@@ -60,8 +60,15 @@ def component(name: str, time: datetime, region: str = "default") -> Component |
         return next(iter(_read(region, time, None, name)), None)
 
 
+def read_components(region: str, time: datetime) -> list[Component]:
+    """All that is in force in a region at a time, by name; inside `one_snapshot`."""
+    return _read(region, time, None, None)
+
+
 def _read(region: str, time: datetime, upto: Position | None, name: str | None) -> list[Component]:
     region_id, component_id = _ids(region, name or "")
+    if name is None:
+        component_id = 0  # the empty text is a name too, wherever a sender left a text out
     if region_id == 0 or (name is not None and component_id == 0):
         return []
     query = in_force(KIND, region_id, time, upto)

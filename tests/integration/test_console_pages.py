@@ -18,6 +18,7 @@ pytestmark = pytest.mark.usefixtures("log_database")
 BOB = Context("user:bob")
 PAGES = (
     "inbox",
+    "components",
     "runs",
     "analyzers",
     "schedules",

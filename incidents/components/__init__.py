@@ -1,0 +1,1 @@
+"""Components as people see them: whose they are, how they are, what blames them."""

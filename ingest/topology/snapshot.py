@@ -1,0 +1,170 @@
+"""A region's topology as it stands at a time, kept by the process: read once for what was told last, asked many times.
+
+It is asked for by every look at what a component contains and at what fails with it. What a snapshot holds changes
+when topology is received or when a row that was told of ahead comes into force, so both decide whether a kept one
+still holds; nothing is taken on trust for some seconds.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+
+from django.db import connection
+
+from ingest.telemetry.component import natural
+from ingest.telemetry.windows import one_snapshot, region_number
+from ingest.topology.reading import Component, read_components
+
+KEPT = 4
+"""Snapshots that a process keeps: one of 20,000 components takes about 20 MB."""
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """`components` are those that the topology tells of; `names` also those that these only mention, c2 before c10.
+
+    `contains` and `needed_by` are the ways down: by name what it contains, and what depends on it, in that order too.
+    """
+
+    region: str
+    components: Mapping[str, Component]
+    names: tuple[str, ...]
+    contains: Mapping[str, tuple[str, ...]]
+    needed_by: Mapping[str, tuple[str, ...]]
+
+    @cached_property
+    def roots(self) -> tuple[str, ...]:
+        """What nothing contains."""
+        return tuple(name for name in self.names if not self.parents(name))
+
+    @cached_property
+    def kinds(self) -> Mapping[str, int]:
+        """How many components there are of each kind, by kind."""
+        return dict(sorted(Counter(name.partition("/")[0] for name in self.names).items()))
+
+    def knows(self, name: str) -> bool:
+        return name in self.components or name in self.contains or name in self.needed_by
+
+    def parents(self, name: str) -> tuple[str, ...]:
+        return self.components[name].parents if name in self.components else ()
+
+    def beneath(self, name: str) -> list[tuple[str, int]]:
+        """How many components of which kind it contains directly, the largest number first."""
+        counted = Counter(below.partition("/")[0] for below in self.contains.get(name, ()))
+        return sorted(counted.items(), key=lambda one: (-one[1], one[0]))
+
+    def above(self, name: str) -> tuple[str, ...]:
+        """One way up from a component, the outermost first: of several parents the first by name."""
+        way: dict[str, None] = {}
+        parents = self.parents(name)
+        while parents and parents[0] not in way and parents[0] != name:
+            way[parents[0]] = None
+            parents = self.parents(parents[0])
+        return tuple(reversed(way))
+
+    def found(self, text: str, kind: str = "") -> list[str]:
+        """Names that contain a text, in any case; those that begin with it, with or without their kind, come first."""
+        wanted = text.casefold()
+        named = [name for name in self.names if not kind or name.startswith(f"{kind}/")]
+        if not wanted:
+            return named
+        ranked = ((_rank(name.casefold(), wanted), name) for name in named)
+        return [name for rank, name in sorted(ranked, key=lambda one: one[0]) if rank < _NOT]
+
+
+_NOT = 3
+
+
+def _rank(name: str, wanted: str) -> int:
+    if name.startswith(wanted):
+        return 0
+    if name.partition("/")[2].startswith(wanted):
+        return 1
+    return 2 if wanted in name else _NOT
+
+
+def snapshot_of(region: str, components: Iterable[Component]) -> Snapshot:
+    """The snapshot that these components make. Pure."""
+    told = {one.name: one for one in components}
+    contains: dict[str, list[str]] = {}
+    needed_by: dict[str, list[str]] = {}
+    for name in sorted(told, key=natural):
+        for parent in told[name].parents:
+            contains.setdefault(parent, []).append(name)
+        for needed in told[name].depends_on:
+            needed_by.setdefault(needed, []).append(name)
+    names = tuple(sorted({*told, *contains, *needed_by}, key=natural))
+    return Snapshot(region, told, names, _frozen(contains), _frozen(needed_by))
+
+
+def _frozen(found: dict[str, list[str]]) -> dict[str, tuple[str, ...]]:
+    return {name: tuple(below) for name, below in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A snapshot with what it was read from, and the span of time in which it holds."""
+
+    told: tuple[int, int]
+    since: datetime
+    until: datetime
+    snapshot: Snapshot
+
+
+_kept: OrderedDict[tuple[str, str, datetime], _Kept] = OrderedDict()
+_lock = threading.Lock()
+_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+
+
+def topology_snapshot(region: str, at: datetime) -> Snapshot:
+    """What is in force in a region at a time; empty for a region that nothing was told of."""
+    with one_snapshot():
+        number = region_number(region)
+        told = _told(number)
+        database = str(connection.settings_dict["NAME"])
+        with _lock:
+            for key, kept in _kept.items():
+                if key[:2] == (database, region) and kept.told == told and kept.since <= at < kept.until:
+                    _kept.move_to_end(key)
+                    return kept.snapshot
+        since, until = _holds(number, at)
+        snapshot = snapshot_of(region, read_components(region, at))
+    with _lock:
+        for key in [
+            one for one, kept in _kept.items() if one[:2] == (database, region) and kept.told != told
+        ]:
+            del _kept[key]
+        _kept[database, region, since] = _Kept(told, since, until, snapshot)
+        while len(_kept) > KEPT:
+            _kept.popitem(last=False)
+    return snapshot
+
+
+def _told(region: int) -> tuple[int, int]:
+    """What tells one state of the received topology from another. Receipts are numbered by each process on its own, so
+    the highest number would not do."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*), COALESCE(sum(number), 0)::bigint FROM telemetry_receipt"
+            " WHERE region = %s AND kind = 'topology'",
+            (region,),
+        )
+        count, total = cursor.fetchone()
+    return int(count), int(total)
+
+
+def _holds(region: int, at: datetime) -> tuple[datetime, datetime]:
+    """From when until when what is in force at a time is all the same."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            'SELECT max("time") FILTER (WHERE "time" <= %s), min("time") FILTER (WHERE "time" > %s)'
+            " FROM telemetry_topology WHERE region = %s",
+            (at, at, region),
+        )
+        since, until = cursor.fetchone()
+    return since or _FIRST, until or _LAST
