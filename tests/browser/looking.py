@@ -12,6 +12,8 @@ from frontend.urls import urlpatterns
 
 ONLY_POST = {"acknowledge_several", "notification_rules", "on_call_calendar", "put_back"}
 NO_PAGE = {"live"}
+NOT_ALONE = {"component_beneath", "component_health", "component_named"}
+"""Say in their query which component they are about."""
 
 
 def addresses() -> list[str]:
@@ -20,7 +22,7 @@ def addresses() -> list[str]:
     return sorted(
         f"/{one.pattern}"
         for one in named
-        if "<" not in str(one.pattern) and one.name not in ONLY_POST | NO_PAGE
+        if "<" not in str(one.pattern) and one.name not in ONLY_POST | NO_PAGE | NOT_ALONE
     )
 
 

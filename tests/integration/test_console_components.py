@@ -145,39 +145,36 @@ def test_health_says_what_failed_and_when_it_was_out(alice: Client) -> None:
     out = {"start": (NOW - timedelta(hours=30)).isoformat(), "end": (NOW - timedelta(hours=27)).isoformat()}
     send("outage", [{**out, "device": "tor/t1", "cause": "soft"}])
     page = text(alice, "/components/health?of=tor/t1")
-    assert "(1 of 4; 25" not in page
     assert "1 of 4" in page
     assert "99.554" in page  # 3 of 672 hours
-    assert "out for 180 min" in page or "soft" in page
+    assert "<td>soft</td>" in page
 
 
-@pytest.mark.parametrize(
-    "name", ["disk/a/b/c", "disk/ü-机", "disk/50%?#x", "disk/../x", "disk//x", "disk/x/"]
+def test_any_name_has_a_page(alice: Client) -> None:
+    for name in ("disk/a/b/c", "disk/ü-机", "disk/50%?#x", "disk/../x", "disk//x", "disk/x/"):
+        assert f"<h1>{name}</h1>" in text(alice, component_url(name))
+
+
+NONSENSE = (
+    "/components/nothing",
+    "/components/a%00/b",
+    "/components/x/" + "y" * 500,
+    "/components/named",
+    "/components?page=0",
+    "/components?page=99999999999999999999",
+    "/components?at=noon",
+    "/components?q=%00",
+    "/components/beneath?of=tor/t1&by=colour",
+    "/components/health?of=",
 )
-def test_any_name_has_a_page(alice: Client, name: str) -> None:
-    assert f"<h1>{name}</h1>".replace("&", "&amp;") in text(alice, component_url(name))
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/components/nothing",
-        "/components/a%00/b",
-        "/components/x/" + "y" * 500,
-        "/components/named",
-        "/components?page=0",
-        "/components?page=99999999999999999999",
-        "/components?at=noon",
-        "/components?q=%00",
-        "/components/beneath?of=tor/t1&by=colour",
-        "/components/health?of=",
-    ],
-)
-def test_what_makes_no_sense_is_said(alice: Client, path: str) -> None:
-    assert "must" in text(alice, path, 400)
+def test_what_makes_no_sense_is_said(alice: Client) -> None:
+    for path in NONSENSE:
+        assert "must" in text(alice, path, 400)
 
 
 def test_an_unknown_component_says_so_and_who_would_get_its_ticket(alice: Client) -> None:
-    page = text(alice, "/components/tor/unheard-of")
-    assert "Nothing here knows tor/unheard-of" in page
+    page = text(alice, "/components/thing/unheard-of")
+    assert "Nothing here knows thing/unheard-of" in page
     assert "no rule matches" in page
