@@ -9,31 +9,50 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
+from operator import or_
 from typing import Any, Literal
 from uuid import UUID
 
 from django.db.models import Q
 
+from incidents.domain.searching import matches_glob
 from incidents.domain.times import parse_rfc3339
 from incidents.domain.values import SEVERITIES, STATES, Invalid, check_text
 
-Operator = Literal["in", "contains", "min", "max", "after", "before", "search"]
+Operator = Literal[
+    "in", "contains", "min", "max", "above", "below", "after", "before", "search", "glob", "label", "filled"
+]
 Reader = Callable[[str, str], Any]
 
 
 _SEARCHED = ("title", "component", "verdict")
-_LOOKUPS = {"contains": "icontains", "min": "gte", "max": "lte", "after": "gt", "before": "lt"}
+_LOOKUPS = {
+    "contains": "icontains",
+    "min": "gte",
+    "max": "lte",
+    "after": "gt",
+    "before": "lt",
+    "above": "gt",
+    "below": "lt",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """`value` is a tuple for `in` (None in it: where the field is not set), else a single value."""
+    """`value` is a tuple for `in` (None in it: where the field is not set) and `glob` (patterns), a name and a value or
+    None for `label`, True for `filled`, else a single value. `negated` lets through what it would hold back.
+    """
 
     field: str
     operator: Operator
     value: Any
+    negated: bool = False
 
     def q(self) -> Q:
+        return ~self._q() if self.negated else self._q()
+
+    def _q(self) -> Q:
         if self.operator == "in":
             named = Q(**{f"{self.field}__in": [v for v in self.value if v is not None]})
             return named | Q(**{f"{self.field}__isnull": True}) if None in self.value else named
@@ -43,19 +62,51 @@ class Filter:
                 | Q(component__icontains=self.value)
                 | Q(verdict__icontains=self.value)
             )
+        if self.operator == "glob":
+            globs = [_glob_q(self.field, pattern) for pattern in self.value]
+            return reduce(or_, globs)
+        if self.operator == "label":
+            name, value = self.value
+            return Q(labels__has_key=name) if value is None else Q(labels__contains={name: value})
+        if self.operator == "filled":
+            return ~Q(**{self.field: []})
         return Q(**{f"{self.field}__{_LOOKUPS[self.operator]}": self.value})
 
     def matches(self, item: Mapping[str, Any]) -> bool:
+        return self._matches(item) != self.negated
+
+    def _matches(self, item: Mapping[str, Any]) -> bool:
+        if self.operator == "label":
+            name, value = self.value
+            return name in item["labels"] and value in (None, item["labels"][name])
+        if self.operator == "filled":
+            return bool(item[self.field])
         if self.operator == "search":
             return any(_contains(item[name], self.value) for name in _SEARCHED)
         found = item[self.field]
         if self.operator == "in":
             return found in self.value
+        if self.operator == "glob":
+            return any(_globbed(pattern, found) for pattern in self.value)
         return found is not None and _COMPARE[self.operator](found, self.value)
+
+
+def _glob_q(field: str, pattern: str | None) -> Q:
+    if pattern is None:
+        return Q(**{f"{field}__isnull": True})
+    if "*" not in pattern:
+        return Q(**{f"{field}__istartswith": pattern})
+    return Q(**{f"{field}__iregex": "^" + ".*".join(re.escape(piece) for piece in pattern.split("*")) + "$"})
 
 
 def _contains(found: str | None, part: str) -> bool:
     return found is not None and part.lower() in found.lower()
+
+
+def _globbed(pattern: str | None, found: str | None) -> bool:
+    if pattern is None or found is None:
+        return pattern is found
+    return matches_glob(pattern, found)
 
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -64,6 +115,8 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "max": lambda found, value: found <= value,
     "after": lambda found, value: found > value,
     "before": lambda found, value: found < value,
+    "above": lambda found, value: found > value,
+    "below": lambda found, value: found < value,
 }
 
 

@@ -42,6 +42,7 @@ from incidents.projections.rows import state_of
 from incidents.projections.store import NoSuchIncident, stream_of
 from incidents.projections.timeline import Entry, Evidence, evidence_in, timeline_of, worth_a_screen
 from incidents.projections.view import View
+from incidents.projections.waiting import labels_in_use, storm, values_in_use, with_title
 from ingest.queries import Alert, Event, Position, position_at, read_all, read_stream
 
 __all__ = [
@@ -62,18 +63,23 @@ __all__ = [
     "evidence",
     "get",
     "incident_events",
+    "labels_in_use",
     "list_incidents",
     "members",
     "parse_filters",
     "parse_moment",
     "placed_findings",
+    "storm",
     "suppressed",
+    "team_slugs",
     "teams",
     "ticket_numbers",
     "tickets_of",
     "timeline",
     "unanswered",
     "unresolved_by_team",
+    "values_in_use",
+    "with_title",
 ]
 
 PAGE_LIMIT = 200
@@ -342,6 +348,10 @@ def placed_findings(run: str) -> list[Placed]:
 
 def teams() -> list[Team]:
     return list(Team.objects.all())
+
+
+def team_slugs() -> list[str]:
+    return list(Team.objects.values_list("slug", flat=True))
 
 
 def unresolved_by_team() -> dict[str, int]:

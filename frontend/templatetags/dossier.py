@@ -261,6 +261,13 @@ def lookup(names: dict[str, Any], key: str) -> Any:
 
 
 @register.filter
+def beyond(verdict: str | None, title: str) -> str:
+    """What a verdict says that the title above it does not: `, over 99 % likely` of a sentence that begins with it."""
+    rest = (verdict or "").removeprefix(title).strip(" ,;:.")
+    return rest[:1].upper() + rest[1:] if rest != verdict else rest
+
+
+@register.filter
 def markdown(text: str) -> SafeString:
     """A comment, as safe HTML."""
     return render(text)

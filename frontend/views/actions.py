@@ -22,7 +22,6 @@ from incidents.escalation.commands import escalate
 from ingest.queries import Context
 
 Form = Any  # the request's POST data
-MOST_AT_ONCE = 200
 
 
 def _cause(form: Form) -> str:
@@ -112,7 +111,7 @@ def act(request: HttpRequest, number: int, verb: str) -> HttpResponse:
         raise Http404(verb)
     command, done, back = VERBS[verb]
     here = reverse("incident", args=[number])
-    target = _next(request, here)
+    target = safe_next(request, here)
     try:
         command(queries.get(str(number)).incident.id, request.POST, context_of(request))
     except (Refused, Invalid) as error:
@@ -129,28 +128,8 @@ def act(request: HttpRequest, number: int, verb: str) -> HttpResponse:
     return HttpResponseRedirect(target)
 
 
-@page
-@require_POST
-def acknowledge_several(request: HttpRequest) -> HttpResponse:
-    """Acknowledge those selected; where someone else was quicker, it is said."""
-    numbers = [number for number in request.POST.getlist("number") if number.isdecimal()][:MOST_AT_ONCE]
-    done, refused = 0, []
-    for number in numbers:
-        try:
-            commands.acknowledge(queries.get(number).incident.id, context_of(request))
-            done += 1
-        except (Refused, queries.NoSuchIncident) as error:
-            refused.append(str(error))
-    if done:
-        messages.success(request, f"Acknowledged {done} ticket{'' if done == 1 else 's'}")
-    if refused:
-        messages.error(
-            request, f"Not done for {len(refused)}: {refused[0]}{' …' if len(refused) > 1 else ''}"
-        )
-    return HttpResponseRedirect(_next(request, reverse("inbox")))
-
-
-def _next(request: HttpRequest, default: str) -> str:
+def safe_next(request: HttpRequest, default: str) -> str:
+    """Where the form asks to go afterwards, if it is a page of ours."""
     asked = request.POST.get("next", "")
     safe = url_has_allowed_host_and_scheme(asked, allowed_hosts=None) and asked.startswith("/")
     return asked if safe else default

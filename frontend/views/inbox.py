@@ -1,56 +1,32 @@
-"""The inbox: what waits for someone, what is in work, and everything else by filter."""
+"""The inbox: what waits for someone, what is in work, and everything else by search."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import urlencode
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.shortcuts import render
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from frontend.views.asking import SNOOZES
+from frontend.views.bulk import MOST_AT_ONCE
+from frontend.views.listing import ORDERS, QUICK, TABS, Listing, Tab, address, listing_of, page_of, shortcut
+from frontend.views.oncall import active_people
 from frontend.views.pages import page, show
 from incidents import queries
 from incidents.commands import Invalid
-from ingest.queries import Position
+from incidents.domain.searching import suggestions
+from incidents.domain.values import SEVERITIES
 
 PAGE = 50
 MOST_COUNTED = 10_000
-ORDERS = (
-    ("severity", "Most severe first"),
-    ("newest", "Newest first"),
-    ("oldest", "Oldest first"),
-    ("updated", "Last changed first"),
-    ("hops", "Most hand-overs first"),
-)
-SEVERITIES = ("critical", "error", "warning", "info")
-
-
-@dataclass(frozen=True, slots=True)
-class Tab:
-    """A view of the inbox: the groups it shows, each a heading and the states that belong to it."""
-
-    name: str
-    words: str
-    groups: tuple[tuple[str, tuple[str, ...]], ...]
-
-    @property
-    def states(self) -> tuple[str, ...]:
-        return tuple(state for _, states in self.groups for state in states)
-
-
-TABS = (
-    Tab(
-        "unresolved",
-        "Unresolved",
-        (("Waiting for someone", ("open",)), ("In work", ("acknowledged", "snoozed"))),
-    ),
-    Tab("open", "Open", (("Waiting for someone", ("open",)),)),
-    Tab("work", "In work", (("In work", ("acknowledged", "snoozed")),)),
-    Tab("resolved", "Resolved", (("Resolved", ("resolved",)),)),
-    Tab("all", "All", (("All tickets", ("open", "acknowledged", "snoozed", "resolved")),)),
-)
+MOST_ROWS = 100
+"""Rows that are read again at once because they changed."""
+_UUID = 36
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,86 +38,166 @@ class Group:
 @page
 @require_safe
 def inbox(request: HttpRequest) -> HttpResponse:
-    tab = next((tab for tab in TABS if tab.name == request.GET.get("tab", TABS[0].name)), None)
-    if tab is None:
-        raise Invalid("tab", f"must be one of {', '.join(tab.name for tab in TABS)}")
-    filters = _filters(request)
-    order = request.GET.get("order") or ORDERS[0][0]
-    as_of = queries.parse_moment(request.GET["as_of"]) if request.GET.get("as_of") else None
-    groups, following, preceding = _groups(tab, filters, order, request.GET.get("cursor", ""), as_of)
-    counts = queries.counts(filters, MOST_COUNTED) if as_of is None else {}
+    if elsewhere := _elsewhere(request):
+        return HttpResponseRedirect(elsewhere)
+    listing = listing_of(request)
+    groups, following, preceding = (
+        ([], None, None) if listing.problems else page_of(listing, request.GET.get("cursor", ""), PAGE)
+    )
+    counts = _counts(listing)
+    total = _total(listing.tab, counts)
     context: dict[str, Any] = {
-        "tabs": [
-            {
-                "tab": one,
-                "count": _count(one, counts),
-                "here": one is tab,
-                "query": _query(request, tab=one.name, cursor=None),
-            }
-            for one in TABS
-        ],
-        "groups": groups,
-        "next": following and _query(request, cursor=following),
-        "previous": preceding is not None and _query(request, cursor=preceding or None),
-        "filtered": bool(filters),
-        "nothing_ever": as_of is None and not filters and not sum(counts.values()),
+        "listing": listing,
+        "tabs": [_tab(request, tab, listing, counts) for tab in TABS],
+        "groups": [Group(heading, tickets) for heading, tickets in groups],
+        "next": following and address(request.GET, cursor=following),
+        "previous": preceding is not None and address(request.GET, cursor=preceding or None),
+        "filtered": bool(listing.filters or listing.problems),
+        "nothing_ever": listing.as_of is None
+        and not listing.filters
+        and not sum(counts.values())
+        and bool(counts),
         "waiting": counts.get("open", 0),
-        "order": order,
-        "orders": ORDERS,
-        "severities": SEVERITIES,
-        "team_names": {team.slug: team.name for team in queries.teams()},
-        "as_of": as_of,
+        "matching": total,
+        "most_at_once": MOST_AT_ONCE,
+        "here": request.GET.urlencode(),
+        "kept": [
+            (name, value) for name, value in request.GET.items() if name not in ("as_of", "at", "cursor")
+        ],
+        "at": f"{_shown_moment(request):%Y-%m-%dT%H:%M}",
+        "now_address": address(request.GET, as_of=None, cursor=None),
+        "storm": queries.storm(timezone.now()) if listing.as_of is None else None,
         "address": request.build_absolute_uri("/").rstrip("/"),
+        **_choices(listing),
     }
     return show(
         request,
         "frontend/inbox.html",
         context,
         section="inbox",
-        watch="" if as_of else "incidents",
+        watch="" if listing.as_of else "incidents",
+        status=400 if listing.problems else 200,
     )
+
+
+def _elsewhere(request: HttpRequest) -> str | None:
+    """Where a form of this page leads: what was chosen there is said by the address alone."""
+    if at := request.GET.get("at"):
+        try:
+            moment = datetime.fromisoformat(at).replace(tzinfo=UTC)
+        except ValueError:
+            raise Invalid("at", "must be a date and a time, such as 2026-11-21T10:00") from None
+        return address(request.GET, at=None, cursor=None, as_of=f"{moment:%Y-%m-%dT%H:%M:%SZ}")
+    return shortcut(request.GET)
+
+
+def _shown_moment(request: HttpRequest) -> datetime:
+    """What the field of the past begins with: the moment that is shown, else an hour ago."""
+    try:
+        return datetime.fromisoformat(request.GET.get("as_of", "").replace(" ", "+")).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return timezone.now() - timedelta(hours=1)
+
+
+def _choices(listing: Listing) -> dict[str, Any]:
+    """What forms of the page offer."""
+    chosen = {field: listing.quick(field) for field in QUICK}
+    return {
+        "order": listing.order,
+        "orders": ORDERS,
+        "severities": SEVERITIES,
+        "team_names": {team.slug: team.name for team in queries.teams()},
+        "quick": {**chosen, **{f"{field}_several": True for field in QUICK if listing.asks_several(field)}},
+        "people": active_people(),
+        "snoozes": SNOOZES,
+        "as_of": listing.as_of,
+    }
+
+
+def _tab(request: HttpRequest, tab: Tab, listing: Listing, counts: Mapping[Any, int]) -> dict[str, Any]:
+    return {
+        "tab": tab,
+        "count": _count(tab, counts),
+        "here": tab is listing.tab,
+        "query": address(request.GET, tab=tab.name, cursor=None),
+    }
+
+
+def _counts(listing: Listing) -> Mapping[Any, int]:
+    if listing.as_of is not None or listing.problems:
+        return {}
+    return queries.counts(listing.filters, MOST_COUNTED)
+
+
+def _total(tab: Tab, counts: Mapping[Any, int]) -> int:
+    return sum(counts.get(state, 0) for state in tab.states)
 
 
 def _count(tab: Tab, counts: Mapping[Any, int]) -> str:
     """Resolved tickets are counted only so far: to count a million takes as long as everything else on the page."""
     more = "+" if "resolved" in tab.states and counts.get("resolved", 0) >= MOST_COUNTED else ""
-    return f"{sum(counts.get(state, 0) for state in tab.states):,}{more}"
+    return f"{_total(tab, counts):,}{more}" if counts else ""
 
 
-def _filters(request: HttpRequest) -> list[queries.Filter]:
-    given = {name: [value for value in request.GET.getlist(name) if value] for name in queries.PARAMETERS}
-    return queries.parse_filters({name: values for name, values in given.items() if values})
+@page
+@require_safe
+def rows(request: HttpRequest) -> HttpResponse:
+    """Rows by id as they stand now, each with whether the list of this address still has it: for a page that shows
+    them already and keeps them where they are."""
+    ids = [value for value in request.GET.getlist("row") if len(value) == _UUID][:MOST_ROWS]
+    given = request.GET.copy()
+    given.pop("row", None)
+    listing = listing_of(request, given)
+    wanted = queries.parse_filters({"id": ids}) if ids else []
+    shown = queries.list_incidents(wanted, "newest", None, MOST_ROWS).items if wanted else []
+    fits = {} if listing.problems or not wanted else _ids([*listing.within, *wanted])
+    context = {
+        "tickets": [(view, view.incident.id in fits) for view in shown],
+        "team_names": {team.slug: team.name for team in queries.teams()},
+        "next_address": f"/?{given.urlencode()}",
+    }
+    return render(request, "frontend/rows.html", context)
 
 
-def _groups(
-    tab: Tab, filters: list[queries.Filter], order: str, cursor: str, as_of: Position | None
-) -> tuple[list[Group], str | None, str | None]:
-    """The groups of one page with the cursors of the next and the previous one ("" means the first page).
+def _ids(filters: Sequence[queries.Filter]) -> set[str]:
+    return {view.incident.id for view in queries.list_incidents(filters, "newest", None, MOST_ROWS).items}
 
-    A cursor is `place:cursor`, where place counts the tab's groups. A page ends where a group does not end;
-    one that ends leaves room for the next, so that open tickets always come first.
-    """
-    start, _, inside = cursor.partition(":")
-    if cursor and not (start.isdecimal() and int(start) < len(tab.groups)):
-        raise Invalid("cursor", "is not a cursor of this list")
-    first = int(start or 0)
-    shown, following, preceding = [], None, None
-    for place in range(first, len(tab.groups)):
-        heading, states = tab.groups[place]
-        chosen = [*filters, queries.Filter("state", "in", states)]
-        found = queries.list_incidents(chosen, order, inside or None, PAGE, as_of)
-        if place == first and cursor:
-            preceding = f"{place}:{found.previous}" if found.previous else ""
-        inside = ""
-        if found.items:
-            shown.append(Group(heading, found.items))
-        if found.next:
-            following = f"{place}:{found.next}"
+
+@page
+@require_safe
+def matching(request: HttpRequest) -> HttpResponse:
+    """The numbers of all tickets that an address asks for, as far as one action may go; and whether there are more."""
+    listing = listing_of(request)
+    if listing.problems or listing.as_of:
+        return JsonResponse({"numbers": [], "more": False})
+    numbers: list[int] = []
+    cursor: str | None = None
+    while len(numbers) < MOST_AT_ONCE:
+        found = queries.list_incidents(listing.within, listing.order, cursor, queries.PAGE_LIMIT)
+        numbers += [view.incident.number for view in found.items]
+        cursor = found.next
+        if cursor is None:
             break
-    return shown, following, preceding
+    more = cursor is not None or len(numbers) > MOST_AT_ONCE
+    return JsonResponse({"numbers": numbers[:MOST_AT_ONCE], "more": more})
 
 
-def _query(request: HttpRequest, **changed: str | None) -> str:
-    """The address of this page with some parameters changed; None takes one away."""
-    given = {name: value for name, value in request.GET.items() if value and name not in changed}
-    return "?" + urlencode({**given, **{name: value for name, value in changed.items() if value}})
+@page
+@require_safe
+def suggest(request: HttpRequest) -> HttpResponse:
+    """How the last word of a search may go on."""
+    found = suggestions(request.GET.get("search", "").replace("\0", ""), _known)
+    return render(request, "frontend/suggestions.html", {"suggestions": found})
+
+
+def _known(field: str, begin: str) -> Sequence[str]:
+    """Values of a field that are worth being offered; those of components begin so, others may not."""
+    if field == "team":
+        return queries.team_slugs()
+    if field == "owner":
+        return ["me", "none", *active_people()]
+    if field == "label":
+        return queries.labels_in_use(begin)
+    if field in ("component", "analyzer", "service"):
+        return [*(["none"] if field != "analyzer" else []), *queries.values_in_use(field, begin)]
+    return ("<1h", "<1d", ">1d", ">1w") if field == "age" else ()

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from django.db import InterfaceError, OperationalError
+from django.utils import timezone
 from django.utils.cache import get_conditional_response
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import status
@@ -20,13 +21,14 @@ from rest_framework.serializers import Serializer
 from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
-from incidents import commands, queries
+from incidents import commands, queries, search
 from incidents.api import serializers as shapes
 from incidents.api.bodies import StrictJSONParser, context, fields
 from incidents.commands import Happened, Invalid, NoSuchIncident, Overtaken, Recorded, Refused, Report
 from incidents.domain.permissions import Forbidden
+from incidents.domain.searching import FIELDS
 from incidents.domain.times import rfc3339
-from incidents.filters import ORDERS, PARAMETERS
+from incidents.filters import ORDERS, PARAMETERS, Filter
 from incidents.projections.timeline import Entry, Evidence, next_entry
 from incidents.receipts import receipt_of
 from ingest.api.authentication import HasScope
@@ -138,6 +140,23 @@ def _digest(body: object) -> str:
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:32]
 
 
+SEARCH = (
+    "as in the console's field: words, and `name:value` of "
+    + ", ".join(FIELDS)
+    + "; quoted where there are spaces, with"
+    " a minus before what is not wanted"
+)
+
+
+def _searched(request: Request, asked: Mapping[str, str]) -> Sequence[Filter]:
+    """The filters of `search`. Raises Invalid with every word that cannot be read."""
+    me = None if request.auth is not None else request.user.get_username()
+    found = search.asked(asked.get("search", ""), timezone.now(), me, queries.team_slugs())
+    if found.problems:
+        raise Invalid("search", "; ".join(map(str, found.problems))[:1000])
+    return found.filters
+
+
 class IncidentsView(IncidentAPI):
     @extend_schema(
         operation_id="incidents_list",
@@ -146,6 +165,7 @@ class IncidentsView(IncidentAPI):
                 OpenApiParameter(name, str, description=meaning, many=operator == "in")
                 for name, (_, operator, _, meaning) in PARAMETERS.items()
             ),
+            OpenApiParameter("search", str, description=SEARCH),
             OpenApiParameter("order", str, enum=list(ORDERS), description="default: newest"),
             OpenApiParameter("cursor", str, description="from `next` or `previous`"),
             OpenApiParameter("limit", int, description="1 to 200, default 50"),
@@ -155,10 +175,10 @@ class IncidentsView(IncidentAPI):
     )
     def get(self, request: Request) -> Any:
         """Incidents that fit every filter; values of one filter, repeated, are alternatives."""
-        asked = parameters(request, *PARAMETERS, "order", "cursor", "limit", "as_of")
+        asked = parameters(request, *PARAMETERS, "search", "order", "cursor", "limit", "as_of")
         given = {name: request.query_params.getlist(name) for name in asked if name in PARAMETERS}
         page = queries.list_incidents(
-            queries.parse_filters(given),
+            [*queries.parse_filters(given), *_searched(request, asked)],
             order=asked.get("order", "newest"),
             cursor=asked.get("cursor"),
             limit=limit_of(asked),

@@ -26,12 +26,20 @@ def test_a_wrong_password_is_refused_in_words(console: Console) -> None:
     stranger.context.close()
 
 
-def test_a_ticket_sent_to_the_api_appears_without_a_reload_and_is_lit(console: Console) -> None:
-    content.open_ticket("So that the list is there", severity="info")
+def test_a_ticket_sent_to_the_api_is_announced_and_no_row_moves_until_it_is_asked_for(
+    console: Console,
+) -> None:
+    first = content.open_ticket("So that the list is there", severity="info")
     inbox = console.open("/")
+    place = inbox.locator(row(first)).bounding_box()
     expect(inbox.locator(".live")).to_have_text("Live")
     number = content.post_ticket(console.address, title="GPU node fails a check", severity="critical")
+    news = inbox.get_by_role("button", name="1 new ticket: #")
+    expect(news).to_contain_text("GPU node fails a check", timeout=3000)
+    assert inbox.locator(row(first)).bounding_box() == place
+    inbox.keyboard.press("n")
     expect(inbox.locator(row(number))).to_be_visible(timeout=3000)
+    expect(news).to_be_hidden()
     assert "arrived" in (inbox.locator(row(number)).get_attribute("class") or "")
 
 
@@ -54,14 +62,37 @@ def test_e_acknowledges_in_the_inbox_and_can_be_undone(console: Console) -> None
     expect(inbox.locator(f"{row(number)}.open")).to_be_visible()
 
 
-def test_several_tickets_are_acknowledged_at_once(console: Console) -> None:
+def test_what_was_refused_of_several_is_said_and_the_rest_is_undone(console: Console) -> None:
     numbers = [content.open_ticket(f"One of several, {place}", severity="critical") for place in range(3)]
-    inbox = console.open("/")
+    inbox = console.open("/?search=several")
+    inbox.route("**/live", lambda route: route.abort())
+    inbox.reload()
     for number in numbers:
         inbox.get_by_label(f"Select #{number}", exact=True).check()
-    inbox.get_by_role("button", name="Acknowledge 3").click()
-    expect(inbox.locator(".toast")).to_contain_text("Acknowledged 3 tickets")
-    assert {state(number) for number in numbers} == {"acknowledged"}
+    commands.acknowledge(content.ticket_id(numbers[0]), content.BOB)
+    inbox.keyboard.press("e")
+    toast = inbox.locator(".toast.several")
+    expect(toast).to_contain_text("Acknowledged 2 tickets")
+    expect(toast).to_contain_text(f"#{numbers[0]}: ")
+    toast.get_by_role("button", name="Undo").click()
+    expect(inbox.locator(".toast.several")).to_contain_text("Taken back for 2 tickets")
+    assert [state(number) for number in numbers] == ["acknowledged", "open", "open"]
+    console.problems.clear()  # the browser logs the aborted request
+
+
+def test_a_letter_opens_the_panel_for_the_row_at_hand_and_leads_back_to_it(console: Console) -> None:
+    number = content.open_ticket("Handed over from the list", component="tor/dc1-t12")
+    inbox = console.open(f"/?search=%23{number}")
+    inbox.keyboard.press("j")
+    inbox.keyboard.press("h")
+    inbox.get_by_label("To team").select_option("storage")
+    inbox.get_by_role("button", name="Hand over", exact=True).click()
+    expect(inbox.get_by_role("alert").filter(has_text="Reason")).to_be_visible()
+    inbox.get_by_label("Why is it theirs?").fill("The disks time out.")
+    inbox.get_by_role("button", name="Hand over", exact=True).click()
+    expect(inbox.locator(row(number))).to_contain_text("not yet accepted")
+    assert inbox.evaluate("document.activeElement.closest('tr')?.dataset.number") == str(number)
+    console.problems.clear()  # the browser logs the answer 400, as it should
 
 
 def test_a_comment_is_seen_at_once_by_whoever_else_looks(console: Console) -> None:

@@ -195,17 +195,6 @@ def test_an_action_needs_the_forms_token() -> None:
     assert strict.post(f"/incidents/{number}/acknowledge").status_code == 403
 
 
-def test_several_are_acknowledged_and_the_late_ones_are_said(alice: Client) -> None:
-    first, second = opened(), opened()
-    commands.acknowledge(id_of(second), BOB)
-    body = alice.post(
-        "/incidents/acknowledge", {"number": [first, second, "x", "999"]}, follow=True
-    ).content.decode()
-    assert state(first) == "acknowledged"
-    assert "Acknowledged 1 ticket" in body
-    assert "already acknowledged, by bob" in body
-
-
 def test_staff_change_a_schedule_and_others_may_not(alice: Client) -> None:
     name = Schedule.objects.values_list("name", flat=True)[0]
     form = {"name": name, "every": "10 min", "length": "2 h", "grace": "1 min"}

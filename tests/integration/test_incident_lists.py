@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from incidents import commands, queries
+from incidents import commands, queries, search
 from incidents.commands import Report
 from incidents.queries import Filter, list_incidents, parse_filters, parse_moment
 from ingest.queries import Context, watermark
@@ -40,6 +41,37 @@ def open_ten() -> list[str]:
     commands.resolve(ids[4], "storage_cluster/s1", "", ALICE)
     commands.open_incident(Report("again", dedup_key="k5"), ALICE)
     return ids
+
+
+SEARCHES: tuple[tuple[str, list[int]], ...] = (
+    ("incident state:unresolved", [1, 2, 3, 6, 7, 8, 9, 10]),
+    ("-state:open", [1, 4, 5]),
+    ("component:storage_cluster/*7", [8]),
+    ("-component:storage_cluster/ state:unresolved", [1, 3, 7, 9]),
+    ("component:none,storage_cluster/s1", [1, 2, 3, 5, 7, 9]),
+    ("owner:bob", [2]),
+    ("-owner:bob severity:critical", [7]),
+    ("-s9 hops:0 alerts:>1", [6]),
+    ("hops:>0", [3]),
+    ("age:<2h -age:<1h", []),
+    ("is:merged", []),
+    ("is:blamed", []),
+    ("-is:flapping -is:firing hops:>=1", [3]),
+    ("cause:none", [1, 2, 3, 6, 7, 8, 9, 10]),
+    ("label:rack=r1", []),
+    ("-label:rack hops:1", [3]),
+)
+
+
+@pytest.mark.parametrize(("text", "found"), SEARCHES)
+def test_a_search_finds_the_same_now_and_in_the_past(
+    ten_committed: list[str], text: str, found: list[int]
+) -> None:
+    asked = search.asked(text, datetime.now(UTC), "alice", queries.team_slugs())
+    assert asked.problems == ()
+    for as_of in (None, watermark()):
+        items = list_incidents(asked.filters, order="oldest", as_of=as_of).items
+        assert [ten_committed.index(view.incident.id) + 1 for view in items] == found
 
 
 def filters(given: dict[str, Any]) -> list[Filter]:

@@ -1,6 +1,6 @@
 // What every page of the console starts with.
 import "./actions.js";
-import { countPicked } from "./keys.js";
+import "./keys.js";
 import { onPart } from "./parts.js";
 import { tick } from "./times.js";
 import { openPanel } from "./actions.js";
@@ -26,15 +26,16 @@ themeButton?.addEventListener("click", () => {
 });
 nameTheme();
 
-// Tickets that were not there before are lit for a moment, and announced.
-const known = new Set([...document.querySelectorAll("tr[data-id]")].map((row) => row.dataset.id));
-onPart((part, before) => {
-  if (part.dataset.part !== "rows") return;
-  countPicked();
-  const fresh = [...part.querySelectorAll("tr[data-id]")].filter((row) => !known.has(row.dataset.id));
-  fresh.forEach((row) => { known.add(row.dataset.id); if (before) row.classList.add("arrived"); });
-  if (before && fresh.length) document.querySelector("#announce").textContent = `${fresh.length} new: ${fresh[0].querySelector("a.title").textContent}`;
+const densities = document.querySelectorAll("input[name=density]");
+densities.forEach((one) => {
+  one.checked = one.value === (document.documentElement.dataset.density || "comfortable");
+  one.addEventListener("change", () => {
+    if (one.value === "compact") document.documentElement.dataset.density = "compact";
+    else delete document.documentElement.dataset.density;
+    try { localStorage.setItem("density", one.value); } catch { /* only for this page then */ }
+  });
 });
+
 onPart(tick);
 // What htmx fetched beside the page is treated as the page is.
 document.addEventListener("htmx:afterSwap", (event) => tick(event.detail.target));

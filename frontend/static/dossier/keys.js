@@ -3,7 +3,14 @@ import { openPanel, send } from "./actions.js";
 
 const rows = () => [...document.querySelectorAll("[data-part=rows] tr[data-id]")];
 const current = () => document.activeElement.closest?.("tr[data-id]");
+const PREFIX = 1500; // ms in which the second letter of `g i` may come
 let prefix = "";
+
+// A list whose rows can be selected says what is done to several (bulk.js); other pages have no such thing.
+let list = null;
+export function actOnSeveral(what) { list = what; }
+/** A letter of one screen alone. */
+export function onKey(letter, action) { KEYS[letter] = action; }
 
 function move(step) {
   const all = rows();
@@ -15,14 +22,19 @@ function move(step) {
   all[next].scrollIntoView({ block: "nearest" });
 }
 
-/** In the inbox the focus goes on to the row below, so that `e e e` works through a list. */
+/** In the inbox the focus goes on to the row below at once, so that `e e e` works through a list. */
 async function acknowledge() {
+  if (list?.anyPicked()) { list.acknowledge(); return; }
   const row = current();
   const form = row ? row.querySelector("form[data-key=e]") : document.querySelector(".actions form[data-key=e]");
   if (!form) return;
-  const below = row && (rows()[rows().indexOf(row) + 1] || rows()[rows().indexOf(row) - 1])?.dataset.id;
+  if (!row) { await send(form, form.querySelector("button")); return; }
+  row.classList.add("pending");
+  const below = rows()[rows().indexOf(row) + 1];
+  below?.querySelector("a.title").focus({ preventScroll: true, focusVisible: true });
+  below?.scrollIntoView({ block: "nearest" });
   await send(form, form.querySelector("button"));
-  if (below) document.querySelector(`tr[data-id="${CSS.escape(below)}"] a.title`)?.focus({ preventScroll: true, focusVisible: true });
+  row.classList.remove("pending");
 }
 
 function accept() {
@@ -30,10 +42,10 @@ function accept() {
   if (form) send(form, form.querySelector("button"));
 }
 
-function resolve() {
-  const row = current();
-  if (row) location.href = `${row.querySelector("a.title").getAttribute("href")}#resolve`;
-  else openPanel("resolve");
+/** The panel of the ticket; in a list that of the rows that are selected, or of the one at hand. */
+function panel(name) {
+  if (list && !list.aim(current())) return;
+  openPanel(name);
 }
 
 function pick() {
@@ -47,16 +59,16 @@ const KEYS = {
   k: () => move(-1),
   o: () => current()?.querySelector("a.title").click(),
   e: acknowledge,
-  r: resolve,
+  r: () => panel("resolve"),
   x: pick,
   c: () => document.querySelector(".comment textarea")?.focus(),
-  a: () => openPanel("assign"),
-  h: () => openPanel("hand_over"),
+  a: () => panel("assign"),
+  h: () => panel("hand_over"),
   b: () => openPanel("bounce"),
   y: accept,
-  m: () => openPanel("more"),
-  z: () => openPanel("snooze"),
-  s: () => openPanel("set_severity"),
+  m: () => panel("more"),
+  z: () => panel("snooze"),
+  s: () => panel("set_severity"),
   "/": () => { const field = document.querySelector("input[type=search]"); field?.focus(); field?.select(); },
   "?": () => help.showModal(),
 };
@@ -76,7 +88,7 @@ document.addEventListener("keydown", (event) => {
   }
   if (event.key === "g") {
     prefix = "g";
-    setTimeout(() => { prefix = ""; }, 1500);
+    setTimeout(() => { prefix = ""; }, PREFIX);
   } else if (KEYS[event.key]) {
     event.preventDefault();
     KEYS[event.key]();
@@ -89,15 +101,4 @@ document.addEventListener("click", (event) => {
 });
 document.addEventListener("change", (event) => {
   if (event.target.matches(".filters select")) event.target.form.requestSubmit();
-  if (event.target.matches("input[data-all]")) {
-    document.querySelectorAll("td.pick input").forEach((box) => { box.checked = event.target.checked; });
-  }
-  if (event.target.matches("td.pick input, input[data-all]")) countPicked();
 });
-export function countPicked() {
-  const bulk = document.querySelector(".bulk button");
-  if (!bulk) return;
-  const count = document.querySelectorAll("td.pick input:checked").length;
-  bulk.disabled = count === 0;
-  bulk.textContent = count ? `Acknowledge ${count}` : "Acknowledge selected";
-}

@@ -1,27 +1,44 @@
-// Live updates: server-sent events from their own small process; without them the page polls, and says so.
+// Live updates: server-sent events from their own small process; without them the page polls, and says so. Where
+// nothing answers at all, the page keeps what it shows and says since when.
 import { refresh } from "./parts.js";
 
 const POLL = 10_000; // ms
 const RETRY = 30_000; // ms until live updates are tried again
 const GATHER = 150; // ms in which several changes become one refresh
+const HIDDEN = 60_000; // ms after which a page that comes back to the front looks for itself
 const body = document.body;
 const sign = document.querySelector(".live");
+const notice = document.querySelector(".offline");
 let source = null;
 let timer = null;
 let poll = null;
+let retry = null;
+let heard = Date.now(); // when what the page shows was last known to be current
+let hidden = 0;
 
 function state(name, words) {
-  if (!sign) return;
-  sign.dataset.state = name;
-  sign.querySelector(".words").textContent = words;
+  if (sign && sign.dataset.state !== name) {
+    sign.dataset.state = name;
+    sign.querySelector(".words").textContent = words;
+  }
+  if (!notice) return;
+  notice.hidden = name !== "offline";
+}
+
+function offline() {
+  const clock = new Date(heard).toISOString().slice(11, 16);
+  if (notice?.hidden) notice.querySelector(".since").textContent = `${clock} UTC`;
+  state("offline", `Offline, as of ${clock} UTC`);
 }
 
 async function update() {
   try {
     await refresh();
+    heard = Date.now();
     if (poll) state("polling", "Polling every 10 s");
   } catch {
-    state("offline", "Offline, trying again");
+    offline();
+    startPolling();
   }
 }
 
@@ -35,15 +52,18 @@ function concerns(message) {
   return wanted === change.about || wanted === change.id;
 }
 
+// Which ticket it was is for whoever shows more than what a fresh copy of the page has; without an id, any of them.
+const tell = (id) => document.dispatchEvent(new CustomEvent("ticketchanged", { detail: id }));
+
 function startPolling() {
-  if (poll) return;
-  state("polling", "Polling every 10 s");
-  poll = setInterval(update, POLL);
-  setTimeout(connect, RETRY);
+  if (!poll) poll = setInterval(() => { tell(null); update(); }, POLL);
+  clearTimeout(retry);
+  retry = setTimeout(connect, RETRY);
 }
 
 async function connect() {
   source?.close();
+  source = null;
   let answer;
   try {
     const response = await fetch("/live", { credentials: "same-origin", headers: { Accept: "application/json" } });
@@ -53,31 +73,47 @@ async function connect() {
   const address = new URL(answer.url);
   address.searchParams.set("token", answer.token);
   address.searchParams.set("after", body.dataset.position);
-  source = new EventSource(address);
+  const opened = new EventSource(address);
+  source = opened;
   source.addEventListener("open", () => {
     clearInterval(poll);
+    clearTimeout(retry);
     poll = null;
+    heard = Date.now();
     state("live", "Live");
   });
   source.addEventListener("change", (event) => {
-    if (concerns(event)) soon();
+    heard = Date.now();
+    if (concerns(event)) { tell(JSON.parse(event.data).id); soon(); }
     else if (event.lastEventId) body.dataset.position = event.lastEventId;
   });
-  source.addEventListener("reset", soon);
+  source.addEventListener("reset", () => { tell(null); soon(); });
   source.addEventListener("bye", () => { connect(); }); // the server asks for a new token
-  source.addEventListener("error", stopped);
+  source.addEventListener("error", () => { if (source === opened) stopped(); });
 }
 
+/** Without the stream: does the rest answer? Then the page polls. */
 function stopped() {
+  if (source) heard = Date.now();
   source?.close();
   source = null;
   startPolling();
+  tell(null);
+  if (navigator.onLine) { if (!notice || notice.hidden) state("polling", "Polling every 10 s"); update(); } else offline();
 }
 
 export function startLive() {
   if (!body.dataset.watch) return;
   connect();
-  document.addEventListener("visibilitychange", () => { if (!document.hidden && poll) update(); });
+  addEventListener("offline", () => { if (source) heard = Date.now(); source?.close(); source = null; offline(); startPolling(); });
+  addEventListener("online", () => { tell(null); update(); connect(); });
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) { hidden = Date.now(); return; }
+    const away = Date.now() - hidden > HIDDEN;
+    if (away) tell(null);
+    if (poll || away) update();
+    if (away && source?.readyState !== EventSource.OPEN) connect();
+  });
   window.addEventListener("pagehide", () => source?.close());
-  window.addEventListener("pageshow", (event) => { if (event.persisted) connect(); });
+  window.addEventListener("pageshow", (event) => { if (event.persisted) { tell(null); connect(); } });
 }

@@ -4,6 +4,7 @@
 const CSRF = /name="(?:csrfmiddlewaretoken|seen)" value="[^"]*"/g;
 const shown = new WeakMap(); // element -> the markup it came with, before scripts touched it
 const swapped = []; // what other modules want to do to a new part
+const merged = new Map(); // name -> what takes a newer copy into a part without replacing it
 let waiting = null; // a newer page that was held back
 
 const parts = (root) => root.querySelectorAll("[data-part]");
@@ -12,6 +13,11 @@ const markup = (part) => part.dataset.version ?? part.innerHTML.replace(CSRF, ""
 export function onPart(callback) {
   swapped.push(callback);
   parts(document).forEach((part) => callback(part, null));
+}
+
+/** `merge(part, newer)` takes what is new into the part where it stands and answers true, or false to have it replaced. */
+export function mergePart(name, merge) {
+  merged.set(name, merge);
 }
 
 function busy(part) {
@@ -34,7 +40,8 @@ function say(part, toast) {
   part.append(toast);
 }
 
-export function showPage(page, { force = false } = {}) {
+/** `whole` replaces also what is otherwise merged. */
+export function showPage(page, { force = false, whole = false } = {}) {
   waiting = null;
   document.title = page.title;
   document.body.dataset.position = page.body.dataset.position || document.body.dataset.position;
@@ -44,6 +51,7 @@ export function showPage(page, { force = false } = {}) {
       newer.querySelectorAll(".toast").forEach((toast) => say(part, document.importNode(toast, true)));
       continue;
     }
+    if (newer && !whole && merged.get(part.dataset.part)?.(part, newer)) continue;
     if (!newer || markup(newer) === (shown.get(part) ?? markup(part))) continue;
     if (!force && busy(part)) { waiting = page; continue; }
     const refocus = keepFocus(part);

@@ -1,0 +1,119 @@
+// The list of the inbox: a row stays where it is until the reader asks for the list anew. What changes is marked in
+// its place, what arrives is announced in a bar, further rows are fetched as one comes to the end.
+import { onKey } from "./keys.js";
+import { mergePart, onPart, readPage, showPage } from "./parts.js";
+
+const MOST = 100; // rows read again in one request
+const bar = document.querySelector(".arrivals");
+const announce = document.querySelector("#announce");
+const changed = new Set(); // ids that were said to have changed since the last look
+let everything = false; // nobody said which
+let arrived = new Map(); // id -> title of what the list has and the page does not show
+
+const rowsOf = (root) => [...root.querySelectorAll("tr[data-id]")];
+const within = () => document.querySelector("[data-part=rows]");
+
+export const rowOf = (number) => within()?.querySelector(`tr[data-number="${CSS.escape(number)}"]`);
+
+/** A live message named this ticket; without one, any may have changed. */
+export function touched(id) {
+  if (id) changed.add(id);
+  else everything = true;
+}
+
+function renew(mine, row) {
+  if (mine.dataset.position === row.dataset.position && mine.classList.contains("gone") === row.classList.contains("gone")) return;
+  const before = mine.querySelector(".pill")?.textContent;
+  const picked = mine.querySelector("td.pick input")?.checked;
+  const held = mine.contains(document.activeElement);
+  mine.className = row.className;
+  mine.dataset.position = row.dataset.position;
+  mine.replaceChildren(...[...row.children].map((cell) => document.importNode(cell, true)));
+  const box = mine.querySelector("td.pick input");
+  if (box) box.checked = picked;
+  if (held) mine.querySelector("a.title").focus({ preventScroll: true, focusVisible: true });
+  void mine.offsetWidth; // so that the mark begins anew
+  mine.classList.add("changed");
+  const after = mine.querySelector(".pill")?.textContent;
+  if (before !== after) announce.textContent = `#${mine.dataset.number} is ${after.toLowerCase()} now`;
+}
+
+async function readAgain(table, missing) {
+  const address = new URL(table.dataset.rows, location.href);
+  for (let from = 0; from < missing.length; from += MOST) {
+    address.search = location.search;
+    missing.slice(from, from + MOST).forEach((id) => address.searchParams.append("row", id));
+    const { page } = await readPage(address);
+    for (const row of rowsOf(page)) {
+      const mine = document.querySelector(`tr[data-id="${CSS.escape(row.dataset.id)}"]`);
+      if (mine) renew(mine, row);
+    }
+  }
+}
+
+mergePart("rows", (part, newer) => {
+  const table = part.querySelector("table.inbox");
+  if (!table) return false; // nothing that could move
+  const shown = new Map(rowsOf(part).map((row) => [row.dataset.id, row]));
+  const fresh = rowsOf(newer);
+  arrived = new Map();
+  const first = !new URLSearchParams(location.search).has("cursor");
+  for (const row of fresh) {
+    const mine = shown.get(row.dataset.id);
+    if (mine) renew(mine, row);
+    else if (first && row.dataset.position > table.dataset.since) arrived.set(row.dataset.id, row.querySelector("a.title").textContent);
+  }
+  const there = new Set(fresh.map((row) => row.dataset.id));
+  const missing = [...shown.keys()].filter((id) => !there.has(id) && (everything || changed.has(id)));
+  changed.clear();
+  everything = false;
+  readAgain(table, missing).catch(() => { everything = true; });
+  sayArrivals();
+  return true;
+});
+
+function sayArrivals() {
+  bar.hidden = !arrived.size;
+  if (!arrived.size) return;
+  const [latest] = arrived.values();
+  const words = arrived.size === 1 ? `1 new ticket: ${latest}` : `${arrived.size} new tickets, first ${latest}`;
+  if (bar.querySelector(".words").textContent !== words) bar.querySelector(".words").textContent = words;
+}
+
+/** The list as it is now, from its beginning. What is selected stays selected. */
+async function showArrivals() {
+  const fresh = new Set(arrived.keys());
+  const address = new URL(location.href);
+  address.searchParams.delete("cursor");
+  const picked = new Set([...document.querySelectorAll("td.pick input:checked")].map((box) => box.value));
+  const { page } = await readPage(address);
+  if (address.href !== location.href) history.replaceState(null, "", address);
+  showPage(page, { force: true, whole: true });
+  arrived = new Map();
+  sayArrivals();
+  document.querySelectorAll("td.pick input").forEach((box) => { box.checked = picked.has(box.value); });
+  document.dispatchEvent(new Event("picked"));
+  const lit = rowsOf(within()).filter((row) => fresh.has(row.dataset.id));
+  lit.forEach((row) => row.classList.add("arrived"));
+  scrollTo({ top: 0 });
+  lit[0]?.querySelector("a.title").focus({ preventScroll: true });
+}
+
+bar?.querySelector("[data-show]").addEventListener("click", () => showArrivals().catch(() => {}));
+onKey("n", () => { if (bar && !bar.hidden) showArrivals().catch(() => {}); });
+
+// Further rows come in the groups of the page before them; a row that is there already moved meanwhile and is left out.
+document.addEventListener("htmx:afterSwap", (event) => {
+  if (!event.detail.target.matches?.("table.inbox")) return;
+  const table = event.detail.target, seen = new Set(), groups = new Map();
+  for (const body of [...table.tBodies]) {
+    rowsOf(body).forEach((row) => { if (seen.has(row.dataset.id)) row.remove(); else seen.add(row.dataset.id); });
+    const before = groups.get(body.dataset.group);
+    if (!before) groups.set(body.dataset.group, body);
+    else { before.append(...rowsOf(body)); body.remove(); }
+  }
+  if (!new URLSearchParams(location.search).has("cursor")) document.querySelector("#pager [rel=prev]")?.remove();
+});
+
+onPart((part) => { if (part.dataset.part === "rows") document.dispatchEvent(new Event("picked")); });
+document.addEventListener("ticketchanged", (event) => touched(event.detail));

@@ -1,0 +1,167 @@
+"""What an address of the inbox asks for: a tab, a search, an order, a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, QueryDict
+from django.utils import timezone
+
+from frontend.views.pages import user_name
+from incidents import queries, search
+from incidents.commands import Invalid
+from incidents.domain import searching
+from ingest.queries import Position
+
+ORDERS = (
+    ("severity", "Most severe first"),
+    ("newest", "Newest first"),
+    ("oldest", "Oldest first"),
+    ("updated", "Last changed first"),
+    ("hops", "Most hand-overs first"),
+)
+_AS_TEXT = ("team", "severity", "state", "owner")
+"""Parameters that the search says as well: they are shown in its field, so that a filter is never out of sight."""
+QUICK = ("severity", "team", "owner")
+"""Fields that have a shortcut beside the search."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """A view of the inbox: the groups it shows, each a heading and the states that belong to it."""
+
+    name: str
+    words: str
+    groups: tuple[tuple[str, tuple[str, ...]], ...]
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        return tuple(state for _, states in self.groups for state in states)
+
+
+TABS = (
+    Tab(
+        "unresolved",
+        "Unresolved",
+        (("Waiting for someone", ("open",)), ("In work", ("acknowledged", "snoozed"))),
+    ),
+    Tab("open", "Open", (("Waiting for someone", ("open",)),)),
+    Tab("work", "In work", (("In work", ("acknowledged", "snoozed")),)),
+    Tab("resolved", "Resolved", (("Resolved", ("resolved",)),)),
+    Tab("all", "All", (("All tickets", ("open", "acknowledged", "snoozed", "resolved")),)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What is asked for. Where the search has problems, nothing is listed."""
+
+    tab: Tab
+    text: str
+    asked: search.Asked
+    filters: tuple[queries.Filter, ...]
+    order: str
+    as_of: Position | None
+
+    @property
+    def problems(self) -> tuple[searching.Problem, ...]:
+        return self.asked.problems
+
+    @property
+    def within(self) -> tuple[queries.Filter, ...]:
+        """The filters with the states of the tab."""
+        return (*self.filters, queries.Filter("state", "in", self.tab.states))
+
+    def asks_several(self, field: str) -> bool:
+        """Whether the search asks a field for more than a shortcut can show."""
+        return not self.quick(field) and any(
+            t.field == field and not t.negated for t in self.asked.search.terms
+        )
+
+    def quick(self, field: str) -> str:
+        """What a shortcut shows as chosen."""
+        return searching.chosen(self.asked.search, field)
+
+
+def listing_of(request: HttpRequest, given: QueryDict | None = None) -> Listing:
+    """What an address asks for, or what `given` does in its place. Raises Invalid for what makes no sense."""
+    given = request.GET if given is None else given
+    tab = next((tab for tab in TABS if tab.name == given.get("tab", TABS[0].name)), None)
+    if tab is None:
+        raise Invalid("tab", f"must be one of {', '.join(tab.name for tab in TABS)}")
+    order = given.get("order") or ORDERS[0][0]
+    if order not in queries.ORDERS:
+        raise Invalid("order", f"must be one of {', '.join(queries.ORDERS)}")
+    text = search_text(given)
+    asked = search.asked(text, timezone.now(), user_name(request), queries.team_slugs())
+    as_of = queries.parse_moment(moment) if (moment := given.get("as_of")) else None
+    return Listing(tab, text, asked, (*asked.filters, *_others(given)), order, as_of)
+
+
+def search_text(given: QueryDict) -> str:
+    """The search of an address, with what its other parameters say that a search can say."""
+    words = [given.get("search", "").strip(), given.get("q", "").strip()]
+    for name in _AS_TEXT:
+        if values := [value for value in given.getlist(name) if value]:
+            words.append(f"{name}:{','.join(searching.quoted(value) for value in values)}")
+    return " ".join(word for word in words if word)
+
+
+def _others(given: QueryDict) -> list[queries.Filter]:
+    """Filters of the API that a search has no words for."""
+    names = [name for name in queries.PARAMETERS if name not in (*_AS_TEXT, "q")]
+    values = {name: [value for value in given.getlist(name) if value] for name in names}
+    return queries.parse_filters({name: found for name, found in values.items() if found})
+
+
+def shortcut(given: QueryDict) -> str | None:
+    """The address that a choice beside the search leads to, or None where none was made: what is chosen is written
+    into the search, so that there is one place where it stands."""
+    chosen = [field for field in QUICK if f"quick_{field}" in given]
+    if not chosen:
+        return None
+    text = search_text(given)
+    for field in chosen:
+        value = given.get(f"quick_{field}", "")
+        if value != "several":
+            text = searching.changed(text, field, [value] if value else [])
+    kept = {name: found for name in ("tab", "order", "as_of") if (found := given.get(name))}
+    return "?" + urlencode({**kept, **({"search": text} if text else {})})
+
+
+def address(given: QueryDict, **changed: str | None) -> str:
+    """The address of this page with some parameters changed; None takes one away."""
+    kept = [(name, value) for name in given if name not in changed for value in given.getlist(name) if value]
+    return "?" + urlencode([*kept, *((name, value) for name, value in changed.items() if value)])
+
+
+def page_of(
+    listing: Listing, cursor: str, limit: int
+) -> tuple[list[tuple[str, Sequence[queries.View]]], str | None, str | None]:
+    """The groups of one page with the cursors of the next and the previous one ("" means the first page).
+
+    A cursor is `place:cursor`, where place counts the tab's groups. A page ends where a group does not end;
+    one that ends leaves room for the next, so that open tickets always come first.
+    """
+    groups = listing.tab.groups
+    start, _, inside = cursor.partition(":")
+    if cursor and not (start.isascii() and start.isdecimal() and int(start[:9]) < len(groups)):
+        raise Invalid("cursor", "is not a cursor of this list")
+    first = int(start or 0)
+    shown: list[tuple[str, Sequence[queries.View]]] = []
+    following, preceding = None, None
+    for place in range(first, len(groups)):
+        heading, states = groups[place]
+        chosen = [*listing.filters, queries.Filter("state", "in", states)]
+        found = queries.list_incidents(chosen, listing.order, inside or None, limit, listing.as_of)
+        if place == first and cursor:
+            preceding = f"{place}:{found.previous}" if found.previous else ""
+        inside = ""
+        if found.items:
+            shown.append((heading, found.items))
+        if found.next:
+            following = f"{place}:{found.next}"
+            break
+    return shown, following, preceding

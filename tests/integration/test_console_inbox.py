@@ -1,0 +1,247 @@
+"""The inbox over a real database: its search, the rows it reads again, what is done to several at once."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+
+from incidents import commands, queries
+from incidents.catalog.models import Membership, Team
+from incidents.commands import Report
+from ingest.queries import Context
+
+pytestmark = pytest.mark.usefixtures("log_database")
+BOB = Context("user:bob")
+
+
+@pytest.fixture
+def alice(log_database: str) -> Client:  # noqa: ARG001
+    client = Client()
+    client.force_login(get_user_model().objects.create(username="alice", is_staff=True))
+    return client
+
+
+def opened(title: str = "Rack 12 loses packets", **fields: Any) -> int:
+    return commands.open_incident(Report(title, **fields), BOB).incident.number
+
+
+def ticket(number: int) -> queries.Incident:
+    return queries.get(str(number)).incident
+
+
+def listed(response: Any) -> list[str]:
+    return [view.incident.title for group in response.context["groups"] for view in group.tickets]
+
+
+def act(client: Client, verb: str, numbers: list[int], **form: str) -> Any:
+    fields = {f"{verb}-{name}": value for name, value in form.items()}
+    headers = {"Accept": "application/json"}
+    return client.post("/incidents/several", {"verb": verb, "number": numbers, **fields}, headers=headers)
+
+
+# Search
+# ----------------------------------------------------------------------------------------------------------
+def test_a_search_lists_what_it_asks_for(alice: Client) -> None:
+    opened("Disk is slow", component="disk/d1", severity="error")
+    opened("Disk is full", component="disk/d2", severity="info")
+    assert listed(alice.get("/?search=disk+-severity:info")) == ["Disk is slow"]
+
+
+def test_a_search_that_cannot_be_read_says_why_and_lists_nothing(alice: Client) -> None:
+    opened()
+    response = alice.get("/?search=severity:hgih")
+    assert response.status_code == 400
+    assert listed(response) == []
+    assert "must be one of critical, error, warning, info" in response.content.decode()
+
+
+def test_old_parameters_are_shown_in_the_field_of_the_search(alice: Client) -> None:
+    opened("Disk is slow", component="disk/d1", severity="error")
+    response = alice.get("/?team=storage&severity=error&q=disk")
+    assert 'value="disk team:storage severity:error"' in response.content.decode()
+    assert listed(response) == ["Disk is slow"]
+
+
+def test_a_choice_beside_the_field_is_written_into_it(alice: Client) -> None:
+    response = alice.get("/?tab=all&search=disk+severity:info&quick_severity=error&quick_team=&order=newest")
+    assert response.headers["Location"] == "?tab=all&order=newest&search=disk+severity%3Aerror"
+
+
+def test_a_search_for_several_teams_survives_a_choice_of_severity(alice: Client) -> None:
+    response = alice.get("/?search=team:storage,network&quick_team=several&quick_severity=info")
+    assert response.headers["Location"] == "?search=team%3Astorage%2Cnetwork+severity%3Ainfo"
+
+
+def test_mine_are_the_ones_that_i_own(alice: Client) -> None:
+    commands.assign(ticket(opened("Mine")).id, "alice", BOB)
+    opened("Nobody's")
+    assert listed(alice.get("/?search=owner:me")) == ["Mine"]
+
+
+def test_the_api_takes_the_same_search(alice: Client) -> None:
+    opened("Disk is slow", component="disk/d1")
+    opened("Fans are loud")
+    found = alice.get("/api/v1/incidents?search=component:disk/").json()["results"]
+    assert [one["title"] for one in found] == ["Disk is slow"]
+    refused = alice.get("/api/v1/incidents?search=taem:storage")
+    assert refused.status_code == 400
+    assert "did you mean team:?" in refused.content.decode()
+
+
+def test_what_is_in_use_is_offered_while_one_types(alice: Client) -> None:
+    opened(component="disk/d17", labels={"rack": "r12"})
+    for typed, offered in (("component:disk/d", "component:disk/d17"), ("label:ra", "label:rack=r12")):
+        assert offered in alice.get("/inbox/suggest", {"search": typed}).content.decode()
+
+
+def test_a_moment_chosen_in_the_page_is_an_address_that_can_be_shared(alice: Client) -> None:
+    response = alice.get("/?tab=all&at=2026-11-21T10:00")
+    assert response.headers["Location"] == "?tab=all&as_of=2026-11-21T10%3A00%3A00Z"
+    assert alice.get("/?at=soon").status_code == 400
+
+
+# Rows
+# ----------------------------------------------------------------------------------------------------------
+def test_a_row_that_is_read_again_says_whether_the_list_still_has_it(alice: Client) -> None:
+    stays, leaves = opened("Stays"), opened("Leaves")
+    commands.resolve(ticket(leaves).id, "none", "", BOB)
+    body = alice.get("/inbox/rows", {"row": [ticket(stays).id, ticket(leaves).id]}).content.decode()
+    assert body.count("<tr data-id") == 2
+    assert body.count("no longer in this list") == 1
+
+
+@pytest.mark.parametrize("row", ["", "x", "x" * 36])
+def test_a_row_that_is_none_is_no_failure(alice: Client, row: str) -> None:
+    assert alice.get("/inbox/rows", {"row": row}).status_code in (200, 400)
+
+
+def test_a_storm_is_announced_with_the_ticket_that_collects_it(alice: Client) -> None:
+    number = opened("312 alerts of monitoring", dedup_key="storm:monitoring:network")
+    body = alice.get("/").content.decode()
+    assert "A storm is on." in body
+    assert f'href="/incidents/{number}"' in body
+    commands.resolve(ticket(number).id, "none", "", BOB)
+    assert "A storm is on." not in alice.get("/").content.decode()
+
+
+# Several at once
+# ----------------------------------------------------------------------------------------------------------
+def test_several_are_acknowledged_and_the_late_ones_are_named(alice: Client) -> None:
+    first, second = opened(), opened()
+    commands.acknowledge(ticket(second).id, BOB)
+    answer = act(alice, "acknowledge", [first, second, 999_999]).json()
+    assert [one["number"] for one in answer["done"]] == [first]
+    assert [one["number"] for one in answer["refused"]] == [second, 999_999]
+    assert "already acknowledged, by bob" in answer["refused"][0]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "form", "changed"),
+    [
+        ("acknowledge", {}, ("state", "open", "acknowledged")),
+        ("assign", {"owner": "bob"}, ("owner", None, "bob")),
+        ("hand_over", {"team": "network", "reason": "the fabric"}, ("team", "storage", "network")),
+        ("snooze", {"for": "4"}, ("state", "open", "snoozed")),
+        ("set_severity", {"severity": "info"}, ("severity", "error", "info")),
+        ("resolve", {"cause": "own"}, ("state", "open", "resolved")),
+    ],
+)
+def test_what_is_done_to_several_is_taken_back_as_the_answer_says(
+    alice: Client, verb: str, form: dict[str, str], changed: tuple[str, Any, Any]
+) -> None:
+    field, before, after = changed
+    numbers = [opened(component=f"disk/d{n}", severity="error") for n in range(2)]
+    answer = act(alice, verb, numbers, **form).json()
+    assert [getattr(ticket(number), field) for number in numbers] == [after, after]
+    for one in answer["done"]:
+        undone = act(alice, one["undo"]["verb"], [one["number"]], **one["undo"]["fields"])
+        assert undone.json()["refused"] == []
+    assert [getattr(ticket(number), field) for number in numbers] == [before, before]
+
+
+def test_several_are_merged_into_the_oldest_and_split_again(alice: Client) -> None:
+    first, second, third = opened("One"), opened("Two"), opened("Three")
+    answer = act(alice, "merge", [third, first, second]).json()
+    assert {one["number"] for one in answer["done"]} == {second, third}
+    assert ticket(second).merged_number == first
+    undo = answer["done"][0]["undo"]
+    act(alice, undo["verb"], [second, third], **undo["fields"])
+    assert (ticket(second).merged_number, ticket(third).merged_number) == (None, None)
+
+
+def test_a_ticket_that_names_no_component_has_none_of_its_own_as_cause(alice: Client) -> None:
+    named, unnamed = opened(component="disk/d1"), opened("Fans are loud")
+    answer = act(alice, "resolve", [unnamed, named], cause="own").json()
+    assert ticket(named).confirmed_cause == "disk/d1"
+    assert "names no component" in answer["refused"][0]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "form", "field"),
+    [
+        ("hand_over", {"team": "network"}, "reason"),
+        ("hand_over", {"team": "nope", "reason": "x"}, "team"),
+        ("snooze", {"for": "9"}, "for"),
+        ("set_severity", {"severity": "high"}, "severity"),
+        ("merge", {"into": "999999"}, "into"),
+        ("explode", {}, "verb"),
+        ("comment", {"text": "to all"}, "verb"),
+    ],
+)
+def test_a_form_that_fits_no_ticket_is_refused_and_nothing_is_done(
+    alice: Client, verb: str, form: dict[str, str], field: str
+) -> None:
+    number = opened(component="disk/d1")
+    before = len(queries.incident_events(str(number)))
+    answer = act(alice, verb, [number], **form)
+    assert (answer.status_code, answer.json()["field"]) == (400, field)
+    assert len(queries.incident_events(str(number))) == before
+
+
+@pytest.mark.parametrize("number", ["", "x", "-1", "9" * 40, "\0", "٣"])
+def test_a_number_that_is_none_is_refused(alice: Client, number: str) -> None:
+    answer = alice.post(
+        "/incidents/several",
+        {"verb": "acknowledge", "number": number},
+        headers={"Accept": "application/json"},
+    )
+    assert answer.status_code == 400
+
+
+def test_who_may_not_is_told_for_each_ticket(alice: Client) -> None:
+    number = opened(component="disk/d1")
+    Membership.objects.create(
+        team=Team.objects.get(slug="network"),
+        user=get_user_model().objects.create(username="charlie"),
+        role="responder",
+    )
+    charlie = Client()
+    charlie.force_login(get_user_model().objects.get(username="charlie"))
+    answer = act(charlie, "acknowledge", [number]).json()
+    assert "to acknowledge takes a responder of storage" in answer["refused"][0]["reason"]
+    assert act(alice, "acknowledge", [number]).json()["refused"] == []
+
+
+def test_without_scripts_the_page_says_what_went_and_what_not(alice: Client) -> None:
+    first, second = opened(), opened()
+    commands.acknowledge(ticket(second).id, BOB)
+    form = {"verb": "acknowledge", "number": [first, second]}
+    body = alice.post("/incidents/several", form, follow=True).content.decode()
+    assert "Acknowledged 1 ticket" in body
+    assert f"Not done for 1: #{second}: " in body
+
+
+def test_all_that_match_are_named_by_number_as_far_as_one_action_goes(alice: Client) -> None:
+    numbers = [opened("Disk is slow") for _ in range(3)]
+    opened("Fans are loud")
+    answer = json.loads(alice.get("/inbox/matching?search=disk&order=oldest").content)
+    assert answer == {"numbers": numbers, "more": False}
+
+
+def test_a_search_that_cannot_be_read_matches_nothing(alice: Client) -> None:
+    opened()
+    assert alice.get("/inbox/matching?search=severity:hgih").json() == {"numbers": [], "more": False}
