@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
@@ -12,7 +12,7 @@ from incidents.domain.spans import Span, instant, wall
 
 HUES = 6
 """Colours that people are told apart by, beside their names."""
-DAY = timedelta(days=1)
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 Told = tuple[datetime, datetime, str | None, bool]
 """From when until when who is on call, and whether by an override."""
 
@@ -36,6 +36,20 @@ class Day:
     """What happens to the clock on that day; mostly nothing."""
     today: bool
 
+    @property
+    def at(self) -> str:
+        """Its beginning as a form takes local times."""
+        return f"{self.day}T00:00"
+
+    @property
+    def until(self) -> str:
+        return f"{self.day + DAY}T00:00"
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """When it begins and ends, to be read."""
+        return _local_words(self.at), _local_words(self.until)
+
 
 def weeks(
     shifts: Sequence[Shift],
@@ -47,13 +61,19 @@ def weeks(
     count: int = 4,
 ) -> list[list[Day]]:
     """`count` weeks of seven days from `first` on."""
-    named = list(holidays)
-    hues = {person: n % HUES for n, person in enumerate(sorted({one.person for one in shifts}))}
-    told: list[Told] = [(one.start, one.end, one.person, bool(one.override)) for one in shifts]
-    told += [(start, end, None, False) for start, end in gaps]
-    told = _joined(sorted(told, key=lambda one: one[0]))
+    named, hues, told = list(holidays), _hues(shifts), _told(shifts, gaps)
     days = [_day(told, named, hues, zone, first + n * DAY, today) for n in range(7 * count)]
     return [days[n : n + 7] for n in range(0, len(days), 7)]
+
+
+def _hues(shifts: Iterable[Shift]) -> dict[str, int]:
+    return {person: n % HUES for n, person in enumerate(sorted({one.person for one in shifts}))}
+
+
+def _told(shifts: Iterable[Shift], gaps: Iterable[Span]) -> list[Told]:
+    told: list[Told] = [(one.start, one.end, one.person, bool(one.override)) for one in shifts]
+    told += [(start, end, None, False) for start, end in gaps]
+    return _joined(sorted(told, key=lambda one: one[0]))
 
 
 def _joined(told: Iterable[Told]) -> list[Told]:
@@ -94,6 +114,81 @@ def edges(day: date, zone: ZoneInfo) -> Span:
     """When a day of a zone begins and ends. A day that the zone skipped is empty."""
     midnight = datetime.combine(day, time())
     return instant(midnight, zone), instant(midnight + DAY, zone)
+
+
+@dataclass(frozen=True, slots=True)
+class Hour:
+    """A cell of a week by the hour. `at` and `until` are local times as a form takes them, `label` says all of it."""
+
+    at: str
+    until: str
+    label: str
+    name: str
+    """Who, where a turn begins or the day does; empty where it goes on."""
+    person: str | None
+    hue: int
+    override: bool
+    now: bool
+    changes: str
+    """Within the hour: who it is from when on."""
+    exists: bool
+    """Whether the clock shows this hour on that day."""
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """When it begins and ends, to be read."""
+        return _local_words(self.at), _local_words(self.until)
+
+
+def hours(
+    shifts: Sequence[Shift], gaps: Sequence[Span], zone: ZoneInfo, first: date, now: datetime
+) -> list[list[Hour]]:
+    """Seven days from `first` on, as 24 rows of seven cells on the clock of the zone."""
+    hues, told = _hues(shifts), _told(shifts, gaps)
+    columns = [_hours_of(first + n * DAY, told, hues, zone, now) for n in range(7)]
+    return [[column[hour] for column in columns] for hour in range(24)]
+
+
+def _hours_of(
+    day: date, told: Sequence[Told], hues: Mapping[str, int], zone: ZoneInfo, now: datetime
+) -> list[Hour]:
+    cells, before = [], object()
+    for hour in range(24):
+        at = datetime.combine(day, time(hour))
+        start, end = instant(at, zone), instant(at + HOUR, zone)
+        within = [one for one in told if one[0] < end and start < one[1]]
+        person, override = (within[0][2], within[0][3]) if within else (None, False)
+        exists = start < end and wall(start, zone) == at
+        name = (person or "nobody") if exists and (person, override) != before else ""
+        later = within[1] if len(within) > 1 else None
+        cells.append(
+            Hour(
+                at=f"{at:%Y-%m-%dT%H:%M}",
+                until=f"{at + HOUR:%Y-%m-%dT%H:%M}",
+                label=f"{_local_words(at.isoformat())}, {_who(person, override, exists)}",
+                name=name,
+                person=person,
+                hue=hues.get(person or "", 0),
+                override=override,
+                now=start <= now < end,
+                changes="" if later is None else f"{wall(later[0], zone):%H:%M} {later[2] or 'nobody'}",
+                exists=exists,
+            )
+        )
+        last = within[-1] if within else None
+        before = (last[2], last[3]) if last else object()
+    return cells
+
+
+def _local_words(text: str) -> str:
+    moment = datetime.fromisoformat(text)
+    return f"{moment:%a} {moment.day} {moment:%b %H:%M}"
+
+
+def _who(person: str | None, override: bool, exists: bool) -> str:
+    if not exists:
+        return "an hour that the clock skips"
+    return f"{person or 'nobody'}{' by an override' if override else ''}"
 
 
 def _words(begins: datetime | None, ends: datetime | None, zone: ZoneInfo) -> str:

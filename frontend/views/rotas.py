@@ -13,7 +13,7 @@ from rest_framework.serializers import ModelSerializer
 
 from frontend import layers
 from frontend.rights import configurers_only, own_teams, rights
-from frontend.views.oncall import active_people
+from frontend.views.oncall_shown import active_people
 from frontend.views.pages import context_of, page, show, staff_only
 from frontend.views.restoring import removed
 from incidents.api.catalog import Catalog

@@ -47,6 +47,23 @@ def test_a_person_takes_over_and_gives_back(console: Console) -> None:
     pictured(page, "on-call-schedule")
     page.get_by_role("button", name="End: alice").click()
     expect(page.get_by_text("None. The layers decide alone.")).to_be_visible()
+    page.goto(f"{console.address}/on-call/gpu?view=hours&from=2026-11-30")
+    page.locator('td[data-at="2026-12-01T10:00"]').hover()
+    page.mouse.down()
+    page.locator('td[data-at="2026-12-01T12:00"]').hover()
+    page.mouse.up()
+    expect(page.get_by_label("From")).to_have_value("2026-12-01T10:00")
+    expect(page.get_by_label("Until")).to_have_value("2026-12-01T13:00")
+    expect(page.get_by_label("Why?").first).to_be_focused()
+    page.locator('td[data-at="2026-12-02T10:00"]').focus()
+    for key in ("Escape", "ArrowDown", "Shift+ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    expect(page.get_by_label("From")).to_have_value("2026-12-02T11:00")
+    expect(page.get_by_label("Until")).to_have_value("2026-12-03T12:00")
+    page.keyboard.type("Flight")
+    pictured(page, "on-call-hours")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("alice is on call for 1 d 1 h")).to_be_visible()
     for address, name in (
         ("/settings/schedules", "on-call-settings"),
         ("/settings/schedules/gpu", "on-call-edit"),

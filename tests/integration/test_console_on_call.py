@@ -93,6 +93,52 @@ def test_somebody_takes_over_with_one_form() -> None:
     assert queries.on_call("storage", datetime.now(UTC)) == ("charlie",)
 
 
+def test_somebody_takes_over_until_a_time_that_was_chosen_in_the_rota() -> None:
+    storage()
+    day = (datetime.now(UTC) + timedelta(days=3)).strftime("%Y-%m-%d")
+    body = {
+        "person": "charlie",
+        "span": "4 h",
+        "reason": "dentist",
+        "starts": f"{day}T10:00",
+        "ends": f"{day}T13:00",
+    }
+    signed_in().post("/on-call/storage/take-over", body)
+    row = Override.objects.get()
+    assert row.ends_at - row.starts_at == timedelta(hours=3)
+
+
+@pytest.mark.parametrize("ends", ["2001-01-01T10:00", "soon", "\0", "9999-12-31T00:00"])
+def test_an_end_that_cannot_be_is_said_at_its_field(ends: str) -> None:
+    storage()
+    body = {"person": "charlie", "reason": "dentist", "ends": ends}
+    answer = signed_in().post("/on-call/storage/take-over", body)
+    assert answer.status_code == 400
+    assert '<label for="ends">Until</label><p class="problem" role="alert">' in answer.content.decode()
+    assert not Override.objects.exists()
+
+
+def test_a_week_is_shown_by_the_hour_with_own_turns_and_gaps_in_words() -> None:
+    storage(layers=[{**LAYER, "times": [{"days": ["mon"], "from": "08:00", "to": "20:00"}]}])
+    shown = text("/on-call/storage?view=hours&from=2026-03-02")
+    assert shown.count("<td data-at=") == 7 * 24
+    assert ", nobody" in shown
+    assert "Mon 2 Mar 20:00 – Mon 9 Mar 00:00" in shown
+
+
+def test_who_looks_finds_their_own_turns_first() -> None:
+    storage(layers=[{**LAYER, "people": ["bob"]}])
+    assert "Your turns" in text("/on-call", "bob")
+    assert "Your turns" not in text("/on-call", "charlie")
+    assert "<strong>You are on call</strong>" in text("/on-call/storage", "bob")
+
+
+@pytest.mark.parametrize("view", ["", "months", "\0", "hours"])
+def test_any_view_is_answered(view: str) -> None:
+    storage()
+    assert "<table" in text(f"/on-call/storage?view={view}&from=2026-10-19")
+
+
 def test_times_of_a_form_are_those_of_the_schedules_zone() -> None:
     storage()
     start = (datetime.now(UTC) + timedelta(days=3)).strftime("%Y-%m-%dT10:00")

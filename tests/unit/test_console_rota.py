@@ -113,3 +113,46 @@ def test_somebody_who_goes_on_by_another_layer_is_shown_once() -> None:
     first = weekly("alice", start="2026-03-16T09:00", end=datetime.fromisoformat(begins))
     week = days(Schedule((first, weekly("alice", name="other", start=begins))))
     assert [len(one.pieces) for one in week] == [1] * 7
+
+
+# A week by the hour
+# ----------------------------------------------------------------------------------------------------------
+def week_of_hours(
+    schedule: Schedule, now: str = "2026-03-25T10:30", first: date = FIRST
+) -> list[list[rota.Hour]]:
+    start, end = rota.edges(first, BERLIN)[0], rota.edges(first + 7 * DAY, BERLIN)[0]
+    found = shifts(schedule, start, end), gaps(schedule, start, end)
+    return rota.hours(*found, BERLIN, first, at(now))
+
+
+def test_a_week_is_24_hours_of_seven_days_on_the_clock_of_the_zone() -> None:
+    rows = week_of_hours(Schedule((DAILY,)))
+    assert [len(row) for row in rows] == [7] * 24
+    assert (rows[0][0].at, rows[23][6].at) == ("2026-03-23T00:00", "2026-03-29T23:00")
+    assert rows[23][6].until == "2026-03-30T00:00"
+
+
+def test_a_name_stands_where_a_turn_or_a_day_begins_and_nowhere_else() -> None:
+    column = [row[1] for row in week_of_hours(Schedule((DAILY,)))]
+    assert [(n, one.name) for n, one in enumerate(column) if one.name] == [(0, "alice"), (9, "bob")]
+
+
+def test_hours_without_anybody_are_told_from_others_in_words() -> None:
+    cell = week_of_hours(Schedule((DAILY,)))[3][0]
+    assert (cell.person, cell.label) == (None, "Mon 23 Mar 03:00, nobody")
+
+
+def test_a_change_within_an_hour_says_when() -> None:
+    override = Override("charlie", at("2026-03-25T12:30"), at("2026-03-25T14:00"))
+    cell = week_of_hours(Schedule((DAILY,), (override,)))[12][2]
+    assert (cell.person, cell.changes) == ("alice", "12:30 charlie")
+
+
+def test_an_hour_that_the_clock_skips_is_marked_and_takes_nobody() -> None:
+    cell = week_of_hours(Schedule((DAILY,)))[2][6]
+    assert (cell.exists, cell.label) == (False, "Sun 29 Mar 02:00, an hour that the clock skips")
+
+
+def test_the_hour_of_now_is_marked_once() -> None:
+    rows = week_of_hours(Schedule((DAILY,)))
+    assert [one.at for row in rows for one in row if one.now] == ["2026-03-25T10:00"]
