@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 from frontend.views.asking import SNOOZES
 from frontend.views.bulk import MOST_AT_ONCE
 from frontend.views.listing import ORDERS, QUICK, TABS, Listing, Tab, address, listing_of, page_of, shortcut
-from frontend.views.oncall import active_people
+from frontend.views.oncall_shown import active_people
 from frontend.views.pages import page, show
 from incidents import queries
 from incidents.commands import Invalid
