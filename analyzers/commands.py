@@ -1,6 +1,6 @@
 """What the floors above may have analyzers do."""
 
-from analyzers.params import BadParam, parse_params
+from analyzers.params import BadParam, check_params, describe, parse_params
 from analyzers.runs.management.line_command import Failed, LineCommand, Refused
 from analyzers.runs.requests import BadRun, NotRepeatable, Wanted, request_rerun, request_run
 from analyzers.runs.timing import parse_span, span_text
@@ -13,6 +13,8 @@ __all__ = [
     "NotRepeatable",
     "Refused",
     "Wanted",
+    "check_params",
+    "describe",
     "parse_params",
     "parse_span",
     "request_rerun",

@@ -9,7 +9,15 @@ from analyzers.runs.feeds import behind as telemetry_behind
 from analyzers.runs.feeds import kinds_of
 from analyzers.runs.inputs import kept_sums, sums_as_rows
 from analyzers.runs.models import Run, Schedule
-from analyzers.runs.replay import NothingToReplay, Replay, Replayed, judge_span, regions_heard, replay
+from analyzers.runs.replay import (
+    NothingToReplay,
+    Replay,
+    Replayed,
+    judge_span,
+    regions_heard,
+    replay,
+    replay_windows,
+)
 from analyzers.runs.results import (
     is_repeatable,
     judged_over,
@@ -55,6 +63,7 @@ __all__ = [
     "median_of",
     "regions_heard",
     "replay",
+    "replay_windows",
     "runs",
     "runs_with_window_ending",
     "score",

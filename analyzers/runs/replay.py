@@ -7,7 +7,7 @@ cuts them: of one length, ends on multiples of `every` since the epoch, each wit
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -102,7 +102,13 @@ def regions_heard(analyzer: str) -> tuple[str, ...]:
 
 def replay(asked: Replay) -> Iterator[Replayed]:
     """Each window in turn, as the log stands now. Raises NothingToReplay before the first."""
-    windows, upto = asked.windows(), watermark()
+    return replay_windows(asked, asked.windows(), watermark())
+
+
+def replay_windows(
+    asked: Replay, windows: Iterable[tuple[str, datetime]], upto: Position
+) -> Iterator[Replayed]:
+    """These windows (region and end, region by region), as the log stood at `upto`."""
     region, read, first = None, _reader("", upto), EPOCH
     for region_now, end in windows:
         if region_now != region:

@@ -79,7 +79,7 @@ def backtest(asked: Replay, progress: Callable[[int, int], None] = lambda _done,
     for done, window in enumerate(replay(asked), start=1):
         counts["failed" if window.verdict is None else window.verdict["status"]] += 1
         first_error = first_error or window.error
-        judged += _judged(window, causes)
+        judged += judged_of(window, causes)
         progress(done, total)
     return Backtest(asked, counts, tuple(causes), score(judged, causes, RULE), first_error)
 
@@ -111,17 +111,21 @@ def _cause(state: Incident) -> Cause:
     )
 
 
-def _judged(window: Replayed, causes: Iterable[Cause]) -> list[Judged]:
+def judged_of(window: Replayed, causes: Iterable[Cause]) -> list[Judged]:
     """The window as the score reads it; nothing where the analyzer came to no verdict."""
     if window.verdict is None or window.verdict["status"] == "inconclusive":
         return []
-    near = {one.component for one in causes if window.start <= one.until and one.since <= window.end}
     suspects = (
         Named((one["component"], *one["ambiguous_with"]), one["score"], one["sure"])
         for one in window.verdict["suspects"]
     )
-    held = frozenset(name for name in near if name and window.seen.names({name}))
-    return [Judged(window.region, window.start, window.end, tuple(suspects), held)]
+    return [Judged(window.region, window.start, window.end, tuple(suspects), held_in(window, causes))]
+
+
+def held_in(window: Replayed, causes: Iterable[Cause]) -> frozenset[str]:
+    """Those of the confirmed causes, of tickets near the window, of which the window held something."""
+    near = {one.component for one in causes if window.start <= one.until and one.since <= window.end}
+    return frozenset(name for name in near if name and window.seen.names({name}))
 
 
 def _blame(one: Any) -> dict[str, Any]:

@@ -14,12 +14,11 @@ from django.db import OperationalError
 from analyzers import queries as analyzers
 from analyzers.commands import BadParam, Failed, LineCommand, Refused, parse_params, parse_span
 from analyzers.contract import Analyzer
-from analyzers.queries import NothingToReplay, Replay, Schedule
+from analyzers.queries import NothingToReplay, Replay
+from incidents.scorecards.asking import cadence, kept_since
 from incidents.scorecards.backtest import backtest
 from incidents.scorecards.words import lines
-from ingest.queries import telemetry_whole_for
 
-LENGTH, EVERY = timedelta(hours=1), timedelta(minutes=5)
 TENTHS = 10
 
 
@@ -72,27 +71,21 @@ class Command(LineCommand):
         start, end = _time("--from", options["start"]), _time("--to", options["end"])
         if start >= end:
             raise Refused(f"--from {options['start']} is not before --to {options['end']}")
-        length, every = self._cadence(analyzer, options)
+        length, every = (
+            _span(f"--{name}", options[name]) if options[name] else None for name in ("length", "every")
+        )
+        length, every = cadence(analyzer.name, length, every)
         regions = tuple(dict.fromkeys(options["region"])) or analyzers.regions_heard(analyzer.name)
         return Replay(analyzer, params, regions, self._kept_since(analyzer, start, end), end, length, every)
 
     def _kept_since(self, analyzer: Analyzer, start: datetime, end: datetime) -> datetime:
         """Where the windows may begin: what retention has dropped cannot be judged again."""
-        kinds = {kind for one in analyzer.inputs for kind in one.kinds}
-        kept = datetime.now(UTC) - telemetry_whole_for(kinds)
+        kept = kept_since(analyzer, datetime.now(UTC))
         if end <= kept:
             raise Refused(f"telemetry is kept from {kept:%Y-%m-%d %H:%M} UTC on; --to lies before that")
         if start < kept:
             self.note(f"telemetry is kept from {kept:%Y-%m-%d %H:%M} UTC on; the backtest begins there")
         return max(start, kept)
-
-    def _cadence(self, analyzer: Analyzer, options: dict[str, Any]) -> tuple[timedelta, timedelta]:
-        schedule = Schedule.objects.filter(analyzer=analyzer.name).order_by("length", "name").first()
-        length, every = (LENGTH, EVERY) if schedule is None else (schedule.length, schedule.every)
-        return (
-            _span("--length", options["length"]) if options["length"] else length,
-            _span("--every", options["every"]) if options["every"] else every,
-        )
 
     def _progress(self) -> Callable[[int, int], None]:
         """How far it is, on standard error: in place on a terminal, else a line at every tenth."""

@@ -1,0 +1,207 @@
+"""Work on a backtest, a turn at a time. Rows decide: a turn claims the backtest for a lease, writes windows and how far
+it is in one transaction, and gives it back after a while, so that a long backtest keeps no worker from the runs that
+watch the fleet. A worker that is killed leaves a lease that ends; the next turn goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F, Q
+
+from analyzers import queries as analyzers
+from analyzers.queries import Cause, Judged, Named, Replay, Replayed, replay_windows, score
+from incidents.scorecards.backtest import RULE, Backtest, confirmed, held_in
+from incidents.scorecards.models import UNFINISHED, BacktestRow, BacktestWindow, State
+from ingest.queries import Position, watermark
+
+log = structlog.get_logger("backtests")
+Now = Callable[[], datetime]
+TURN = 20.0  # seconds after which a turn ends
+TOLD_EVERY = 1.0  # seconds after which what was judged is written down
+MOST_ATTEMPTS = 3
+"""Turns in a row that may end without a word before it counts as failed: it may be what kills them."""
+RESEND = timedelta(seconds=30)
+MOST_SUSPECTS, MOST_SUMMARIES = 200, 5
+"""Of a window, that are written down, and how many of them with their sentence."""
+
+
+class CannotGoOn(Exception):
+    """What was asked for cannot be judged any more; the message says why."""
+
+
+def waiting(now: datetime) -> list[uuid.UUID]:
+    """Backtests that a worker should be told of: nobody has them, and nobody was told just now."""
+    free = Q(state=State.QUEUED) | Q(state=State.RUNNING, lease_until__lt=now)
+    told_long_ago = Q(sent_at=None) | Q(sent_at__lt=now - RESEND)
+    found = BacktestRow.objects.filter(free, told_long_ago).order_by("created_at")
+    return list(found.values_list("pk", flat=True))
+
+
+def sent(ids: Sequence[uuid.UUID], now: datetime) -> None:
+    BacktestRow.objects.filter(pk__in=ids, state__in=UNFINISHED).update(sent_at=now)
+
+
+def drop_old(now: datetime) -> int:
+    """Forget backtests that ended more than `RUN_RETENTION` ago; how many."""
+    old = BacktestRow.objects.filter(finished_at__lt=now - settings.RUN_RETENTION)
+    return old.delete()[1].get("scorecards.BacktestRow", 0)
+
+
+def turn(id: uuid.UUID, now: Now, seconds: float = TURN) -> bool:
+    """Work on it for so long; whether there is more to do. False where it is over or in other hands."""
+    row = _take_up(id, now())
+    if row is None:
+        return False
+    if row.attempts > MOST_ATTEMPTS:
+        reason = f"given up after {MOST_ATTEMPTS} workers were lost over it, at window {row.done + 1}"
+        _end(row, State.FAILED, now(), error=reason)
+        return False
+    try:
+        asked = _asked(row)
+        if row.total is None and not _plan(row, asked, now()):
+            return False
+        return _go_on(row, asked, now, time.monotonic() + seconds)
+    except (CannotGoOn, analyzers.NothingToReplay, analyzers.RegistryError) as error:
+        _end(row, State.FAILED, now(), error=str(error))
+        return False
+
+
+def _take_up(id: uuid.UUID, now: datetime) -> BacktestRow | None:
+    free = Q(state=State.QUEUED) | Q(state=State.RUNNING, lease_until__lt=now)
+    token = uuid.uuid4()
+    BacktestRow.objects.filter(free, pk=id).update(
+        state=State.RUNNING, claim=token, lease_until=now + settings.RUN_LEASE, attempts=F("attempts") + 1
+    )
+    return BacktestRow.objects.filter(pk=id, claim=token).first()
+
+
+def _asked(row: BacktestRow) -> Replay:
+    """Raises CannotGoOn where the analyzer is not the one that was asked for."""
+    installed = analyzers.analyzers().get(row.analyzer)
+    if installed is None or installed.version != row.version:
+        there = "not installed any more" if installed is None else f"installed as {installed.version} now"
+        raise CannotGoOn(f"{row.analyzer} {row.version} is {there}; ask for it anew")
+    return Replay(installed, row.params, tuple(row.regions), row.start, row.end, row.length, row.every)
+
+
+def _plan(row: BacktestRow, asked: Replay, now: datetime) -> bool:
+    """Write down which windows, read at which place in the log, measured by which causes. Once."""
+    same = row.against
+    windows = asked.windows() if same is None else list(same.windows.values_list("region", "end"))
+    causes = confirmed(row.start, row.end, row.regions)
+    planned = [
+        BacktestWindow(backtest=row, number=number, region=region, start=end - row.length, end=end)
+        for number, (region, end) in enumerate(windows, start=1)
+    ]
+    row.total, row.position, row.started_at = len(planned), str(watermark()), now
+    row.causes = [_cause_json(one) for one in causes]
+    with transaction.atomic():
+        written = {name: getattr(row, name) for name in ("total", "position", "started_at", "causes")}
+        if not _write(row, **written):
+            return False
+        BacktestWindow.objects.bulk_create(planned, batch_size=1000)
+    return True
+
+
+def _go_on(row: BacktestRow, asked: Replay, now: Now, until: float) -> bool:
+    left = list(row.windows.filter(status="").order_by("number"))
+    causes = [_cause(one) for one in row.causes]
+    judged: list[BacktestWindow] = []
+    told = time.monotonic()
+    replayed = replay_windows(asked, [(one.region, one.end) for one in left], Position.parse(row.position))
+    for window, found in zip(left, replayed, strict=True):
+        _fill(window, found, causes)
+        judged.append(window)
+        at = time.monotonic()
+        if at - told >= TOLD_EVERY or at >= until:
+            if not _keep(row, judged, now()):
+                return False
+            judged, told = [], at
+        if at >= until and window is not left[-1]:
+            _write(row, state=State.QUEUED, claim=None, lease_until=None, sent_at=None, attempts=0)
+            return True
+    if _keep(row, judged, now()):
+        _end(row, State.DONE, now(), result=result_of(row, asked, causes))
+    return False
+
+
+def _fill(window: BacktestWindow, found: Replayed, causes: Iterable[Cause]) -> None:
+    if found.verdict is None:
+        window.status, window.reason = "failed", found.error or ""
+        return
+    window.status, window.reason = found.verdict["status"], found.verdict["reason"] or ""
+    window.suspects = [
+        {
+            "names": [one["component"], *one["ambiguous_with"]],
+            "score": one["score"],
+            "sure": one["sure"],
+            "summary": one["summary"] if place < MOST_SUMMARIES else "",
+        }
+        for place, one in enumerate(found.verdict["suspects"][:MOST_SUSPECTS])
+    ]
+    window.held = sorted(held_in(found, causes))
+
+
+def _keep(row: BacktestRow, judged: list[BacktestWindow], now: datetime) -> bool:
+    """Write down what was judged and how far that is; False where it was cancelled, or taken by another."""
+    with transaction.atomic():
+        done = row.done + len(judged)
+        if not _write(row, done=done, attempts=1, lease_until=now + settings.RUN_LEASE):
+            log.info("stopped", backtest=str(row.pk), done=row.done)
+            return False
+        BacktestWindow.objects.bulk_update(judged, ("status", "reason", "suspects", "held"), batch_size=500)
+    row.done = done
+    return True
+
+
+def _write(row: BacktestRow, **changes: Any) -> bool:
+    """Change the row as long as it is ours."""
+    ours = BacktestRow.objects.filter(pk=row.pk, claim=row.claim, state=State.RUNNING)
+    return ours.update(**changes) == 1
+
+
+def _end(row: BacktestRow, state: State, now: datetime, **changes: Any) -> None:
+    _write(row, state=state, finished_at=now, lease_until=None, **changes)
+    log.info("ended", backtest=str(row.pk), state=str(state), error=changes.get("error", ""))
+
+
+def result_of(row: BacktestRow, asked: Replay, causes: Sequence[Cause]) -> dict[str, Any]:
+    """The score of all windows against the causes."""
+    windows = list(row.windows.all())
+    counts = Counter(one.status for one in windows)
+    judged = [
+        Judged(
+            one.region,
+            one.start,
+            one.end,
+            tuple(Named(tuple(of["names"]), of["score"], of["sure"]) for of in one.suspects),
+            frozenset(one.held),
+        )
+        for one in windows
+        if one.status in ("named", "quiet")
+    ]
+    error = next((one.reason for one in windows if one.status == "failed"), None)
+    return Backtest(asked, counts, tuple(causes), score(judged, causes, RULE), error).as_json()
+
+
+_TIMES = ("since", "until", "reported_at")
+
+
+def _cause_json(cause: Cause) -> dict[str, Any]:
+    told = {**asdict(cause), "names": sorted(cause.names)}
+    return {**told, **{name: told[name] and told[name].isoformat() for name in _TIMES}}
+
+
+def _cause(told: dict[str, Any]) -> Cause:
+    times = {name: told[name] and datetime.fromisoformat(told[name]) for name in _TIMES}
+    return Cause(**{**told, **times, "names": frozenset(told["names"])})
