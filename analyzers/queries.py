@@ -6,9 +6,12 @@ from analyzers.registry import get as analyzer
 from analyzers.registry import installed as analyzers
 from analyzers.runs.coverage import Seen, seen
 from analyzers.runs.feeds import behind as telemetry_behind
+from analyzers.runs.feeds import kinds as kinds_read
 from analyzers.runs.feeds import kinds_of
+from analyzers.runs.feeds import span as telemetry_span
 from analyzers.runs.inputs import kept_sums, sums_as_rows
 from analyzers.runs.models import Run, Schedule
+from analyzers.runs.outcomes import Outcomes, newest_run, outcomes
 from analyzers.runs.replay import (
     NothingToReplay,
     Replay,
@@ -40,6 +43,7 @@ __all__ = [
     "Judged",
     "Named",
     "NothingToReplay",
+    "Outcomes",
     "Range",
     "RegistryError",
     "Replay",
@@ -59,8 +63,11 @@ __all__ = [
     "judged_over",
     "kept_sums",
     "kinds_of",
+    "kinds_read",
     "late_rows",
     "median_of",
+    "newest_run",
+    "outcomes",
     "regions_heard",
     "replay",
     "replay_windows",
@@ -70,6 +77,7 @@ __all__ = [
     "seen",
     "sums_as_rows",
     "telemetry_behind",
+    "telemetry_span",
     "verdict",
     "what_if_answer",
     "what_if_inputs",

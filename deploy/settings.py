@@ -152,6 +152,9 @@ RUN_RETENTION = env.duration(
     low="1d",
 )
 
+MAY_ANALYZE = "incidents.api.permissions.MayAnalyze"
+"""Who may have analyzers run over HTTP: roles are known above the floor that runs them."""
+
 # Django -------------------------------------------------------------------------------------------
 INSTALLED_APPS = [
     "django.contrib.auth",

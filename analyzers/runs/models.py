@@ -131,6 +131,7 @@ class Run(models.Model):
         ordering = ("-created_at", "-id")
         indexes = (
             models.Index(fields=("-created_at", "-id"), name="run_newest"),
+            models.Index(fields=("analyzer", "-created_at"), name="run_of_analyzer"),
             models.Index(fields=("region", "window_end"), name="run_window"),
             models.Index(fields=("state",), name="run_unfinished", condition=Q(state__in=UNFINISHED)),
         )

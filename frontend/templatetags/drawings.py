@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 
 from django import template
 
 from analyzers.queries import Bar, Curve, Range
+from frontend.templatetags.dossier import duration
 
 register = template.Library()
 _TEMPLATES = {Curve: "curve", Bar: "bar", Range: "range"}
@@ -62,3 +64,35 @@ def beside(first: float, second: float) -> float:
 def unlocalized(number: float) -> str:
     """A number for a script."""
     return repr(float(number))
+
+
+@register.filter
+def plain_words(name: str) -> str:
+    """`Found first` of `found_first`."""
+    return name.removesuffix("_seconds").replace("_", " ").capitalize()
+
+
+@register.filter
+def signed(number: float) -> str:
+    return f"+{number:,}" if number > 0 else f"\N{MINUS SIGN}{abs(number):,}"
+
+
+@register.filter
+def points(share: float) -> str:
+    """A difference of two shares in points of a hundred."""
+    return "–" if not share else f"{signed(round(100 * share, 1))} points"
+
+
+@register.filter
+def seconds_words(seconds: float | None) -> str:
+    """`12 min`, and with its sign `−3 min`."""
+    if seconds is None:
+        return "–"
+    told = duration(timedelta(seconds=abs(seconds)))
+    return f"\N{MINUS SIGN}{told}" if seconds < 0 else told
+
+
+@register.filter
+def slice_sorted(names: Iterable[str]) -> list[str]:
+    """At most five of the names, in order."""
+    return sorted(names)[:5]

@@ -1,31 +1,32 @@
-"""Runs, analyzers and schedules: what looks at the fleet, when, and what it concluded."""
+"""Runs: what looked at the fleet, on what, and what it concluded."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
-from django.core.exceptions import ValidationError
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from analyzers import commands
 from analyzers import queries as analyzers
 from analyzers.queries import Run, Schedule
-from frontend.durations import parse_span
 from frontend.evidence import Piece
-from frontend.views.pages import page, show, staff_only, user_name
+from frontend.views.pages import context_of, page, show, user_name
+from incidents.allowing import allow
 from incidents.commands import Invalid
 from incidents.queries import placed_findings
-from incidents.scorecards.queries import scorecards
+from ingest.queries import regions
 
 PAGE = 50
+FILTERS = ("analyzer", "status", "region", "schedule")
 STATUSES = ("named", "quiet", "inconclusive", "failed", "unfinished")
 
 
@@ -38,20 +39,29 @@ def runs(request: HttpRequest) -> HttpResponse:
         found = found.filter(Q(created_at__lt=at) | Q(created_at=at, id__lt=id))
     shown = list(found[: PAGE + 1])
     following = _write_cursor(shown[PAGE - 1]) if len(shown) > PAGE else None
+    asked = {name: request.GET[name] for name in FILTERS if request.GET.get(name)}
     context = {
         "runs": shown[:PAGE],
-        "next": following,
+        "next": following and urlencode({**asked, "before": following}),
         "statuses": STATUSES,
         "analyzers": analyzers.analyzers(),
-        "filtered": any(request.GET.get(name) for name in ("analyzer", "status")),
+        "regions": regions(),
+        "schedules": Schedule.objects.values_list("name", flat=True),
+        "filtered": bool(asked),
     }
     return show(request, "frontend/runs.html", context, section="analyzers", watch="runs")
 
 
 def _filtered(request: HttpRequest) -> QuerySet[Run]:
+    if unfit := [name for name in FILTERS if "\0" in request.GET.get(name, "")]:
+        raise Invalid(unfit[0], "holds a NUL character")
     found = analyzers.runs()
     if name := request.GET.get("analyzer"):
         found = found.filter(analyzer=name)
+    if region := request.GET.get("region"):
+        found = found.filter(region=region)
+    if schedule := request.GET.get("schedule"):
+        found = found.filter(schedule__name=schedule)
     status = request.GET.get("status", "")
     if status == "failed":
         return found.filter(state="failed")
@@ -91,6 +101,8 @@ def run(request: HttpRequest, id: UUID) -> HttpResponse:
         "suspects": suspects,
         "evidence": [Piece.of(item) for item in (verdict["evidence"] if verdict else ())],
         "repetitions": found.repetitions.order_by("created_at"),
+        "late": analyzers.late_rows(found) if found.state == "done" else [],
+        "installed": analyzers.analyzers().get(found.analyzer),
     }
     return show(request, "frontend/run.html", context, section="analyzers", watch=str(id))
 
@@ -98,6 +110,7 @@ def run(request: HttpRequest, id: UUID) -> HttpResponse:
 @page
 @require_POST
 def rerun(request: HttpRequest, id: UUID) -> HttpResponse:
+    allow("analyze", context_of(request))
     try:
         again = commands.request_rerun(id, f"user:{user_name(request)}", timezone.now())
     except Run.DoesNotExist as error:
@@ -107,54 +120,3 @@ def rerun(request: HttpRequest, id: UUID) -> HttpResponse:
         return HttpResponseRedirect(reverse("run", args=[id]))
     messages.success(request, "Queued on the same kept window. This page shows the verdict when it is there.")
     return HttpResponseRedirect(reverse("run", args=[again.id]))
-
-
-@page
-@require_safe
-def analyzer_list(request: HttpRequest) -> HttpResponse:
-    installed = analyzers.analyzers()
-    context = {"analyzers": installed.values(), "cards": scorecards(list(installed))}
-    return show(request, "frontend/analyzers.html", context, section="analyzers")
-
-
-@page
-@require_http_methods(["GET", "HEAD", "POST"])
-def schedules(request: HttpRequest) -> HttpResponse:
-    problem: dict[str, str] = {}
-    if request.method == "POST":
-        problem = _edit(request)
-        if not problem:
-            messages.success(request, f"Saved {request.POST.get('name')}")
-            return HttpResponseRedirect(reverse("schedules"))
-    found = list(Schedule.objects.order_by("analyzer", "length", "name"))
-    context = {"schedules": found, "problem": problem, "typed": request.POST}
-    return show(
-        request,
-        "frontend/schedules.html",
-        context,
-        section="analyzers",
-        status=400 if problem else 200,
-    )
-
-
-def _edit(request: HttpRequest) -> dict[str, str]:
-    """Change one schedule; the reason by field when it cannot be."""
-    staff_only(request)
-    schedule = Schedule.objects.filter(name=request.POST.get("name", "")).first()
-    if schedule is None:
-        raise Http404("no such schedule")
-    spans: dict[str, timedelta] = {}
-    for field in ("every", "length", "grace"):
-        try:
-            spans[field] = parse_span(request.POST.get(field, ""))
-        except ValueError as error:
-            return {"name": schedule.name, "reason": f"{field.capitalize()} {error}."}
-    for field, span in spans.items():
-        setattr(schedule, field, span)
-    schedule.enabled = request.POST.get("enabled") == "on"
-    try:
-        schedule.full_clean()
-    except ValidationError as error:
-        return {"name": schedule.name, "reason": " ".join(error.messages)}
-    schedule.save()
-    return {}

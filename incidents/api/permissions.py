@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from django.contrib.auth.models import AbstractBaseUser
+from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from incidents.allowing import person
-from incidents.domain.permissions import Person
+from incidents.allowing import person, who_can
+from incidents.domain.permissions import Person, may, refusal
 from ingest.api.authentication import HasScope
 from ingest.api.keys import ADMIN
 
@@ -23,6 +24,17 @@ class MayConfigure(HasScope):
             return True
         who = _person(request)
         return bool(getattr(view, "by_team", False)) and who is not None and who.has("manager")
+
+
+class MayAnalyze(BasePermission):
+    """Of people, responders of any team may have analyzers run; keys are asked for their scope elsewhere."""
+
+    def has_permission(self, request: Request, view: APIView) -> bool:  # noqa: ARG002
+        who = person(request.user.get_username()) if _person(request) is not None else None
+        if who is None or may(who, "analyze", ()):
+            return True
+        self.message = f"{refusal(who, 'analyze', (), who_can('analyze', ()))}."
+        return False
 
 
 def _person(request: Request) -> Person | None:

@@ -15,8 +15,9 @@ from incidents.domain.decide import Refused
 ROLES: Final = ("viewer", "responder", "manager", "admin")
 """From the one that may do least."""
 
-ANYWHERE: Final = frozenset({"open", "accept", "comment", "escalate", "hand_over", "silence"})
-"""What a responder of any team may do: to report, to say something, to call for help, to hand over what is wrong."""
+ANYWHERE: Final = frozenset({"open", "accept", "analyze", "comment", "escalate", "hand_over", "silence"})
+"""What a responder of any team may do: to report, to say something, to call for help, to hand over what is wrong, to
+have an analyzer look."""
 AT_ITS_TEAM: Final = frozenset(
     {
         "acknowledge", "assign", "attach_evidence", "bounce", "link", "merge", "reopen", "resolve", "set_severity",

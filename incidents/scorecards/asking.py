@@ -115,7 +115,7 @@ def cadence(
     """How windows are cut where nobody says: as the analyzer's first schedule has it."""
     schedule = Schedule.objects.filter(analyzer=analyzer).order_by("length", "name").first()
     usual = (LENGTH, EVERY) if schedule is None else (schedule.length, schedule.every)
-    return length or usual[0], every or usual[1]
+    return usual[0] if length is None else length, usual[1] if every is None else every
 
 
 def kept_since(analyzer: Analyzer, now: datetime) -> datetime:

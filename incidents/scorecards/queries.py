@@ -8,7 +8,7 @@ one that was reopened counts nowhere until it is resolved again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -181,3 +181,8 @@ def _card(analyzer: str, version: str | None, rows: Sequence[StandingRow | Stand
 def _version_key(version: str) -> tuple[tuple[int, int, str], ...]:
     parts = version.split(".")
     return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts)
+
+
+def tickets_of(numbers: Collection[int]) -> dict[int, str]:
+    """Titles of those tickets, by number."""
+    return dict(IncidentRow.objects.filter(number__in=list(numbers)).values_list("number", "title"))

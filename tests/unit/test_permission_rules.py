@@ -30,6 +30,7 @@ OF_ANY_TEAM = OF_THE_TEAM | {"responder elsewhere", "admin elsewhere"}
 ALLOWED = {
     "open": OF_ANY_TEAM,
     "accept": OF_ANY_TEAM,
+    "analyze": OF_ANY_TEAM,
     "comment": OF_ANY_TEAM,
     "hand_over": OF_ANY_TEAM,
     "silence": OF_ANY_TEAM,

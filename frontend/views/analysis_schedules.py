@@ -1,0 +1,191 @@
+"""Schedules: when an analyzer runs by itself. Everybody reads, staff change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from analyzers import queries as analyzers
+from analyzers.api.serializers import ScheduleSerializer
+from analyzers.commands import span_text
+from analyzers.contract import Analyzer
+from analyzers.queries import Schedule
+from frontend import param_form
+from frontend.durations import parse_span
+from frontend.templatetags.dossier import duration
+from frontend.views.pages import page, show, staff_only
+from ingest.queries import regions
+
+STAFF = "Schedules are changed by staff."
+_SPANS = ("length", "every", "grace")
+_USUAL = {"length": "1 h", "every": "5 min", "grace": "30 s"}
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def schedules(request: HttpRequest) -> HttpResponse:
+    problem: dict[str, str] = {}
+    if request.method == "POST":
+        problem = _edit(request)
+        if not problem:
+            messages.success(request, f"Saved {request.POST.get('name')}")
+            return HttpResponseRedirect(reverse("schedules"))
+    found = list(Schedule.objects.order_by("analyzer", "length", "name"))
+    context = {"schedules": found, "problem": problem, "typed": request.POST}
+    return show(
+        request,
+        "frontend/schedules.html",
+        context,
+        section="analyzers",
+        status=400 if problem else 200,
+    )
+
+
+def _edit(request: HttpRequest) -> dict[str, str]:
+    """Change one schedule; the reason by field when it cannot be."""
+    staff_only(request)
+    schedule = Schedule.objects.filter(name=request.POST.get("name", "")).first()
+    if schedule is None:
+        raise Http404("no such schedule")
+    spans: dict[str, timedelta] = {}
+    for field in ("every", "length", "grace"):
+        try:
+            spans[field] = parse_span(request.POST.get(field, ""))
+        except ValueError as error:
+            return {"name": schedule.name, "reason": f"{field.capitalize()} {error}."}
+    for field, span in spans.items():
+        setattr(schedule, field, span)
+    schedule.enabled = request.POST.get("enabled") == "on"
+    try:
+        schedule.full_clean()
+    except ValidationError as error:
+        return {"name": schedule.name, "reason": " ".join(error.messages)}
+    schedule.save()
+    return {}
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def edit(request: HttpRequest, name: str | None = None) -> HttpResponse:
+    """One schedule with its parameters: a new one, of the analyzer that the address names, without `name`."""
+    staff_only(request, STAFF)
+    row = None if name is None else _found(name)
+    analyzer = _analyzer(row.analyzer if row else request.GET.get("analyzer", ""))
+    if request.method != "POST":
+        return _form(request, row, analyzer, _begun(row, analyzer), {})
+    form = {key: str(value) for key, value in request.POST.items()}
+    data, problems = _data(analyzer, form)
+    if not problems:
+        serializer = ScheduleSerializer(row, data=data, partial=row is not None)
+        if serializer.is_valid():
+            kept = serializer.save()
+            messages.success(request, f"Saved {kept.name}")
+            return HttpResponseRedirect(reverse("analyzer", args=[analyzer.name]) + "#schedules")
+        problems = {
+            key: " ".join(map(str, value)) if isinstance(value, list) else str(value)
+            for key, value in serializer.errors.items()
+        }
+    return _form(request, row, analyzer, form, problems)
+
+
+@page
+@require_POST
+def pause(request: HttpRequest, name: str) -> HttpResponse:
+    """Switch a schedule off, or on again."""
+    staff_only(request, STAFF)
+    row = _found(name)
+    row.enabled = "resume" in request.POST
+    row.save(update_fields=["enabled"])
+    said = (
+        "runs again from the next window on"
+        if row.enabled
+        else "is paused: no window is run until it goes on"
+    )
+    messages.success(request, f"{row.name} {said}")
+    return HttpResponseRedirect(reverse("analyzer", args=[row.analyzer]) + "#schedules")
+
+
+@page
+@require_POST
+def remove(request: HttpRequest, name: str) -> HttpResponse:
+    staff_only(request, STAFF)
+    row = _found(name)
+    row.delete()
+    messages.success(request, f"Removed {name}. Its runs stay.")
+    return HttpResponseRedirect(reverse("analyzer", args=[row.analyzer]) + "#schedules")
+
+
+def _found(name: str) -> Schedule:
+    row = Schedule.objects.filter(name=name).first()
+    if row is None:
+        raise Http404("no such schedule")
+    return row
+
+
+def _analyzer(name: str) -> Analyzer:
+    found = analyzers.analyzers().get(name)
+    if found is None:
+        raise Http404(f"no analyzer {name[:60]} is installed")
+    return found
+
+
+def _begun(row: Schedule | None, analyzer: Analyzer) -> dict[str, str]:
+    """The form before anybody typed."""
+    if row is None:
+        return {"name": analyzer.name.replace("_", "-"), "enabled": "on", **_USUAL}
+    return {
+        "name": row.name,
+        "region": row.region,
+        "input": row.input,
+        "enabled": "on" if row.enabled else "",
+        **{name: duration(getattr(row, name)) for name in _SPANS},
+        **{f"{param_form.PREFIX}{name}": param_form.text(value) for name, value in row.params.items()},
+    }
+
+
+def _data(analyzer: Analyzer, form: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """What the API would be sent, and by field what cannot be read."""
+    params, wrong = param_form.read(analyzer, form)
+    problems = {f"{param_form.PREFIX}{name}": reason for name, reason in wrong.items()}
+    data: dict[str, Any] = {
+        "name": form.get("name", "").strip(),
+        "analyzer": analyzer.name,
+        "region": form.get("region", "").strip(),
+        "input": form.get("input", ""),
+        "params": params,
+        "enabled": form.get("enabled") == "on",
+    }
+    for name in _SPANS:
+        try:
+            data[name] = span_text(parse_span(form.get(name, "")))
+        except ValueError as error:
+            problems[name] = str(error)
+    return data, problems
+
+
+def _form(
+    request: HttpRequest,
+    row: Schedule | None,
+    analyzer: Analyzer,
+    form: Mapping[str, str],
+    problems: Mapping[str, str],
+) -> HttpResponse:
+    typed = param_form.typed(analyzer, form)
+    wrong = {key.removeprefix(param_form.PREFIX): why for key, why in problems.items()}
+    context = {
+        "schedule": row,
+        "analyzer": analyzer,
+        "typed": form,
+        "problems": problems,
+        "params": param_form.fields(analyzer, typed, wrong),
+        "regions": regions(),
+    }
+    status = 400 if problems else 200
+    return show(request, "frontend/schedule_edit.html", context, section="analyzers", status=status)
