@@ -24,6 +24,7 @@ from ingest.queries import is_component
 register = template.Library()
 SECTIONS = (
     ("inbox", "Inbox"),
+    ("grid", "Grid"),
     ("components", "Components"),
     ("on_call", "On call"),
     ("analyzers", "Analyzers"),
@@ -265,6 +266,18 @@ def beyond(verdict: str | None, title: str) -> str:
     """What a verdict says that the title above it does not: `, over 99 % likely` of a sentence that begins with it."""
     rest = (verdict or "").removeprefix(title).strip(" ,;:.")
     return rest[:1].upper() + rest[1:] if rest != verdict else rest
+
+
+@register.filter
+def lookup_in(names: dict[str, Any], key: str) -> Any:
+    """What stands under `key`, empty where nothing does."""
+    return names.get(key, "")
+
+
+@register.filter
+def short_name(component: str) -> str:
+    """A component's name without its kind, where that is said beside it."""
+    return component.partition("/")[2] or component
 
 
 @register.filter

@@ -17,6 +17,7 @@ from incidents.api.catalog import TeamsView
 from incidents.api.changes import ChangesView, IncidentChangesView
 from incidents.api.components import BlastRadiusView
 from incidents.api.escalation import EscalationView, PoliciesView
+from incidents.api.grid import GridView
 from incidents.api.holding import InhibitionsView, MaintenanceView
 from incidents.api.people import MembersView, MemberView, UsersView
 from incidents.api.receipts import ReceiptView
@@ -236,6 +237,7 @@ urlpatterns = [
     ),
     path("teams/<slug:slug>/members", MembersView.as_view(), name="api-team-members"),
     path("teams/<slug:slug>/members/<str:username>", MemberView.as_view(), name="api-team-member"),
+    path("grid", GridView.as_view(), name="api-grid"),
     path("receipts/<str:id>", ReceiptView.as_view(), name="api-receipt"),
     path("", include("incidents.reports.urls")),
     path("", include("incidents.scorecards.urls")),

@@ -49,7 +49,7 @@ def path_sums(region: str, source: Source, steps: Steps) -> PathSums:
     try:
         with one_snapshot():
             with connection.cursor() as cursor:
-                cursor.execute("SET LOCAL statement_timeout = %s", (f"{TIMEOUT}s",))
+                cursor.execute("SET LOCAL statement_timeout = %s", (f"{round(TIMEOUT * 1000)}ms",))
             number = region_number(region)
             key = (
                 f"{connection.settings_dict['NAME']} {number} {source} {steps} {_told(number, source, steps)}"

@@ -19,6 +19,7 @@ BOB = Context("user:bob")
 PAGES = (
     "inbox",
     "components",
+    "grid",
     "runs",
     "analyzers",
     "schedules",

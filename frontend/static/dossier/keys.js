@@ -72,7 +72,7 @@ const KEYS = {
   "/": () => { const field = document.querySelector("input[type=search]"); field?.focus(); field?.select(); },
   "?": () => help.showModal(),
 };
-const GO = { i: "/", c: "/components", o: "/on-call", r: "/runs", a: "/analyzers", s: "/schedules", p: "/reports", t: "/teams", d: "/docs" };
+const GO = { i: "/", g: "/grid", c: "/components", o: "/on-call", r: "/runs", a: "/analyzers", s: "/schedules", p: "/reports", t: "/teams", d: "/docs" };
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || document.querySelector("dialog[open]")) return;

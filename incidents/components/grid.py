@@ -1,0 +1,179 @@
+"""The grid of two kinds of component: asked, read, crossed, marked; and as compact JSON."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from incidents.components.marks import Mark, marks
+from incidents.domain.grid_asking import Asked
+from incidents.domain.times import rfc3339
+from incidents.domain.values import Invalid
+from ingest.queries import (
+    Crossing,
+    KindOnPaths,
+    PathSource,
+    PathSteps,
+    PathSums,
+    cross,
+    default_axes,
+    finer,
+    kinds_on,
+    path_clock,
+    path_source,
+    path_sums,
+    regions,
+)
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """What is shown. `crossing` is None where there is nothing to cross; `finer_rows` and `finer_columns` are the next
+    kinds down, None where there are none."""
+
+    region: str
+    regions: Sequence[str]
+    source: PathSource | None
+    kinds: Sequence[KindOnPaths] = ()
+    within: tuple[str, ...] = ()
+    steps: Sequence[tuple[datetime, datetime]] = ()
+    crossing: Crossing | None = None
+    unplaced: Sequence[int] = ()
+    marks: Sequence[Sequence[Mark]] = ()
+    finer_rows: str | None = None
+    finer_columns: str | None = None
+    at: int = 0
+    """The step that is asked for: the last one, unless `at` of the address says another."""
+    window: timedelta = field(default=timedelta(hours=1))
+
+
+def grid_of(asked: Asked) -> Grid:
+    """Reads it. Raises Invalid for kinds that are not on the paths, PathSumsTooSlow."""
+    there = regions()
+    region = asked.region or _first_with_paths(there)
+    source = asked.source or path_source(region)
+    latest = path_clock(region, source) if source else None
+    if source is None or latest is None:
+        return Grid(region, there, None)
+    end = asked.end or _last_full(latest, asked.window)
+    steps = PathSteps(end - asked.steps * asked.window, asked.window, asked.steps)
+    sums = path_sums(region, source, steps)
+    kinds = kinds_on(sums.sets)
+    spans = [(start, start + asked.window) for start in steps.starts]
+    axes = _axes(asked, kinds)
+    if axes is None:
+        return Grid(region, there, source, kinds, steps=spans, at=len(spans) - 1, window=asked.window)
+    return _crossed(asked, Grid(region, there, source, kinds, steps=spans, window=asked.window), sums, axes)
+
+
+def _crossed(asked: Asked, empty: Grid, sums: PathSums, axes: tuple[str, str]) -> Grid:
+    crossing = cross(sums, *axes, asked.within)
+    spans = empty.steps
+    at = len(spans) - 1
+    if asked.at is not None:
+        at = next((place for place, (_, end) in enumerate(spans) if end >= asked.at), at)
+    names = (*crossing.rows.names, *crossing.columns.names)
+    return Grid(
+        empty.region,
+        empty.regions,
+        empty.source,
+        empty.kinds,
+        asked.within,
+        spans,
+        crossing,
+        sums.unplaced.tolist(),
+        marks(empty.region, names, spans),
+        finer(sums.sets, axes[0], axes),
+        finer(sums.sets, axes[1], axes),
+        at,
+        asked.window,
+    )
+
+
+def _first_with_paths(there: Sequence[str]) -> str:
+    """The region to begin with: the first that has paths, else the first."""
+    return next((one for one in there if path_source(one)), there[0] if there else "default")
+
+
+def _last_full(latest: datetime, window: timedelta) -> datetime:
+    """The last whole minute, or five minutes for windows of a day, that telemetry has passed."""
+    grain = 300 if window >= timedelta(hours=6) else 60
+    second = int(latest.timestamp())
+    return datetime.fromtimestamp(second - second % grain, UTC)
+
+
+def _axes(asked: Asked, kinds: Sequence[KindOnPaths]) -> tuple[str, str] | None:
+    there = [one.kind for one in kinds]
+    usual = default_axes(kinds)
+    if usual is None or not there:
+        return None
+    for name, kind in (("rows", asked.rows), ("columns", asked.columns)):
+        if kind and kind not in there:
+            raise Invalid(name, f"must be one of {', '.join(there)}, the kinds on the paths of that time")
+    rows = asked.rows or next(kind for kind in (*usual, *there) if kind != asked.columns)
+    columns = asked.columns or next(kind for kind in (usual[1], usual[0], *there) if kind != rows)
+    if rows == columns:
+        raise Invalid("columns", "must be another kind than `rows`")
+    return rows, columns
+
+
+def as_json(grid: Grid) -> dict[str, Any]:
+    """Compact: cells are numbered row by row; what changes from step to step is told as cells and numbers."""
+    crossing = grid.crossing
+    return {
+        "region": grid.region,
+        "telemetry": grid.source,
+        "kinds": [{"kind": one.kind, "components": one.components} for one in grid.kinds],
+        "within": list(grid.within),
+        "window_seconds": int(grid.window.total_seconds()),
+        "steps": [{"start": rfc3339(start), "end": rfc3339(end)} for start, end in grid.steps],
+        "at": grid.at,
+        "rows": None if crossing is None else _axis(crossing.rows, grid.finer_rows),
+        "columns": None if crossing is None else _axis(crossing.columns, grid.finer_columns),
+        "carried": [] if crossing is None else _carried(crossing.carried),
+        "failed": [] if crossing is None else [_sparse(one) for one in _flat(crossing.failed)],
+        "unplaced": list(grid.unplaced),
+        "marks": [[_mark(one) for one in step] for step in grid.marks],
+    }
+
+
+def _axis(axis: Any, below: str | None) -> dict[str, Any]:
+    return {"kind": axis.kind, "names": list(axis.names), "hidden": axis.hidden, "finer": below}
+
+
+def _flat(cells: Ints) -> Ints:
+    return cells.reshape(cells.shape[0], -1)
+
+
+def _carried(cells: Ints) -> list[Any]:
+    """The first step whole, of each later one the cells that differ from the step before."""
+    flat = _flat(cells)
+    told: list[Any] = [flat[0].tolist()]
+    for before, now in itertools.pairwise(flat):
+        changed = np.flatnonzero(now != before)
+        told.append({"cells": changed.tolist(), "values": now[changed].tolist()})
+    return told
+
+
+def _sparse(cells: Ints) -> dict[str, list[int]]:
+    at = np.flatnonzero(cells)
+    return {"cells": at.tolist(), "values": cells[at].tolist()}
+
+
+def _mark(mark: Mark) -> Mapping[str, Any]:
+    return {
+        "component": mark.component,
+        "by": mark.by,
+        "title": mark.title,
+        "number": mark.number,
+        "run": mark.run,
+        "score": mark.score,
+    }
