@@ -57,4 +57,7 @@ soak: dev  ## the long ones: storms, kills, a million rows
 bench: dev  ## the benchmark suite; writes a table and bench.json
 	@$(PY) -m tests.benchmarks
 
-.PHONY: help run dev demo demo-reset check $(PARTS:%=check-%) test soak bench
+pictures: dev  ## every screen of the console as a picture, in .dossier/pictures/index.html
+	@$(PY) -m tests.pictures
+
+.PHONY: help run dev demo demo-reset check $(PARTS:%=check-%) test soak bench pictures

@@ -29,6 +29,7 @@ NAMES = (
     "alerts",
     "alert_storm",
     "tickets",
+    "console",
     "escalations",
     "solver",
     "accuracy",

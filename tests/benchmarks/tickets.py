@@ -169,9 +169,9 @@ def _rebuilt() -> Iterator[Row]:
 def _lists(open_: int, resolved: int) -> Iterator[Row]:
     from django.db import connection
 
-    _copies(open_, "open", 10**7)
+    copies(open_, "open", 10**7)
     alone = dict(_read())
-    _copies(resolved, "resolved", 10**8)
+    copies(resolved, "resolved", 10**8)
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE incident")
     for name, (p50, p95) in _read():
@@ -181,7 +181,7 @@ def _lists(open_: int, resolved: int) -> Iterator[Row]:
         yield _row(f"{name}: p50 with {resolved:,} resolved behind", p50 / alone[name][0], "x", None, "")
 
 
-def _copies(count: int, state: str, first: int) -> None:
+def copies(count: int, state: str, first: int) -> None:
     """Rows like that of a ticket, each with a number, a team and a severity of its own."""
     from django.db import connection
 
@@ -201,6 +201,8 @@ def _copies(count: int, state: str, first: int) -> None:
         "hops": "mod(n, 7)",
         "opened_at": "now() - n * interval '1 second'",
     }
+    if state == "resolved":
+        own |= {"resolved_at": "now()", "resolved_by": "'user:alice'", "confirmed_cause": "'none'"}
     names = [field.column for field in IncidentRow._meta.concrete_fields]
     quoted = ", ".join(f'"{name}"' for name in names)
     chosen = ", ".join(f"({own[name]})" if name in own else f'"{name}"' for name in names)

@@ -1,0 +1,159 @@
+"""The console with 10,000 open tickets, a million resolved ones and ten million events: server, browser, 200 watchers.
+
+Server time of a page is taken in one process, in turns with the bare query of its rows through a cursor. What a person
+waits for is asked of Chromium itself: largest paint, time the page was blocked, layout shift. Then 200 consoles are
+open (streams that fetch the page anew on a change, as the console does; some of them real ones), tickets are
+acknowledged, and the clock runs from the commit to the pixels.
+
+    python -m tests.benchmarks.console [OPEN RESOLVED EVENTS]
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from deploy.embedded import Home, start_postgres, stop
+
+ROOT = Path(__file__).parent.parent.parent
+OPEN, RESOLVED, EVENTS = 10_000, 1_000_000, 10_000_000
+LOADS, TURNS, WATCHERS, REAL, CHANGES = 10, 40, 200, 4, 10
+PASSWORD = "correct horse battery staple"
+Row = dict[str, Any]
+
+
+def main(open_: int = OPEN, resolved: int = RESOLVED, events: int = EVENTS) -> list[Row]:
+    """Rows of name, value, unit, bar and a note. Takes about ten minutes, most of it to make the events."""
+    home = Home(Path(os.environ.get("DOSSIER_HOME", ".dossier")).absolute() / "bench" / "console")
+    home.forget()
+    server = start_postgres(home)
+    environment = {**os.environ, "DATABASE_URL": home.database_url, "DOSSIER_HOME": str(home.root)}
+    environment |= {"DJANGO_SETTINGS_MODULE": "deploy.settings", "DOSSIER_LOG_LEVEL": "ERROR"}
+    environment |= {"DOSSIER_SECRET_KEY": "only for this benchmark", "DJANGO_ALLOW_ASYNC_UNSAFE": "true"}
+    try:
+        sizes = [str(open_), str(resolved), str(events)]
+        command = [sys.executable, "-m", "tests.benchmarks.console", "inside", *sizes]
+        done = subprocess.run(
+            command, env=environment, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
+        )
+        rows: list[Row] = json.loads(done.stdout.splitlines()[-1])
+        return rows
+    finally:
+        stop(server)
+        home.forget()
+
+
+def inside(open_: int, resolved: int, events: int) -> list[Row]:
+    """All figures, in a process whose settings lead to the benchmark's database."""
+    import django
+    from django.core.management import call_command
+
+    django.setup()
+    call_command("migrate", verbosity=0)
+    ticket = _world(open_, resolved, events)
+    sizes = f"{open_:,} open, {resolved:,} resolved, {events:,} events"
+    rows = list(_server(ticket, sizes))
+    from tests.benchmarks.console_browser import browser_rows
+
+    return [*rows, *browser_rows(ticket)]
+
+
+def _world(open_: int, resolved: int, events: int) -> int:
+    """The number of a ticket that an analyzer opened and a few people worked on; all others are rows like it."""
+    from django.contrib.auth import get_user_model
+    from django.db import connection
+
+    from incidents import commands
+    from ingest.queries import Context
+    from tests.benchmarks.tickets import copies
+    from tests.browser import content
+
+    get_user_model().objects.create_superuser("alice", "alice@example.com", PASSWORD)
+    ticket = content.report_finding()
+    id_ = content.ticket_id(ticket)
+    for turn in range(20):
+        commands.comment(id_, f"Looked at path {turn}.", Context("user:alice"))
+    copies(open_, "open", 10**7)
+    copies(resolved, "resolved", 10**8)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO log_event (stream, version, type, schema, body, actor, occurred_at, recorded_at, hash)"
+            " SELECT 'bench/' || n / 100, 1 + mod(n, 100), 'incident.commented', 1, '{\"text\": \"as often\"}',"
+            " 'user:bob', now(), now(), sha256(int8send(n)) FROM generate_series(0, %s - 1) AS n",
+            (events,),
+        )
+        cursor.execute("VACUUM ANALYZE incident, log_event")
+        # Those that are opened from now on stand above the copies.
+        cursor.execute("ALTER SEQUENCE incident_number RESTART 900000000")
+    return ticket
+
+
+# Server time
+# ----------------------------------------------------------------------------------------------------------
+def _server(ticket: int, sizes: str) -> Iterator[Row]:
+    from django.contrib.auth import get_user_model
+    from django.db import connection
+    from django.test import Client, override_settings
+
+    client = Client()
+    client.force_login(get_user_model().objects.get())
+    inbox = (
+        "SELECT * FROM incident WHERE state IN ('open', 'acknowledged', 'snoozed')"
+        " ORDER BY severity_rank, number DESC LIMIT 51"
+    )
+    found = (
+        "SELECT * FROM incident WHERE state <> 'resolved' AND (title ILIKE '%t77%' OR component ILIKE '%t77%')"
+        " ORDER BY severity_rank, number DESC LIMIT 51"
+    )
+    one = f"SELECT * FROM log_event WHERE stream = (SELECT 'incident/' || id FROM incident WHERE number = {ticket})"
+    pages = {
+        "inbox": ("/", inbox),
+        "search": ("/?q=t77", found),
+        "ticket": (f"/incidents/{ticket}", one),
+    }
+    with override_settings(ALLOWED_HOSTS=["*"]):
+        for name, (path, query) in pages.items():
+            page, bare = list[float](), list[float]()
+            for _ in range(TURNS):
+                page.append(_seconds(lambda path=path: _fetched(client, path)))  # type: ignore[misc]
+                with connection.cursor() as cursor:
+                    bare.append(_seconds(lambda query=query: (cursor.execute(query), cursor.fetchall())))  # type: ignore[misc]
+            (page_50, page_95), (bare_50, bare_95) = _quantiles(page), _quantiles(bare)
+            note = f"p50 {1e3 * page_50:.0f}, p95 {1e3 * page_95:.0f} ms; bare query {1e3 * bare_50:.1f}, "
+            note += f"{1e3 * bare_95:.1f} ms; {sizes}"
+            yield _row(f"{name}: server time p95 against its bare query's", page_95 / bare_95, "x", note)
+            yield _row(f"{name}: server time p95", page_95, "s", "")
+
+
+def _fetched(client: Any, path: str) -> None:
+    response = client.get(path)
+    assert response.status_code == 200, (path, response.status_code)
+
+
+def _seconds(do: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    do()
+    return time.perf_counter() - began
+
+
+def _quantiles(times: list[float]) -> tuple[float, float]:
+    return statistics.median(times), statistics.quantiles(times, n=20)[-1]
+
+
+def _row(name: str, value: float, unit: str, note: str) -> Row:
+    return {"name": name, "value": round(value, 4), "unit": unit, "bar": None, "note": note}
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["inside"]:
+        print(json.dumps(inside(*map(int, sys.argv[2:5]))))
+    else:
+        for row in main(*map(int, sys.argv[1:4])):
+            print(f"{row['name']:<60} {row['value']:>10,} {row['unit']}  {row['note']}")

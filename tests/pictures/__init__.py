@@ -1,0 +1,1 @@
+"""A picture book of the console: every screen as people meet it, for looking at."""

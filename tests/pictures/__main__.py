@@ -1,0 +1,55 @@
+"""Writes the picture book: an empty Dossier, the demo after its stories, ten thousand tickets, no connection.
+
+    python -m tests.pictures [DIRECTORY]
+
+Both are started in homes of their own and stopped again. Says what axe finds and what the browser complains about
+on the way, and ends with 1 when there was anything.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import django
+from playwright.sync_api import sync_playwright
+
+PLACE = Path(".dossier/pictures")
+MANY = 10_000
+
+
+def main(directory: Path) -> int:
+    from tests.browser.chromium import FLAGS, chromium
+    from tests.pictures.book import write
+    from tests.pictures.camera import Camera
+    from tests.pictures.screens import LOOKS, MADE, WRONG, Screen, listed
+    from tests.pictures.world import empty, many_tickets, told
+
+    directory.mkdir(parents=True, exist_ok=True)
+    if chromium() is None:
+        sys.exit("There is no Chromium; deploy/install-chromium.sh installs it.")
+    with tempfile.TemporaryDirectory(prefix="dossier-pictures-") as homes, sync_playwright() as playwright:
+        Path(homes).chmod(0o755)
+        browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        camera = Camera(browser, directory)
+        with told(Path(homes) / "told") as world:
+            camera.take(world, "After the demo", [*listed(), *MADE])
+            camera.take(world, "What goes wrong", list(WRONG), LOOKS[:2])
+            camera.without_connection(world)
+            many_tickets(world.stack, MANY)
+            camera.take(world, "Ten thousand tickets", [Screen("inbox", "/")])
+        with empty(Path(homes) / "empty") as world:
+            camera.take(world, "Nothing yet", listed())
+        browser.close()
+    sys.stdout.write(f"{len(camera.pictures)} pictures: {write(directory, camera.pictures)}\n")
+    for line in camera.wrong:
+        sys.stderr.write(f"{line}\n")
+    return 1 if camera.wrong else 0
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "deploy.settings")
+    django.setup()
+    sys.exit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else PLACE))

@@ -1,0 +1,80 @@
+"""Takes the pictures of one Dossier, and keeps what was wrong with the pages."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Browser, BrowserContext, Page
+
+from tests.browser.looking import sticks_out, violations
+from tests.pictures.book import Picture
+from tests.pictures.screens import LOOKS, Look, Screen
+from tests.pictures.world import World
+
+TALLEST = 6000  # pixels: nobody looks further down a picture
+
+
+class Camera:
+    def __init__(self, browser: Browser, directory: Path) -> None:
+        self.browser, self.directory = browser, directory
+        self.pictures: list[Picture] = []
+        self.wrong: list[str] = []
+
+    def take(self, world: World, part: str, screens: list[Screen], looks: tuple[Look, ...] = LOOKS) -> None:
+        for look in looks:
+            with self.signed_in(world, look) as context:
+                for screen in screens:
+                    page = context.new_page()
+                    page.goto(world.stack.address + screen.path.format(**world.places))
+                    self.shoot(page, part, screen, look)
+                    page.close()
+            sys.stdout.write(f"{part}, {look.name}: {len(screens)} pictures\n")
+            sys.stdout.flush()
+
+    def shoot(self, page: Page, part: str, screen: Screen, look: Look) -> None:
+        page.wait_for_load_state("load")
+        page.wait_for_timeout(400)  # what comes beside the page, and charts
+        name = f"{part}-{screen.name}-{look.name}".replace(" ", "-").lower() + ".png"
+        height = min(TALLEST, int(page.evaluate("document.documentElement.scrollHeight")))
+        area = {"x": 0, "y": 0, "width": look.width, "height": max(height, look.height)}
+        page.screenshot(path=self.directory / name, full_page=True, clip=area)  # type: ignore[arg-type]
+        self.pictures.append(Picture(part, screen.name, look.name, name))
+        where = f"{part}, {screen.path}, {look.name}"
+        if look.name in ("light", "dark"):
+            self.wrong += [f"{where}: {line}" for line in violations(page)]
+        if sticks_out(page):
+            self.wrong.append(f"{where}: wider than the screen")
+
+    @contextmanager
+    def signed_in(self, world: World, look: Look) -> Iterator[BrowserContext]:
+        context = self.browser.new_context(
+            viewport={"width": look.width, "height": look.height},
+            device_scale_factor=look.scale,
+            color_scheme="dark" if look.theme == "dark" else "light",
+        )
+        context.on("weberror", lambda error: self.wrong.append(f"{_address(error.page)}: {error.error}"))
+        page = context.new_page()
+        page.goto(f"{world.stack.address}/accounts/login/")
+        page.get_by_label("User name").fill(world.user)
+        page.get_by_label("Password").fill(world.password)
+        page.get_by_role("button", name="Sign in").click()
+        page.wait_for_url(f"{world.stack.address}/**")
+        page.close()
+        yield context
+        context.close()
+
+    def without_connection(self, world: World) -> None:
+        with self.signed_in(world, LOOKS[0]) as context:
+            page = context.new_page()
+            page.goto(world.stack.address)
+            page.locator(".live[data-state=live]").wait_for()
+            context.set_offline(True)
+            page.locator(".live[data-state=offline]").wait_for(timeout=60_000)
+            self.shoot(page, "What goes wrong", Screen("offline", "/"), LOOKS[0])
+
+
+def _address(page: Page | None) -> str:
+    return page.url if page else "a page"
