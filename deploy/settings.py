@@ -188,6 +188,7 @@ INSTALLED_APPS = [
     "incidents.audit",
     "incidents.delivery",
     "incidents.escalation",
+    "incidents.saved",
     "deploy",
 ]
 MIDDLEWARE = [

@@ -106,6 +106,12 @@ def removed_thing(tags: str) -> dict[str, str] | None:
     return {"kind": kind, "key": key} if tags.startswith("restore ") else None
 
 
+@register.filter
+def removed_view(tags: str) -> str:
+    """The id of the saved view that the button in a message brings back; empty where it is about something else."""
+    return tags.removeprefix("view ") if (tags or "").startswith("view ") else ""
+
+
 @register.simple_tag
 def charts_address() -> str:
     return reverse("charts", args=[bundle_name()])

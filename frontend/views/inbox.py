@@ -17,6 +17,7 @@ from frontend.views.bulk import MOST_AT_ONCE
 from frontend.views.listing import ORDERS, QUICK, TABS, Listing, Tab, address, listing_of, page_of, shortcut
 from frontend.views.oncall_shown import active_people
 from frontend.views.pages import page, show
+from frontend.views.saved import opened_with, shown
 from incidents import queries
 from incidents.commands import Invalid
 from incidents.domain.searching import suggestions
@@ -69,6 +70,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
         "storm": queries.storm(timezone.now()) if listing.as_of is None else None,
         "address": request.build_absolute_uri("/").rstrip("/"),
         **_choices(listing),
+        **shown(request, listing),
     }
     return show(
         request,
@@ -88,7 +90,7 @@ def _elsewhere(request: HttpRequest) -> str | None:
         except ValueError:
             raise Invalid("at", "must be a date and a time, such as 2026-11-21T10:00") from None
         return address(request.GET, at=None, cursor=None, as_of=f"{moment:%Y-%m-%dT%H:%M:%SZ}")
-    return shortcut(request.GET)
+    return opened_with(request) or shortcut(request.GET)
 
 
 def _shown_moment(request: HttpRequest) -> datetime:

@@ -10,8 +10,8 @@ from playwright.sync_api import Page
 
 from frontend.urls import urlpatterns
 
-ONLY_POST = {"several", "notification_rules", "on_call_calendar", "put_back"}
-NO_PAGE = {"live", "inbox_matching", "inbox_rows", "inbox_suggest"}
+ONLY_POST = {"keep_view", "several", "notification_rules", "on_call_calendar", "put_back"}
+NO_PAGE = {"live", "inbox_matching", "inbox_rows", "inbox_suggest", "palette"}
 NOT_ALONE = {"component_beneath", "component_health", "component_named"}
 """Say in their query which component they are about."""
 

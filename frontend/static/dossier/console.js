@@ -1,6 +1,7 @@
 // What every page of the console starts with.
 import "./actions.js";
 import "./keys.js";
+import "./palette.js";
 import { onPart } from "./parts.js";
 import { tick } from "./times.js";
 import { openPanel } from "./actions.js";

@@ -1,0 +1,1 @@
+"""Views of the inbox that people keep under a name, for themselves or for a team."""

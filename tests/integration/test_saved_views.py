@@ -1,0 +1,147 @@
+"""Views of the inbox that people keep, and the palette that leads to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
+
+from incidents import commands
+from incidents.catalog.models import Membership, Team
+from incidents.commands import Report
+from incidents.saved.models import SavedView
+from ingest.log.configuration import configured
+from ingest.queries import Context
+
+pytestmark = pytest.mark.usefixtures("log_database")
+BOB = Context("user:bob")
+
+
+def signed_in(name: str, **fields: Any) -> Client:
+    client = Client()
+    client.force_login(get_user_model().objects.create(username=name, **fields))
+    return client
+
+
+@pytest.fixture
+def alice(log_database: str) -> Client:  # noqa: ARG001
+    return signed_in("alice", is_staff=True)
+
+
+def keep(client: Client, name: str, query: str = "search=severity%3Acritical", **fields: str) -> str:
+    """What the page says afterwards."""
+    form = {"name": name, "query": query, **fields}
+    return client.post("/inbox/views", form, follow=True).content.decode()
+
+
+def the_view() -> SavedView:
+    return SavedView.objects.get(removed_at=None)
+
+
+def test_a_view_keeps_tab_search_and_order_and_nothing_else(alice: Client) -> None:
+    keep(
+        alice, "Mine", "order=oldest&cursor=0:x&search=owner%3Ame&tab=work&as_of=2026-11-21T10:00:00Z&evil=1"
+    )
+    assert the_view().query == "tab=work&search=owner%3Ame&order=oldest"
+
+
+def test_a_view_of_one_s_own_is_nobody_else_s(alice: Client) -> None:
+    keep(alice, "Only for Alice")
+    assert "Only for Alice" in alice.get("/?tab=all").content.decode()
+    charlie = signed_in("charlie")
+    assert "Only for Alice" not in charlie.get("/?tab=all").content.decode()
+    assert charlie.post(f"/inbox/views/{the_view().pk}/remove").status_code == 404
+
+
+def test_a_view_of_a_team_is_shown_to_its_people_and_recorded(alice: Client) -> None:
+    keep(alice, "Disks", team="storage")
+    charlie = signed_in("charlie")
+    assert "Disks" in charlie.get("/?tab=all").content.decode()
+    event = configured("saved_view", str(the_view().pk))[0]
+    assert (event.actor, event.body["after"]["team"]) == ("user:alice", "storage")
+
+
+def test_a_view_of_a_team_is_shared_and_changed_by_its_responders(alice: Client) -> None:
+    charlie = signed_in("charlie")
+    Membership.objects.create(
+        team=Team.objects.get(slug="network"),
+        user=get_user_model().objects.get(username="charlie"),
+        role="responder",
+    )
+    assert "takes a responder of it" in keep(charlie, "Disks", team="storage")
+    keep(alice, "Links", team="network")
+    charlie.post(f"/inbox/views/{the_view().pk}/rename", {"name": "Our links"})
+    assert the_view().name == "Our links"
+    keep(alice, "Disks", team="storage")
+    disks = SavedView.objects.get(name="Disks")
+    charlie.post(f"/inbox/views/{disks.pk}/rename", {"name": "Taken"})
+    disks.refresh_from_db()
+    assert disks.name == "Disks"
+
+
+def test_a_removed_view_is_brought_back_by_its_undo(alice: Client) -> None:
+    keep(alice, "Gone soon")
+    pk = the_view().pk
+    body = alice.post(f"/inbox/views/{pk}/remove", follow=True).content.decode()
+    assert f'action="/inbox/views/{pk}/bring-back"' in body
+    alice.post(f"/inbox/views/{pk}/bring-back")
+    assert the_view().pk == pk
+
+
+def test_the_inbox_opens_with_the_view_that_was_chosen(alice: Client) -> None:
+    keep(alice, "First", default="1")
+    assert alice.get("/").headers["Location"] == "?search=severity%3Acritical"
+    alice.post(f"/inbox/views/{the_view().pk}/open-with", {})
+    assert alice.get("/").status_code == 200
+
+
+@pytest.mark.parametrize("name", ["", " ", "x" * 61, "a\0b", "two\nlines"])
+def test_a_name_that_is_none_is_refused_in_words(alice: Client, name: str) -> None:
+    assert "Not done: name" in keep(alice, name)
+    assert not SavedView.objects.exists()
+
+
+def test_a_name_is_given_once(alice: Client) -> None:
+    keep(alice, "Twice")
+    assert "there is a view named Twice already" in keep(alice, "Twice", "search=other")
+    assert SavedView.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "query", ["search=" + "x" * 3000, "search=%00", "&".join(f"a{n}=1" for n in range(99))]
+)
+def test_an_address_that_is_none_is_refused(alice: Client, query: str) -> None:
+    assert alice.post("/inbox/views", {"name": "Odd", "query": query}).status_code == 302
+    assert not SavedView.objects.exists()
+
+
+# The palette
+# ----------------------------------------------------------------------------------------------------------
+def found(client: Client, text: str) -> str:
+    return client.get("/palette", {"q": text}).content.decode()
+
+
+def test_the_palette_finds_a_ticket_by_number_and_by_title(alice: Client) -> None:
+    number = commands.open_incident(Report("Disk is slow"), BOB).incident.number
+    for text in (str(number), f"#{number}", "disk IS"):
+        assert f'data-href="/incidents/{number}"' in found(alice, text)
+
+
+def test_the_palette_finds_pages_and_views(alice: Client) -> None:
+    keep(alice, "Disks of mine")
+    assert 'data-href="/reports"' in found(alice, "repo")
+    assert "Disks of mine" in found(alice, "disks")
+
+
+def test_the_palette_shows_what_is_for_staff_to_staff_alone(alice: Client) -> None:
+    assert "Channels" in found(alice, "channels")
+    assert "Channels" not in found(signed_in("charlie"), "channels")
+
+
+@pytest.mark.parametrize("text", ["", "\0", "%", "#", "9" * 50, "<b>", "٣", "x" * 5000])
+def test_the_palette_takes_any_text(alice: Client, text: str) -> None:
+    answer = alice.get("/palette", {"q": text})
+    assert answer.status_code == 200
+    assert b"<b>" not in answer.content
