@@ -1,0 +1,275 @@
+"""A world in which anything happens to tickets, in any order: people, alerts, sweeps, deliveries and crashes.
+
+A step is (what, which); time goes on only when a step says so. `settle` lets time pass until nothing is due any more;
+`check` then says what must hold whatever happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from incidents import commands, queries
+from incidents.catalog.models import Team
+from incidents.commands import Invalid, Refused
+from incidents.delivery.claiming import claim
+from incidents.delivery.models import ContactMethod, Notification, Preferences, Sending
+from incidents.delivery.planning import plan_new
+from incidents.delivery.running import deliver_due
+from incidents.delivery.sending import send as send_message
+from incidents.domain import commands as c
+from incidents.domain.evolve import fold
+from incidents.escalation import sweeping
+from incidents.escalation.commands import escalate
+from incidents.escalation.models import EscalationPolicy, EscalationRow
+from incidents.escalation.sweeping import sweep
+from incidents.projections.models import IncidentRow
+from incidents.projections.rebuild import rebuild_incidents
+from incidents.projections.rows import state_of
+from incidents.projections.store import record
+from incidents.waking import wake
+from ingest.queries import Context, Event, read_stream
+from tests.integration.delivery_cases import HookSink
+from tests.integration.escalation_cases import ALICE, member, policy, ticket
+from tests.integration.test_incident_alerts import alert, send
+
+NAMES = ("alice", "bob", "charlie")
+TEAMS = ("storage", "network", "compute")
+"""The last has no policy."""
+COMMANDS: tuple[c.Command, ...] = (
+    c.Acknowledge(),
+    c.Unacknowledge(),
+    c.Assign("bob"),
+    c.HandOver("network", "theirs"),
+    c.HandOver("compute", "theirs"),
+    c.Accept(),
+    c.Bounce("not ours"),
+    c.Undo(),
+    c.Snooze(None),
+    c.Comment("looking"),
+    c.SetSeverity("critical"),
+    c.SetSeverity("info"),
+    c.Resolve("none"),
+    c.Reopen(),
+)
+LONGEST = 40
+"""Rounds until nothing is due: three policies of two rounds each, and what is acknowledged and forgotten."""
+_tags = count()
+
+
+class Crash(Exception):
+    """Ends a transaction as a process that is killed does."""
+
+
+def people_and_policies(url: str) -> None:
+    """Alice and Bob can be reached; Charlie cannot, and the ticket has to say so."""
+    for name in NAMES:
+        user = User.objects.create(username=name)
+        Preferences.objects.create(user=user, bundle_seconds=0)
+        if name != "charlie":
+            ContactMethod.objects.create(user=user, name="hook", kind="webhook", address=url)
+    steps = [
+        {"after": 0, "actions": [{"person": "alice"}]},
+        {"after": 300, "actions": [{"person": "charlie"}, {"severity": "critical"}]},
+        {"after": 300, "actions": [{"team": "storage"}, {"channel": "nowhere"}]},
+    ]
+    policy(steps=steps, restart_when_worse=True)
+    policy("network", "network", steps=[{"after": 60, "actions": [{"person": "bob"}, {"owner": True}]}])
+    for name in NAMES:
+        member(name, "storage")
+
+
+@dataclass
+class World:
+    sink: HookSink
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+    ids: list[str] = field(default_factory=list)
+    tag: str = field(default_factory=lambda: f"h{next(_tags)}")
+
+    def __post_init__(self) -> None:
+        User.objects.update(is_active=True)
+        sweeping._failing.clear()
+        self.ids = [ticket(), ticket("switch/x", severity="info")]
+
+    def do(self, what: str, which: int) -> None:
+        getattr(self, what)(which)
+
+    def crash(self, what: str, which: int) -> None:
+        """The step is killed before it commits."""
+        with suppress(Crash), transaction.atomic():
+            self.do(what, which)
+            raise Crash
+
+    # What may happen
+    # ------------------------------------------------------------------------------------------------------
+    def command(self, which: int) -> None:
+        one = COMMANDS[which % len(COMMANDS)]
+        id_ = self.ids[which % len(self.ids)]
+        with suppress(Refused, Invalid), transaction.atomic():
+            record(id_, one, ALICE if which % 3 else Context("system:incidents"), self.now)
+
+    def merge(self, which: int) -> None:
+        source, into = self.ids[which % len(self.ids)], self.ids[(which + 1) % len(self.ids)]
+        with suppress(Refused, Invalid):
+            commands.merge(source, into, "", ALICE)
+
+    def split(self, which: int) -> None:
+        with suppress(Refused, Invalid):
+            commands.split(self.ids[which % len(self.ids)], "", ALICE)
+
+    def escalate(self, which: int) -> None:
+        with suppress(Refused, Invalid):
+            escalate(self.ids[which % len(self.ids)], "now", ALICE)
+
+    def fires(self, which: int) -> None:
+        self._alert(which, "firing")
+
+    def rests(self, which: int) -> None:
+        self._alert(which, "resolved")
+
+    def _alert(self, which: int, status: str) -> None:
+        key = f"{self.tag}{which % 3}"
+        one = alert(key, status, group=f"{self.tag}{which % 2}")
+        send(one, one)  # delivered twice
+        for row in IncidentRow.objects.filter(members__alert__isnull=False, number__gt=self._first()):
+            if str(row.pk) not in self.ids:
+                self.ids.append(str(row.pk))
+
+    def _first(self) -> int:
+        return IncidentRow.objects.get(pk=self.ids[0]).number
+
+    def time(self, which: int) -> None:
+        self.now += timedelta(seconds=(0, 61, 301, 1801, 86_400)[which % 5])
+
+    def sweep(self, which: int) -> None:
+        for _ in range(1 + which % 2):
+            sweep(self.now)
+
+    def wake(self, _: int) -> None:
+        with transaction.atomic():
+            wake(self.now)
+
+    def deliver(self, _: int) -> None:
+        deliver_due(self.now)
+
+    def deliver_and_die(self, which: int) -> None:
+        """Claimed, perhaps sent, and never recorded."""
+        plan_new(self.now)
+        for outgoing in claim(self.now, (), lambda _: 4):
+            if which % 2:
+                send_message(outgoing)
+
+    def leaves(self, which: int) -> None:
+        User.objects.filter(username=NAMES[which % 3]).update(is_active=bool(which % 2))
+
+    def unreadable(self, which: int) -> None:
+        """Somebody writes a policy into the table that cannot be."""
+        wrong: Any = [{"actions": "nonsense"}]
+        if which % 2:
+            EscalationPolicy.objects.filter(slug="network").update(steps=wrong)
+        else:
+            right = [{"after": 60, "actions": [{"person": "bob"}]}]
+            EscalationPolicy.objects.filter(slug="network").update(steps=right)
+
+    # What must hold
+    # ------------------------------------------------------------------------------------------------------
+    def settle(self) -> None:
+        for _ in range(LONGEST):
+            did = sum(iter(lambda: sweep(self.now), 0)) + deliver_due(self.now)
+            due = EscalationRow.objects.exclude(due_at=None).order_by("due_at").first()
+            if not did and due is None and not Sending.objects.filter(state="waiting").exists():
+                return
+            self.now += timedelta(hours=1)
+        raise AssertionError("something is due for ever")
+
+    def check(self) -> None:
+        for id_ in self.ids:
+            row, events = IncidentRow.objects.get(pk=id_), read_stream(f"incident/{id_}")
+            assert state_of(row) == fold(events)
+            self._belongs_to_a_team(row)
+            self._waits_with_a_reason(row, events)
+            self._everybody_who_was_called_was_told_or_the_ticket_says_why(id_, events)
+        assert rebuild_incidents(self.ids) == []
+        self._what_was_sent_arrived_under_one_key()
+
+    def _belongs_to_a_team(self, row: IncidentRow) -> None:
+        assert Team.objects.filter(slug=row.team).exists(), row.team
+        assert row.routing
+
+    def _waits_with_a_reason(self, row: IncidentRow, events: list[Event]) -> None:
+        if row.state != "open":
+            return
+        end = {"exhausted": "incident.escalation_exhausted", "uncalled": "incident.nobody_called"}
+        phase = row.escalation.phase
+        assert phase in end, f"#{row.number} waits and is {phase}"
+        assert end[phase] in [event.type for event in events]
+
+    def _everybody_who_was_called_was_told_or_the_ticket_says_why(
+        self, id_: str, events: list[Event]
+    ) -> None:
+        asked: list[str] = []
+        for event in (one for one in events if one.type == "incident.escalated"):
+            body = event.body
+            place = f"escalation:{id_}:{body['run']}:{body['round']}:{body['step']}"
+            asked += [f"{place}:person:{one['person']}" for one in body["called"]]
+            assert body["called"] or body["channels"] or body["unreachable"] or _does_something(events)
+        calls = Notification.objects.filter(incident=id_)
+        assert sorted(asked) == sorted(call.key for call in calls)
+        told = {event.body["notification"] for event in events if event.type == "incident.notified"}
+        assert [(call.key, call.state) for call in calls if call.state != "done"] == []
+        assert told == set(asked)
+
+    def _what_was_sent_arrived_under_one_key(self) -> None:
+        mine = Sending.objects.filter(notification__incident__in=self.ids, state="sent")
+        pairs = {
+            (str(one.message), str(one.notification.incident)) for one in mine.select_related("notification")
+        }
+        arrived = {
+            (headers["Idempotency-Key"], about["id"])
+            for headers, body in self.sink.taken
+            for about in body["incidents"]
+            if about["id"] in self.ids
+        }
+        assert arrived >= pairs
+        assert len(mine) >= len(arrived - self._given_up())
+
+    def _given_up(self) -> set[tuple[str, str]]:
+        """Sent by a process that died, then stopped because somebody had answered."""
+        rows = Sending.objects.filter(notification__incident__in=self.ids).exclude(state="sent")
+        named = rows.exclude(message=None).select_related("notification")
+        return {(str(one.message), str(one.notification.incident)) for one in named}
+
+
+def _does_something(events: list[Event]) -> bool:
+    return any(event.type in ("incident.severity_set", "incident.linked") for event in events)
+
+
+STEPS: tuple[str, ...] = (
+    *("command",) * 6,
+    *("merge", "split", "escalate", "fires", "rests", "wake", "leaves", "unreadable", "deliver_and_die"),
+    *("time", "sweep", "deliver") * 3,
+)
+
+
+_SEVERAL_TRANSACTIONS = frozenset({"deliver", "deliver_and_die", "fires", "rests"})
+"""Whose parts commit one after the other: a follower reads only what was committed, a sender only what it claimed."""
+
+
+def happens(world: World, history: list[tuple[str, int, str]]) -> None:
+    """Each step as it is, twice (a duplicate), or killed before it commits and then done again."""
+    how: dict[str, Callable[[str, int], None]] = {"once": world.do, "killed": world.crash}
+    for what, which, manner in history:
+        for one in {"twice": ("once", "once"), "killed": ("killed", "once"), "lost": ("killed",)}.get(
+            manner, ("once",)
+        ):
+            how["once" if what in _SEVERAL_TRANSACTIONS else one](what, which)
+    world.settle()
+    world.check()
+    assert queries.get(world.ids[0]).version == len(read_stream(f"incident/{world.ids[0]}"))
