@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from incidents import queries
-from incidents.catalog.models import Route, routing_table, services_by_slug, teams_by_slug
+from incidents.catalog.models import routing_table, rules_as_written, services_by_slug, teams_by_slug
 from incidents.domain.conditions import Subject
 from incidents.domain.replaying import REPLAYED, Recorded, Replay, recorded_from, replay
 from incidents.domain.route_explaining import Explanation, explain
@@ -106,7 +106,7 @@ def _line(given: Mapping[str, Any], name: str) -> str | None:
 
 
 def rules_in_force() -> list[Written]:
-    return [row.written for row in Route.objects.select_related("team", "service", "parent")]
+    return rules_as_written()[0]
 
 
 def proposed(rules: Sequence[object], table: RoutingTable) -> RoutingTable:

@@ -140,6 +140,7 @@ def _shown(request: HttpRequest, told: _Page) -> HttpResponse:
             table.rules, {} if explained is None else {one.rule: one for one in explained.rules}
         ),
         "default": table.default,
+        "passed_over": sorted(table.passed_over.items()),
         "services": sorted(table.services.values(), key=lambda one: one.slug),
         "teams": own_teams(asking),
         "rights": asking,

@@ -15,7 +15,7 @@ from rest_framework.serializers import BaseSerializer, ValidationError
 from incidents.api.catalog import Catalog
 from incidents.api.routing_shapes import RouteSerializer
 from incidents.api.views import Conflict
-from incidents.catalog.models import Route
+from incidents.catalog.models import Route, rules_as_written
 from incidents.domain.rule_form import check_tree
 from incidents.domain.values import Invalid
 
@@ -54,7 +54,7 @@ class RoutesView(Catalog):
             given["order"] = _after_the_last(given.get("parent"))
         serializer.save()
         try:
-            check_tree([one.written for one in Route.objects.select_related("team", "service", "parent")])
+            check_tree(rules_as_written()[0])
         except Invalid as invalid:
             raise ValidationError({invalid.field: [invalid.reason]}) from None
 

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import uuid
 from datetime import datetime
+from zoneinfo import ZoneInfoNotFoundError
 
+import structlog
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.utils import timezone
 
 from incidents.domain import routing, rule_form, silencing
-from incidents.domain.values import check_severity
+from incidents.domain.values import Invalid, check_severity
+
+log = structlog.get_logger("catalog")
 
 
 class Team(models.Model):
@@ -124,12 +128,32 @@ class Route(models.Model):
 
 def routing_table() -> routing.RoutingTable:
     """The rules in force now."""
-    rows = Route.objects.select_related("team", "service", "parent")
+    written, passed_over = rules_as_written()
     return routing.RoutingTable(
-        rules=rule_form.tree_from(row.written for row in rows),
+        rules=rule_form.tree_from(written),
         default=_team(Team.objects.get(is_default=True)),
         services=services_by_slug(),
+        passed_over=passed_over,
     )
+
+
+def rules_as_written() -> tuple[list[rule_form.Written], dict[str, str]]:
+    """The rules that count, and by name those that cannot be read, with the reason.
+
+    What was right when it was written may be no more (a time zone that its database has dropped); one rule must not
+    keep all alerts from their tickets.
+    """
+    rows = list(Route.objects.select_related("team", "service", "parent"))
+    written: list[rule_form.Written] = []
+    unreadable: dict[str, str] = {}
+    for row in rows:
+        try:
+            written.append(row.written)
+        except Invalid as error:
+            unreadable[row.name] = str(error)
+    parents = {row.name: None if row.parent is None else row.parent.name for row in rows}
+    passed_over = rule_form.beneath_unreadable(unreadable, parents)
+    return [one for one in written if one.rule.name not in passed_over], passed_over
 
 
 def services_by_slug() -> dict[str, routing.Service]:
@@ -181,4 +205,14 @@ def silences_in_force(at: datetime | None = None) -> list[silencing.Silence]:
     """Those that hold now, the one that ends last first."""
     moment = at or timezone.now()
     rows = Silence.objects.filter(starts_at__lte=moment, ends_at__gt=moment).select_related("recurrence")
-    return [rule for rule in (row.rule for row in rows) if rule.span(moment) is not None]
+    return [rule for row in rows if (rule := _in_force(row, moment)) is not None]
+
+
+def _in_force(row: Silence, moment: datetime) -> silencing.Silence | None:
+    """One that cannot be read holds nothing back: a call too many is better than none."""
+    try:
+        rule = row.rule
+        return None if rule.span(moment) is None else rule
+    except (Invalid, ZoneInfoNotFoundError) as error:
+        log.warning("a silence cannot be read", silence=str(row.pk), error=str(error))
+        return None

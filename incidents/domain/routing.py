@@ -84,6 +84,8 @@ class RoutingTable:
     default: Team
     services: Mapping[str, Service] = field(default_factory=dict)
     """By slug."""
+    passed_over: Mapping[str, str] = field(default_factory=dict)
+    """Rules that cannot be read as they stand (a time zone that is no more), by name, with the reason."""
 
     def located(self, subject: Subject) -> Subject:
         """With the service that it belongs to, unless it names one."""
@@ -126,6 +128,8 @@ def route(subject: Subject, table: RoutingTable, ambiguous_with: Iterable[str] =
         if others_team != team:
             reason += f"; `{other}`, which the data cannot tell apart from it, belongs to {others_team.name}"
             break
+    if table.passed_over:
+        reason += f"; {_passed_over(table.passed_over)}"
     return Routing(
         team=team.slug,
         rule=path[0][0] if path else None,
@@ -136,6 +140,13 @@ def route(subject: Subject, table: RoutingTable, ambiguous_with: Iterable[str] =
         policy=decision.policy,
         grouping=decision.grouping or BY_RULE,
     )
+
+
+def _passed_over(rules: Mapping[str, str]) -> str:
+    name, why = next(iter(rules.items()))
+    others = len(rules) - 1
+    more = f", and {others} other rule{'' if others == 1 else 's'}" if others else ""
+    return f"rule `{name}`{more} was passed over: {why}"
 
 
 def team_of(subject: Subject, table: RoutingTable) -> Team:

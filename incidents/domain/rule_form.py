@@ -240,6 +240,18 @@ def tree_from(written: Iterable[Written]) -> tuple[Rule, ...]:
     return level(None)
 
 
+def beneath_unreadable(unreadable: Mapping[str, str], parents: Mapping[str, str | None]) -> dict[str, str]:
+    """The rules that cannot count, with the reason: those that cannot be read, and all that stand beneath one."""
+    found = dict(unreadable)
+    while further := {
+        name: f"it stands beneath `{parent}`, which cannot be read"
+        for name, parent in parents.items()
+        if name not in found and parent in found
+    }:
+        found |= further
+    return found
+
+
 def replaced(written: Iterable[Written], name: str | None, by: Written | None) -> list[Written]:
     """The rules with the one called `name` (None: none of them) changed to `by`, or without it, or with `by` added.
 

@@ -223,3 +223,8 @@ def test_what_is_not_there_is_not_there(alice: Client) -> None:
 def test_without_rules_the_page_says_what_to_do(alice: Client) -> None:
     Route.objects.all().delete()
     assert "There is no rule." in text(alice.get(PAGE))
+
+
+def test_a_rule_that_cannot_be_read_is_shown_with_the_reason(bob: Client) -> None:
+    Route.objects.create(name="lost", order=0, when={"hours": ["mon 09:00-17:00"], "zone": "Mars/Olympus"})
+    assert "Rule <code>lost</code> is passed over: zone: must be a time zone" in text(bob.get(PAGE))

@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from incidents import commands, queries
-from incidents.catalog.models import Route, routing_table
+from incidents.catalog.models import Route, Team, routing_table
 from incidents.commands import Report
 from incidents.domain.conditions import Subject
 from incidents.domain.routing import every_rule, route
@@ -286,3 +286,36 @@ def test_two_who_put_each_ones_rule_beneath_the_others_leave_a_tree() -> None:
             assert {"left", "right"} <= names
             for name in ("left", "right"):
                 put(keys_[0], name, None)
+
+
+# What cannot be read any more
+# ----------------------------------------------------------------------------------------------------------
+def gone_zone() -> None:
+    """As if the time zone had vanished from its database after the rule was made, with a rule beneath it."""
+    lost = Route.objects.create(
+        name="lost",
+        order=0,
+        pattern="lamp/*",
+        team=Team.objects.get(slug="compute"),
+        when={"hours": ["mon-sun 00:00-24:00"], "zone": "Mars/Olympus"},
+    )
+    Route.objects.create(name="below", parent=lost, order=0, severity="critical")
+
+
+@pytest.mark.usefixtures("log_database")
+def test_a_rule_that_cannot_be_read_is_passed_over_and_the_ticket_says_why() -> None:
+    gone_zone()
+    send(alert("d1", component="disk/d7"))
+    (view,) = queries.list_incidents().items
+    assert view.incident.team == "storage"
+    assert (
+        "; rule `lost`, and 1 other rule was passed over: zone: must be a time zone" in view.incident.routing
+    )
+
+
+def test_other_rules_can_be_changed_while_one_cannot_be_read(api: Call) -> None:
+    gone_zone()
+    made(api, "routes", name="lamps", order=900, pattern="lamp/*", team="network")
+    table = routing_table()
+    assert route(Subject("lamp/l1"), table).path == ("lamps",)
+    assert table.passed_over["below"] == "it stands beneath `lost`, which cannot be read"

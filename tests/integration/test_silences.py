@@ -115,3 +115,16 @@ def test_over_the_api_a_bad_silence_is_refused_by_field(change: dict[str, Any]) 
 
 def test_a_key_that_may_only_read_makes_no_silence() -> None:
     assert call("post", "/silences", {}, scope="incidents:read").status_code == 403
+
+
+def test_a_silence_that_cannot_be_read_holds_nothing_back() -> None:
+    now = timezone.now()
+    Silence.objects.create(
+        matchers="nonsense",
+        starts_at=now - timedelta(hours=1),
+        ends_at=now + timedelta(hours=1),
+        created_by="alice",
+        comment="written by hand",
+    )
+    send("d1")
+    assert len(queries.list_incidents().items) == 1
