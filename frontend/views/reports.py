@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import date, timedelta
 from functools import partial
 from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import ValidationError
+from django.core.paginator import Paginator
 from django.core.validators import validate_email
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -17,14 +19,14 @@ from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from frontend.views.pages import page, show
+from frontend.views.pages import context_of, page, show, staff_only
 from incidents import queries
-from incidents.reports import mailing, pictures, producing
-from incidents.reports.models import Mailing, ReportSchedule, Subscription
+from incidents.reports import demanding, mailing, pictures, producing
+from incidents.reports.models import Mailing, ProducedReport, ReportSchedule, Subscription
 from incidents.reports.periods import CADENCES
 from incidents.reports.table import csv_of
 
-MOST = 200
+PAGE = 50
 """Reports on one page."""
 _FILES: dict[str | None, tuple[str, Callable[[dict[str, Any]], str]]] = {
     "csv": ("text/csv; charset=utf-8", csv_of),
@@ -35,15 +37,18 @@ _FILES: dict[str | None, tuple[str, Callable[[dict[str, Any]], str]]] = {
 @page
 @require_safe
 def reports(request: HttpRequest) -> HttpResponse:
-    asked = request.GET.get("schedule", "")
+    asked = request.GET.get("schedule", "").replace("\0", "")
     now = timezone.now()
     schedules = list(ReportSchedule.objects.prefetch_related("subscriptions"))
     schedules.sort(key=lambda one: (CADENCES.index(one.cadence), one.title))
+    shown = ProducedReport.objects.all()
     context = {
         "schedules": [(one, producing.current(one, now)) for one in schedules],
         "asked": asked,
-        "reports": producing.reports(asked)[:MOST],
-        "most": MOST,
+        "reports": Paginator(shown.filter(schedule=asked) if asked else shown, PAGE).get_page(
+            request.GET.get("page")
+        ),
+        "yesterday": (now - timedelta(days=1)).date().isoformat(),
     }
     return show(request, "frontend/reports.html", context, section="reports")
 
@@ -51,6 +56,12 @@ def reports(request: HttpRequest) -> HttpResponse:
 @page
 @require_safe
 def report(request: HttpRequest, id: str) -> HttpResponse:
+    made = demanding.production(id)
+    if made is not None and not ProducedReport.objects.filter(pk=id).exists():
+        context = {"made": made, "id": id}
+        return show(request, "frontend/report_making.html", context, section="reports")
+    if "HX-Request" in request.headers:  # whoever waited for it gets the whole page, with its charts
+        return HttpResponse(headers={"HX-Refresh": "true"})
     try:
         found = producing.report(id, timezone.now())
     except producing.NoSuchReport as error:
@@ -71,6 +82,26 @@ def report(request: HttpRequest, id: str) -> HttpResponse:
         "address": getattr(request.user, "email", ""),
     }
     return show(request, "frontend/report.html", context, section="reports")
+
+
+@page
+@require_POST
+def produce(request: HttpRequest) -> HttpResponse:
+    """Have the report of a past period made and recorded: of `schedule`, over the period that `day` lies in."""
+    staff_only(request, "Reports are recorded for everybody: staff have them made.")
+    schedule = ReportSchedule.objects.filter(name=request.POST.get("schedule", "").replace("\0", "")).first()
+    if schedule is None:
+        raise Http404("there is no such report schedule")
+    try:
+        day = date.fromisoformat(request.POST.get("day", ""))
+        id = demanding.demand(schedule, day, context_of(request).actor, timezone.now())
+    except demanding.BadPeriod as error:
+        messages.error(request, f"Not made: {error}")
+        return redirect("reports")
+    except ValueError:
+        messages.error(request, "Not made: the day must be a date such as 2026-11-20")
+        return redirect("reports")
+    return redirect("report", id)
 
 
 @page

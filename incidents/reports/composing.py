@@ -3,7 +3,7 @@ made up, and comes out the same when it is made again."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -21,6 +21,7 @@ from incidents.scorecards.queries import cards_as_of
 from ingest.queries import Position, regions
 
 Json = dict[str, Any]
+RUNS, TICKETS = "runs", "tickets"
 MOST_BLAMED = 100
 MOST_ROWS = 15
 
@@ -30,14 +31,21 @@ def period_name(schedule: str, period: Period) -> str:
     return f"{schedule}-{period.name}"
 
 
-def compose(schedule: ReportSchedule, period: Period, upto: Position) -> Json:
-    """The report of a period, also of one that is not over yet, from what the log holds up to `upto`."""
+def compose(
+    schedule: ReportSchedule, period: Period, upto: Position, tell: Callable[[str], None] = lambda _step: None
+) -> Json:
+    """The report of a period, also of one that is not over yet, from what the log holds up to `upto`.
+
+    `tell` is called with what comes next: one of `steps(schedule)`, in that order.
+    """
     start, end = period.start, period.end
+    tell(RUNS)
     runs = [
         run
         for run in runs_with_window_ending(start, end)
         if outcome(run) and (not schedule.region or run.region == schedule.region)
     ]
+    tell(TICKETS)
     tickets = tickets_of(schedule.region, schedule.team, start, end, upto)
     body = {
         "id": period_name(schedule.name, period),
@@ -50,7 +58,7 @@ def compose(schedule: ReportSchedule, period: Period, upto: Position) -> Json:
         "blamed": _owned(schedule.team, blamed(runs))[:MOST_BLAMED],
         "tickets": listed(tickets, start, end),
         "response": response(tickets, start, end),
-        "analyses": _analyses(schedule, start, end, upto),
+        "analyses": _analyses(schedule, start, end, upto, tell),
         "scorecards": [
             card.as_json() for card in cards_as_of((one.state for one in tickets), start, end).values()
         ],
@@ -81,18 +89,35 @@ def _owned(team: str, lines: list[Json]) -> list[Json]:
     return [line for line in lines if team_of(Subject(line["component"]), table).slug == team]
 
 
-def _analyses(schedule: ReportSchedule, start: datetime, end: datetime, upto: Position) -> list[Json]:
+def steps(schedule: ReportSchedule) -> list[str]:
+    """What composing a report consists of, in words."""
+    return [RUNS, TICKETS, *(f"{name} of {region}" for name, region in _to_judge(schedule))]
+
+
+def _to_judge(schedule: ReportSchedule) -> list[tuple[str, str]]:
+    """Each analyzer of the schedule that is installed, with each region."""
+    installed = analyzers()
+    where = (schedule.region,) if schedule.region else tuple(regions())
+    return [
+        (asked["analyzer"], region)
+        for asked in schedule.analyses
+        if asked["analyzer"] in installed
+        for region in where
+    ]
+
+
+def _analyses(
+    schedule: ReportSchedule, start: datetime, end: datetime, upto: Position, tell: Callable[[str], None]
+) -> list[Json]:
     """What the schedule's analyzers say of the whole period, region by region; nothing where they had no rows."""
     installed = analyzers()
+    params = {asked["analyzer"]: asked.get("params") or {} for asked in schedule.analyses}
     found = []
-    for asked in schedule.analyses:
-        analyzer = installed.get(asked["analyzer"])
-        for region in (schedule.region,) if schedule.region else regions():
-            if analyzer is None:
-                continue
-            judged = judge_span(analyzer, asked.get("params") or {}, region, start, end, upto)
-            if judged is not None:
-                found.append(_analysis(schedule.team, region, analyzer.title, judged))
+    for name, region in _to_judge(schedule):
+        tell(f"{name} of {region}")
+        judged = judge_span(installed[name], params[name], region, start, end, upto)
+        if judged is not None:
+            found.append(_analysis(schedule.team, region, installed[name].title, judged))
     return found
 
 

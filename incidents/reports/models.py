@@ -51,6 +51,39 @@ class ProducedReport(models.Model):
         return self.id
 
 
+class Production(models.Model):
+    """A report of a past period that somebody asked for: a claim while it is made, then what became of it.
+
+    `state`: queued, running, done or failed (`error` says why). `step` of `steps` is under way, `what` in words.
+    """
+
+    report = models.CharField(max_length=80, primary_key=True)
+    requested_by = models.CharField(max_length=200)
+    created_at = models.DateTimeField(default=timezone.now)
+    state = models.CharField(max_length=8, default="queued")
+    claim = models.UUIDField(null=True)
+    lease_until = models.DateTimeField(null=True)
+    attempts = models.PositiveIntegerField(default=0)
+    step = models.PositiveIntegerField(default=0)
+    steps = models.PositiveIntegerField(default=0)
+    what = models.CharField(max_length=800, blank=True, default="")
+    error = models.TextField(blank=True, default="")
+
+    class Meta:
+        ordering = ("-created_at",)
+
+    def __str__(self) -> str:
+        return f"{self.report}, {self.state}"
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in ("done", "failed")
+
+    @property
+    def share(self) -> float:
+        return (self.step - 1) / self.steps if self.steps and self.step else 0.0
+
+
 class Subscription(models.Model):
     """Someone who gets every report of a schedule by mail."""
 

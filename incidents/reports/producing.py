@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,14 +23,19 @@ class NoSuchReport(LookupError):
 
 def produce_missing(now: datetime) -> list[str]:
     """Produce the reports of past periods that have none; their ids. Safe to call at any time, by anyone."""
+    made = []
+    for schedule in ReportSchedule.objects.filter(enabled=True):
+        made += produce_all(schedule, periods_due(schedule, now), now)
+    return made
+
+
+def periods_due(schedule: ReportSchedule, now: datetime) -> list[Period]:
+    """The periods whose report is made by itself; none before the first event."""
     first = read_all(Position.START, 1)
     if not first:
         return []
-    made = []
-    for schedule in ReportSchedule.objects.filter(enabled=True):
-        since = max(schedule.since, first[0].recorded_at)
-        made += produce_all(schedule, over(_cadence(schedule), schedule.zone, schedule.hour, since, now), now)
-    return made
+    since = max(schedule.since, first[0].recorded_at)
+    return over(_cadence(schedule), schedule.zone, schedule.hour, since, now)
 
 
 def produce_all(schedule: ReportSchedule, periods: Iterable[Period], now: datetime) -> list[str]:
@@ -40,14 +45,22 @@ def produce_all(schedule: ReportSchedule, periods: Iterable[Period], now: dateti
     return [id_ for id_, period in wanted.items() if id_ not in known and produce(schedule, period, now)]
 
 
-def produce(schedule: ReportSchedule, period: Period, now: datetime) -> bool:
+def produce(
+    schedule: ReportSchedule,
+    period: Period,
+    now: datetime,
+    *,
+    actor: str = "system:reports",
+    mailed: bool = True,
+    tell: Callable[[str], None] = lambda _step: None,
+) -> bool:
     """Record the report of a period, and address it to whoever wants it; False when there already is one."""
-    body = compose(schedule, period, watermark())
+    body = compose(schedule, period, watermark(), tell)
     id_ = body["id"]
     try:
         with transaction.atomic():
             new = NewEvent(PRODUCED.name, body, now)
-            (event,) = append(f"report/{id_}", [new], Head.NEW, Context("system:reports"))
+            (event,) = append(f"report/{id_}", [new], Head.NEW, Context(actor))
             made = ProducedReport.objects.create(
                 id=id_,
                 schedule=schedule.name,
@@ -56,7 +69,8 @@ def produce(schedule: ReportSchedule, period: Period, now: datetime) -> bool:
                 body=body,
                 position=str(event.position),
             )
-            address_to_subscribers(schedule, made)
+            if mailed:
+                address_to_subscribers(schedule, made)
     except WrongExpectedVersion:
         return False
     return True
@@ -99,12 +113,6 @@ def again(id_: str) -> dict[str, Any]:
         raise NoSuchReport(f"no report {id_[:80]} was recorded that can be made again")
     schedule, period = find(id_)
     return compose(schedule, period, Position.parse(kept.body["position"]))
-
-
-def reports(schedule: str = "") -> list[ProducedReport]:
-    """Those produced, newest first, of one schedule or of all."""
-    kept = ProducedReport.objects.all()
-    return list(kept.filter(schedule=schedule) if schedule else kept)
 
 
 def now_utc() -> datetime:

@@ -1,7 +1,10 @@
 """What Celery calls."""
 
+import structlog
 from celery import shared_task
+from kombu.exceptions import OperationalError as BrokerAway
 
+from incidents.reports import demanding
 from incidents.reports.mailing import send_waiting
 from incidents.reports.producing import now_utc, produce_missing
 
@@ -11,3 +14,24 @@ def produce_reports() -> None:
     """Record the report of every finished period that has none, and send what waits."""
     produce_missing(now_utc())
     send_waiting(now_utc())
+
+
+@shared_task(name="reports.tick")
+def tick() -> None:
+    """Tell workers of reports that somebody asked for and nobody makes."""
+    send()
+
+
+@shared_task(name="reports.produce")
+def produce(report: str) -> None:
+    demanding.make(report, now_utc)
+
+
+def send() -> None:
+    """A broker that is away is tried again by the next tick."""
+    for report in demanding.waiting(now_utc()):
+        try:
+            produce.apply_async((report,), retry=False)
+        except BrokerAway as error:
+            structlog.get_logger("reports").warning("broker away", reason=str(error), waiting=report)
+            return

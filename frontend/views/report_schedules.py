@@ -1,0 +1,94 @@
+"""What is reported how often: of what, in which time zone, with which analyzers. Everybody reads, staff change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from zoneinfo import available_timezones
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods, require_POST
+
+from analyzers.queries import analyzers
+from frontend.views.pages import page, show, staff_only
+from incidents import queries
+from incidents.reports.models import ReportSchedule
+from incidents.reports.periods import CADENCES
+from incidents.reports.serializers import ReportScheduleSerializer
+from ingest.queries import regions
+
+STAFF = "Report schedules are changed by staff."
+_TEXTS = ("name", "title", "cadence", "region", "team", "zone", "hour")
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def edit(request: HttpRequest, name: str | None = None) -> HttpResponse:
+    """One schedule; a new one without `name`."""
+    staff_only(request, STAFF)
+    row = None if name is None else _found(name)
+    if request.method != "POST":
+        return _form(request, row, _begun(row), {})
+    typed: dict[str, Any] = {field: request.POST.get(field, "").strip() for field in _TEXTS}
+    kept = {one["analyzer"]: one for one in (row.analyses if row else ())}
+    chosen = request.POST.getlist("analyses")
+    typed |= {
+        "enabled": request.POST.get("enabled") == "on",
+        "analyses": [kept.get(one, {"analyzer": one, "params": {}}) for one in chosen],
+    }
+    if row is not None:
+        typed["name"] = row.name
+    serializer = ReportScheduleSerializer(row, data=typed)
+    if serializer.is_valid():
+        saved = serializer.save()
+        messages.success(request, f"Saved {saved.title}")
+        return redirect("reports")
+    problems = {key: _words(value) for key, value in serializer.errors.items()}
+    return _form(request, row, typed, problems)
+
+
+@page
+@require_POST
+def remove(request: HttpRequest, name: str) -> HttpResponse:
+    staff_only(request, STAFF)
+    row = _found(name)
+    row.delete()
+    messages.success(request, f"Removed {row.title}. Its reports stay; nobody gets new ones.")
+    return redirect("reports")
+
+
+def _found(name: str) -> ReportSchedule:
+    row = ReportSchedule.objects.filter(name=name).first()
+    if row is None:
+        raise Http404(f"there is no report schedule {name}")
+    return row
+
+
+def _begun(row: ReportSchedule | None) -> dict[str, Any]:
+    if row is None:
+        return {"cadence": "weekly", "zone": "UTC", "hour": 0, "enabled": True, "analyses": []}
+    return {field: getattr(row, field) for field in (*_TEXTS, "enabled", "analyses")}
+
+
+def _words(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _form(
+    request: HttpRequest, row: ReportSchedule | None, typed: Mapping[str, Any], problems: Mapping[str, str]
+) -> HttpResponse:
+    context = {
+        "schedule": row,
+        "typed": typed,
+        "chosen": [one["analyzer"] for one in typed["analyses"]],
+        "problems": problems,
+        "cadences": CADENCES,
+        "teams": queries.teams(),
+        "regions": regions(),
+        "analyzers": analyzers().values(),
+        "zones": sorted(available_timezones()),
+    }
+    status = 400 if problems else 200
+    return show(request, "frontend/report_schedule.html", context, section="reports", status=status)
