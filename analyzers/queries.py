@@ -30,12 +30,14 @@ from analyzers.runs.results import (
     verdict,
 )
 from analyzers.runs.scoring import Cause, Judged, Named, Rule, Score, Share, median_of, score
+from analyzers.shell import AnalysisFailed
 from analyzers.what_if import CALCULATORS, Bar, Calculator, Curve, Range
 from analyzers.what_if import answer as what_if_answer
 from analyzers.what_if import read as what_if_inputs
 
 __all__ = [
     "CALCULATORS",
+    "AnalysisFailed",
     "Bar",
     "Calculator",
     "Cause",

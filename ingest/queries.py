@@ -5,7 +5,9 @@ from ingest.alerts.changes import ReportedChange, changes
 from ingest.alerts.changes import change as reported_change
 from ingest.alerts.changes import names_of as names_of_changed
 from ingest.alerts.deliveries import Delivered as AlertDelivery
+from ingest.alerts.deliveries import Latest as LatestDelivery
 from ingest.alerts.deliveries import delivered as alert_delivery
+from ingest.alerts.deliveries import latest as latest_deliveries
 from ingest.alerts.queries import Brief as AlertBrief
 from ingest.alerts.queries import alerts, alerts_at, firing_alerts, open_alerts
 from ingest.alerts.queries import briefs as alert_briefs
@@ -69,6 +71,7 @@ __all__ = [
     "Json",
     "KindOnPaths",
     "LateRows",
+    "LatestDelivery",
     "NewEvent",
     "Outage",
     "PathSource",
@@ -101,6 +104,7 @@ __all__ = [
     "is_component",
     "kinds_on",
     "late_rows",
+    "latest_deliveries",
     "load_sums",
     "names_of_changed",
     "open_alerts",

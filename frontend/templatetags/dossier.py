@@ -262,6 +262,12 @@ def undo_verb(tags: str) -> str:
 
 
 @register.filter
+def spaced(name: str) -> str:
+    """`escalation policy` of `escalation_policy`."""
+    return name.replace("_", " ")
+
+
+@register.filter
 def lookup(names: dict[str, Any], key: str) -> Any:
     """What stands under `key`, or the key itself: a team may have been deleted since."""
     return names.get(key, key)

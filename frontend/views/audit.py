@@ -3,35 +3,71 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from frontend.views.pages import page, show, staff_only
-from incidents.audit.queries import changes, differences, kinds
+from incidents.api.restoring import RESTORABLE
+from incidents.audit.queries import Asked, changes, differences, kinds
+from incidents.domain.values import Invalid
 
 _POSITION = re.compile(r"[0-9a-f]{36}")
+FILTERS = ("q", "kind", "who", "since", "until")
 
 
 @page
 @require_safe
 def audit(request: HttpRequest) -> HttpResponse:
-    staff_only(request)
-    kind, who = (request.GET.get(name, "").strip().replace("\0", "")[:300] for name in ("kind", "who"))
-    asked = {name: request.GET.get(name, "") for name in ("before", "after")}
-    before, after = (told if _POSITION.fullmatch(told) else "" for told in asked.values())
-    found = changes(kind, _actor(who), before, after)
-    same = {name: value for name, value in (("kind", kind), ("who", who)) if value}
+    staff_only(request, "The audit is for staff.")
+    typed = {name: request.GET.get(name, "").strip().replace("\0", "")[:300] for name in FILTERS}
+    told = {name: request.GET.get(name, "") for name in ("before", "after")}
+    before, after = (one if _POSITION.fullmatch(one) else "" for one in told.values())
+    found = changes(_asked(typed), before, after)
+    same = {name: value for name, value in typed.items() if value}
     context = {
-        "changes": [{"it": row, "fields": differences(row.before, row.after)} for row in found.changes],
+        "changes": [
+            {
+                "it": row,
+                "fields": differences(row.before, row.after),
+                "restorable": row.after is None and row.kind in RESTORABLE,
+            }
+            for row in found.changes
+        ],
         "older": found.older and urlencode({**same, "before": found.older}),
         "newer": found.newer and urlencode({**same, "after": found.newer}),
         "kinds": kinds(),
-        "kind": kind,
-        "who": who,
+        "typed": typed,
+        "filtered": bool(same),
     }
     return show(request, "frontend/audit.html", context, section="settings")
+
+
+def _asked(typed: dict[str, str]) -> Asked:
+    """What the address asks for. Raises Invalid, which names the parameter."""
+    since, until = _day("since", typed["since"]), _day("until", typed["until"])
+    return Asked(
+        typed["kind"],
+        _actor(typed["who"]),
+        typed["q"],
+        since,
+        None if until is None else until + timedelta(days=1),
+    )
+
+
+def _day(name: str, text: str) -> datetime | None:
+    """The beginning of a day in UTC."""
+    if not text:
+        return None
+    try:
+        day = datetime.fromisoformat(text[:10]).replace(tzinfo=UTC)
+    except ValueError:
+        raise Invalid(name, "must be a date such as 2026-11-21") from None
+    if not 2000 <= day.year < 2100:
+        raise Invalid(name, "must be a date of this century")
+    return day
 
 
 def _actor(who: str) -> str:

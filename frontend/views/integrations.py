@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,21 +12,26 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from frontend.durations import parse_span
 from frontend.senders import BY_SLUG, SENDERS, Sender
 from frontend.views.pages import context_of, page, show, staff_only, user_name
 from ingest.api import keys, trial
-from ingest.api.models import IntegrationKey
+from ingest.api.models import IntegrationKey, Refusal
 from ingest.doors import generic
 from ingest.doors.alert import BadPayload
 from ingest.doors.default_mapping import DEFAULT
 from ingest.doors.generic import BadMapping, Preview
+from ingest.queries import Context, latest_deliveries
 
 OVERLAP = "1 d"
 WARNED_BEFORE = timedelta(days=14)
 """How long before a key expires its page says so."""
+LISTED = timedelta(days=1)
+"""How far back deliveries and refusals are shown."""
+SHOWN = 20
+"""Deliveries that the page of one lists, the newest first."""
 EXAMPLE = '{\n  "title": "Disk d7 is slow",\n  "status": "firing"\n}'
 
 
@@ -49,15 +55,64 @@ def integrations(request: HttpRequest) -> HttpResponse:
         errors["expires"] = str(error)
     if errors or sender is None:
         return _listed(request, errors=errors)
-    scopes = [sender.scope, *(["alerts"] if sender.slug == "otlp" else [])]
-    doors = [sender.door] if sender.door and sender.scope == "alerts" else []
     try:
-        secret = keys.create(
-            name, scopes, mapping=sender.mapping, doors=doors, expires_at=expires_at, who=context_of(request)
-        )
+        secret = make_key(sender, name, expires_at, context_of(request))
     except keys.KeyNameTaken:
         return _listed(request, errors={"name": "is taken; a revoked integration keeps its name"})
     return _listed(request, made=(name, secret, [sender]))
+
+
+def make_key(sender: Sender, name: str, expires_at: datetime | None, who: Context) -> str:
+    """A key that does what this sender needs and no more. Raises keys.KeyNameTaken."""
+    scopes = [sender.scope, *(["alerts"] if sender.slug == "otlp" else [])]
+    doors = [sender.door] if sender.door and sender.scope == "alerts" else []
+    return keys.create(name, scopes, mapping=sender.mapping, doors=doors, expires_at=expires_at, who=who)
+
+
+@page
+@require_safe
+def integration(request: HttpRequest, pk: int) -> HttpResponse:
+    """One of them: what it sent and what it was refused lately, and what to paste."""
+    row, now = _row(pk), timezone.now()
+    one = _told(row, refusals_of([row.name]), staff=False)
+    context = {
+        "it": row,
+        "one": one,
+        "deliveries": latest_deliveries(row.name, now - LISTED, SHOWN) if row.last_used_at else [],
+        "pastes": [(sender, sender.configured(settings.BASE_URL)) for sender in one["senders"]],
+    }
+    return show(request, "frontend/integration.html", context, section="settings")
+
+
+@page
+@require_safe
+def received(request: HttpRequest) -> HttpResponse:
+    """What changes on the list while one looks: when each was used last, and what it was refused."""
+    rows = list(IntegrationKey.objects.filter(revoked_at=None))
+    found = refusals_of([row.name for row in rows])
+    told = [{"it": row, "refusals": found.get(row.name, [])} for row in rows]
+    return show(request, "frontend/integrations_received.html", {"integrations": told})
+
+
+def refusals_of(names: Iterable[str]) -> dict[str, list[Refusal]]:
+    """What keys were refused within LISTED, by name, the latest first."""
+    found: dict[str, list[Refusal]] = {}
+    rows = Refusal.objects.filter(integration__in=list(names), at__gte=timezone.now() - LISTED)
+    for row in rows.order_by("-at"):
+        found.setdefault(row.integration, []).append(row)
+    return found
+
+
+def _told(row: IntegrationKey, refusals: dict[str, list[Refusal]], *, staff: bool) -> dict[str, Any]:
+    return {
+        "it": row,
+        "senders": _senders(row),
+        "doors": _doors(row),
+        "mapped": _mapped(row),
+        "refusals": refusals.get(row.name, []),
+        # An address is as good as a key for sending mail.
+        "mail": keys.mail_address(row) if staff else None,
+    }
 
 
 def _listed(
@@ -67,19 +122,9 @@ def _listed(
 ) -> HttpResponse:
     """A key that was made is in the answer to this request and nowhere else; pages are never stored."""
     rows = list(IntegrationKey.objects.all())
+    found, staff = refusals_of([row.name for row in rows]), getattr(request.user, "is_staff", False)
     context: dict[str, Any] = {
-        "integrations": [
-            {
-                "it": row,
-                "senders": _senders(row),
-                "doors": _doors(row),
-                "mapped": _mapped(row),
-                # An address is as good as a key for sending mail.
-                "mail": keys.mail_address(row) if getattr(request.user, "is_staff", False) else None,
-            }
-            for row in rows
-            if not row.revoked_at
-        ],
+        "integrations": [_told(row, found, staff=staff) for row in rows if not row.revoked_at],
         "revoked": [row for row in rows if row.revoked_at],
         "senders": SENDERS,
         "errors": errors or {},

@@ -18,9 +18,44 @@ from frontend.senders import BY_SLUG, SENDERS
 from frontend.views.pages import page, show, user_name
 from incidents.domain.delivering import FALL_AFTER, MOST_ATTEMPTS
 from incidents.domain.messages import MOST_SHOWN
+from incidents.domain.searching import FIELDS
 from incidents.domain.webhooks import LARGEST_BODY
 from incidents.webhooks.posting import TIMEOUT
 from ingest.queries import TELEMETRY_KINDS
+
+GUIDES = (
+    (
+        "Begin",
+        (
+            ("welcome", "Set up step by step", "from nothing to a ticket that calls you"),
+            ("docs_console", "The console", "addresses, search, keys"),
+        ),
+    ),
+    (
+        "What comes in",
+        (
+            ("integrations", "Integrations", "keys, and what to paste"),
+            ("docs_correlation", "What belongs together", "grouping, causes, silences, maintenance"),
+            ("docs_limits", "Limits", "sizes and rates, door by door"),
+        ),
+    ),
+    (
+        "Who gets it",
+        (
+            ("docs_routes", "Routes", "which ticket goes to which team"),
+            ("docs_policies", "Escalation policies", "who is called, and when"),
+            ("docs_on_call", "On call", "schedules, overrides, calendars"),
+        ),
+    ),
+    (
+        "What goes out",
+        (
+            ("docs_notifications", "Messages", "how people are told"),
+            ("docs_webhooks", "Webhooks", "how programs are told"),
+        ),
+    ),
+)
+"""Pages of documentation by what one wants to do: the name of the address, its words, what it is about."""
 
 
 @page
@@ -29,7 +64,33 @@ def docs(request: HttpRequest) -> HttpResponse:
     address = request.build_absolute_uri("/").rstrip("/")
     kinds = [{"kind": kind, "example": example(kind)} for kind in TELEMETRY_KINDS.values()]
     context = {"kinds": kinds, "address": address, "analyzers": analyzers().values(), "senders": SENDERS}
+    context["guides"] = GUIDES
     return show(request, "frontend/docs.html", context, section="docs")
+
+
+@page
+@require_safe
+def docs_routes(request: HttpRequest) -> HttpResponse:
+    return show(request, "frontend/docs_routes.html", section="docs")
+
+
+@page
+@require_safe
+def docs_policies(request: HttpRequest) -> HttpResponse:
+    return show(request, "frontend/docs_policies.html", section="docs")
+
+
+@page
+@require_safe
+def docs_correlation(request: HttpRequest) -> HttpResponse:
+    return show(request, "frontend/docs_correlation.html", section="docs")
+
+
+@page
+@require_safe
+def docs_console(request: HttpRequest) -> HttpResponse:
+    told = {"fields": FIELDS.items()}
+    return show(request, "frontend/docs_console.html", told, section="docs")
 
 
 @page

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from incidents.audit.models import Change
@@ -30,13 +31,30 @@ class Page:
     newer: str | None
 
 
-def changes(kind: str = "", who: str = "", before: str = "", after: str = "", limit: int = PAGE) -> Page:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is looked for; empty and None ask nothing. `text` is part of a thing's name, in any case."""
+
+    kind: str = ""
+    who: str = ""
+    text: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+def changes(asked: Asked, before: str = "", after: str = "", limit: int = PAGE) -> Page:
     """A page of changes, the newest first: older than the position `before`, or the nearest newer than `after`."""
     rows = Change.objects.all()
-    if kind:
-        rows = rows.filter(kind=kind)
-    if who:
-        rows = rows.filter(actor=who)
+    if asked.kind:
+        rows = rows.filter(kind=asked.kind)
+    if asked.who:
+        rows = rows.filter(actor=asked.who)
+    if asked.text:
+        rows = rows.filter(key__icontains=asked.text)
+    if asked.since is not None:
+        rows = rows.filter(at__gte=asked.since)
+    if asked.until is not None:
+        rows = rows.filter(at__lt=asked.until)
     if after:
         found = list(rows.filter(position__gt=after).order_by("position")[: limit + 1])
         more, found = len(found) > limit, found[:limit][::-1]

@@ -136,3 +136,31 @@ def maintain(now: datetime) -> dict[str, int]:
                 dropped += 1
         cursor.execute("DELETE FROM alert_delivery_rest WHERE received_at < %s", (keep_from,))
     return {"made": made, "dropped": dropped}
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """A delivery in a list: the titles of its alerts as they stand now, and what was refused of it."""
+
+    receipt: str
+    received_at: datetime
+    door: str
+    titles: tuple[str, ...]
+    refused: tuple[tuple[int, str, str], ...]
+
+
+def latest(integration: str, since: datetime, limit: int) -> list[Latest]:
+    """What an integration delivered since then, the newest first. Reads the days in between: keep them few."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT d.receipt::text, d.received_at, d.door, d.refused,"
+            " (SELECT array_agg(a.title ORDER BY a.title) FROM alert AS a WHERE a.id = ANY(d.alerts))"
+            " FROM alert_delivery AS d WHERE d.integration = %s AND d.received_at >= %s"
+            " ORDER BY d.received_at DESC LIMIT %s",
+            (integration, since, limit),
+        )
+        rows = cursor.fetchall()
+    return [
+        Latest(receipt, at, door, tuple(titles or ()), tuple(tuple(one) for one in json.loads(refused)))
+        for receipt, at, door, refused, titles in rows
+    ]

@@ -24,6 +24,7 @@ from ingest.api.keys import Key, authenticate, find
 from ingest.api.limits import Overloaded, admitted
 from ingest.api.problems import problem
 from ingest.api.reading import read_body
+from ingest.api.refusals import note
 from ingest.doors import generic, grafana, prometheus
 from ingest.doors import heartbeat as heartbeats_door
 from ingest.doors.alert import BadPayload, Parsed
@@ -74,6 +75,8 @@ def serve(door: Door, request: HttpRequest, key: Key | None) -> HttpResponse:
         answer["Dossier-Receipt"] = taken.receipt
     except (Refusal, Overloaded, TooLarge, BadBody, BadPayload, OperationalError, InterfaceError) as error:
         answer = refused(door.refuse, error, door.overloaded)
+        if key is not None:
+            note(key.name, door.name, answer.status_code, str(error))
         if answer.status_code == 405:
             answer["Allow"] = ", ".join(door.methods)
     return answer

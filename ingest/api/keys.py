@@ -35,7 +35,7 @@ long."""
 NAME_IS_UNIQUE = "integrationkey_name_"
 """What Postgres' name of the constraint holds."""
 MOST_REMEMBERED = 10_000
-USE_NOTED_EVERY = timedelta(minutes=1)
+USE_NOTED_EVERY = timedelta(seconds=TRUSTED_FOR)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,3 +28,22 @@ class IntegrationKey(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Refusal(models.Model):
+    """What a key was refused at a door: the last time and why, and how often in all. Written by `refusals.note`."""
+
+    integration = models.CharField(max_length=100)
+    door = models.CharField(max_length=100)
+    status = models.PositiveSmallIntegerField()
+    reason = models.TextField()
+    times = models.BigIntegerField(default=1)
+    at = models.DateTimeField()
+
+    class Meta:
+        db_table = "integration_refusal"
+        ordering = ("-at",)
+        constraints = (models.UniqueConstraint(fields=("integration", "door"), name="one_refusal_a_door"),)
+
+    def __str__(self) -> str:
+        return f"{self.integration} at {self.door}: {self.status}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable
 
@@ -15,6 +16,7 @@ from ingest.alerts.receiving import Delivery, Taken
 from ingest.api.alerts import Refusal, body_of, refused, stored
 from ingest.api.keys import Key, find
 from ingest.api.limits import Overloaded, admitted
+from ingest.api.refusals import note
 from ingest.doors import pagerduty
 from ingest.doors.alert import BadPayload, Parsed
 from ingest.telemetry import liveness
@@ -37,11 +39,15 @@ def enqueue_change(request: HttpRequest) -> HttpResponse:
 
 
 def _answered(request: HttpRequest, take: Callable[[HttpRequest, bytes], Answer]) -> HttpResponse:
+    body = b""
     try:
         if request.method != "POST":
             raise Refusal(405, "Only POST here.")
-        taken, told = take(request, body_of(request))
+        body = body_of(request)
+        taken, told = take(request, body)
     except BadPayload as error:
+        if (key := find(_routing_key(body))) is not None:
+            note(key.name, NAME, 400, str(error))
         return JsonResponse(pagerduty.refusal(error), status=400)
     except (Refusal, Overloaded, TooLarge, BadBody, OperationalError, InterfaceError) as error:
         answer = refused(_error, error, overloaded=429)
@@ -76,6 +82,15 @@ def _key(routing_key: str) -> Key:
     if key is None or not key.allows("alerts") or not key.allows_door(NAME):
         raise pagerduty.InvalidEvent(["'routing_key' is invalid (no integration key with the scope alerts)"])
     return key
+
+
+def _routing_key(body: bytes) -> str:
+    """That of a payload which is otherwise no good, so that whoever looks after its sender can see why."""
+    try:
+        told = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    return str(told.get("routing_key", "")) if isinstance(told, dict) else ""
 
 
 def _error(status: int, message: str) -> HttpResponse:

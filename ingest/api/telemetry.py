@@ -19,6 +19,7 @@ from ingest.api.keys import Key, authenticate
 from ingest.api.limits import Overloaded, admitted
 from ingest.api.problems import problem
 from ingest.api.reading import read_body
+from ingest.api.refusals import noted
 from ingest.doors.bodies import ENCODINGS, decompress
 from ingest.doors.telemetry import FORMATS
 from ingest.telemetry import liveness
@@ -75,7 +76,7 @@ def telemetry(request: HttpRequest, kind: str) -> HttpResponse:
         return problem(403, "Forbidden", f"The key {key.name} may send {', '.join(sorted(key.kinds))} only.")
     try:
         with admitted(key.name, "telemetry"):
-            return _post(request, declared, key)
+            return noted(_post(request, declared, key), key.name, f"telemetry {declared.name}")
     except Overloaded as error:
         answer = problem(429, "Too Many Requests", f"{error}.")
         answer["Retry-After"] = str(error.retry_after)

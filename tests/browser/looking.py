@@ -14,6 +14,10 @@ ONLY_POST = {"keep_view", "several", "notification_rules", "on_call_calendar", "
 NO_PAGE = {"live", "inbox_matching", "inbox_rows", "inbox_suggest", "palette"}
 NOT_ALONE = {"component_beneath", "component_health", "component_named"}
 """Say in their query which component they are about."""
+FIRST_STEPS = {"welcome_team", "welcome_sender", "welcome_sample", "welcome_call", "welcome_skip"}
+"""Are posted to."""
+RECEIVED = {"integrations_received"}
+"""A piece of a page."""
 
 
 def addresses() -> list[str]:
@@ -22,7 +26,7 @@ def addresses() -> list[str]:
     return sorted(
         f"/{one.pattern}"
         for one in named
-        if "<" not in str(one.pattern) and one.name not in ONLY_POST | NO_PAGE | NOT_ALONE
+        if "<" not in str(one.pattern) and one.name not in ONLY_POST | NO_PAGE | NOT_ALONE | FIRST_STEPS | RECEIVED
     )
 
 

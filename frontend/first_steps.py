@@ -1,0 +1,49 @@
+"""The first steps with an empty Dossier: which are done, which one is next. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+STEPS: Final = (
+    ("team", "Make your team"),
+    ("sender", "Connect what sends alerts"),
+    ("sample", "See what an analyzer finds"),
+    ("call", "Have yourself called"),
+)
+NAMES: Final = tuple(name for name, _ in STEPS)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One of them; `open` is the one that the page unfolds: the first that is neither done nor skipped."""
+
+    name: str
+    title: str
+    done: bool
+    skipped: bool
+    open: bool
+
+
+def steps(done: Collection[str], skipped: Collection[str], asked: str = "") -> list[Step]:
+    """All of them in order. `asked` is unfolded in place of the next one, whatever its state.
+
+    What is done is not skipped, whenever it was done.
+    """
+    left = [name for name in NAMES if name not in done and name not in skipped]
+    unfolded = asked if asked in NAMES else (left[0] if left else "")
+    return [
+        Step(name, title, name in done, name in skipped and name not in done, name == unfolded)
+        for name, title in STEPS
+    ]
+
+
+def slug_of(name: str, taken: Collection[str]) -> str:
+    """A short name made of a name, which nothing else has: letters, digits and hyphens, at most 60 of them."""
+    plain = "".join(one if one.isascii() and one.isalnum() else "-" for one in name.lower())
+    base = "-".join(part for part in plain.split("-") if part)[:50] or "team"
+    found, n = base, 2
+    while found in taken:
+        found, n = f"{base}-{n}", n + 1
+    return found

@@ -1,0 +1,76 @@
+"""What senders with a good key were refused: by key and door the last time, why, and how often.
+
+One row for each, so that a sender that is refused a thousand times a second makes nothing grow; and each process writes
+one at most once a second, counting what it leaves out.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import Final
+
+from django.db import InterfaceError, OperationalError, connection
+from django.http import HttpResponse
+
+from ingest.log import database
+
+EVERY: Final = 1.0
+"""Seconds between two writes of a process about the same key and door."""
+REASON: Final = 500
+MOST: Final = 10_000
+"""Keys and doors that a process remembers."""
+SHOWN: Final = frozenset({400, 403, 409, 413, 415, 422})
+"""Statuses that tell of something to be put right at the sender; what passes by itself is left out."""
+
+_lock = threading.Lock()
+_noted: dict[tuple[str, str, str], tuple[float, int]] = {}
+
+_SQL = """
+INSERT INTO integration_refusal (integration, door, status, reason, times, at) VALUES (%s, %s, %s, %s, %s, now())
+ON CONFLICT (integration, door) DO UPDATE SET status = excluded.status, reason = excluded.reason,
+    times = integration_refusal.times + excluded.times, at = excluded.at
+"""
+
+
+def note(integration: str, door: str, status: int, reason: str) -> None:
+    """Remember that a request of this key was refused at this door. Never raises for a database that is away."""
+    if status not in SHOWN:
+        return
+    place, now = (database.name(), integration, door), time.monotonic()
+    with _lock:
+        until, left_out = _noted.get(place, (0.0, 0))
+        if now < until:
+            _noted[place] = (until, left_out + 1)
+            return
+        if len(_noted) >= MOST:
+            _noted.clear()
+        _noted[place] = (now + EVERY, 0)
+    try:
+        with connection.cursor() as cursor:
+            text = reason.replace("\0", "")[:REASON]
+            cursor.execute(_SQL, (integration, door, status, text, left_out + 1))
+    except (OperationalError, InterfaceError):
+        pass  # The sender is told all the same; this is only for whoever looks afterwards.
+
+
+def noted(answer: HttpResponse, integration: str, door: str) -> HttpResponse:
+    """The answer; where it is a refusal it is remembered with the reason that a problem document gives."""
+    if answer.status_code in SHOWN:
+        note(integration, door, answer.status_code, reason_of(answer.content))
+    return answer
+
+
+def reason_of(content: bytes) -> str:
+    """What a door's answer says is wrong, in whichever form."""
+    text = content.decode(errors="replace")
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if not isinstance(told, dict):
+        return text
+    return next(
+        (str(told[name]) for name in ("detail", "errors", "message", "error") if told.get(name)), text
+    )
