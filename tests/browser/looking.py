@@ -26,7 +26,8 @@ def addresses() -> list[str]:
     return sorted(
         f"/{one.pattern}"
         for one in named
-        if "<" not in str(one.pattern) and one.name not in ONLY_POST | NO_PAGE | NOT_ALONE | FIRST_STEPS | RECEIVED
+        if "<" not in str(one.pattern)
+        and one.name not in ONLY_POST | NO_PAGE | NOT_ALONE | FIRST_STEPS | RECEIVED
     )
 
 
