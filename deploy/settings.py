@@ -144,6 +144,11 @@ RUN_LEASE = env.duration(
     "3m",
     "how long a worker may take over one run before another takes it up; half of it is the analyzer's time",
 )
+DELIVERY_RETENTION = env.duration(
+    "DELIVERY_RETENTION",
+    "90d",
+    "how long it is kept by which way each message went, once it is over; what tickets tell of it stays for ever",
+)
 RUN_RETENTION = env.duration(
     "RUN_RETENTION",
     "90d",

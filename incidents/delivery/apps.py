@@ -5,3 +5,9 @@ class DeliveryConfig(AppConfig):
     name = "incidents.delivery"
     label = "delivery"
     verbose_name = "Delivery"
+
+    def ready(self) -> None:
+        from incidents.delivery.forgetting import forget
+        from incidents.delivery.sweeps import register_sweep
+
+        register_sweep("messages", forget)

@@ -88,6 +88,7 @@ class Notification(models.Model):
         ordering = ("made_at", "id")
         indexes = (
             models.Index(fields=("made_at",), condition=models.Q(state="new"), name="notifications_new"),
+            models.Index(fields=("ended_at",), condition=models.Q(state="done"), name="notifications_ended"),
             models.Index(fields=("incident", "made_at"), name="notifications_of_incident"),
             models.Index(fields=("person", "made_at"), name="notifications_of_person"),
         )

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -14,16 +15,23 @@ from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import transaction
 
 from incidents import commands, queries
+from incidents.catalog.models import Team, routing_table
 from incidents.commands import Report
 from incidents.delivery.models import Notification, Preferences, Sending
 from incidents.delivery.running import deliver_due
+from incidents.domain import commands as c
+from incidents.domain.routing import route
 from incidents.domain.times import rfc3339
-from incidents.escalation.models import EscalationRow
+from incidents.escalation.models import EscalationPolicy, EscalationRow
+from incidents.oncall.models import Schedule
+from incidents.oncall.queries import on_call
 from incidents.past import NOBODY, PastTicket, record_past
 from incidents.projections.models import IncidentRow
 from incidents.projections.rebuild import rebuild_incidents
+from incidents.projections.store import next_number, record_opening
 from ingest.queries import Context
 from tests.integration.delivery_cases import HookSink, hook, hook_sink, until
 from tests.integration.escalation_cases import Clock, people, policy, stands, told
@@ -54,6 +62,18 @@ class Story:
         self.id = commands.open_incident(report, MONITORING).incident.id
         self.clock = Clock(self.id)
 
+    @classmethod
+    def at(cls, opened: datetime) -> Story:
+        """Of a ticket that is opened at that moment."""
+        report = Report("Disks fail", component="storage_cluster/s7", severity="critical")
+        story = cls.__new__(cls)
+        with transaction.atomic():
+            routing = route(report.subject(opened), routing_table())
+            opening = c.Open(str(uuid.uuid4()), next_number(), routing, report)
+            story.id = record_opening(opening, MONITORING, opened).incident.id
+        story.clock = Clock(story.id)
+        return story
+
     def later(self, minutes: float = 0) -> None:
         self.clock.later(minutes * 60)
         deliver_due(self.clock.now)
@@ -61,6 +81,13 @@ class Story:
     @property
     def state(self) -> str:
         return queries.get(self.id).incident.state
+
+
+def paged() -> list[str | None]:
+    """Who was sent a page, in the order of the calls."""
+    return list(
+        Notification.objects.filter(outcome="sent").order_by("made_at").values_list("person", flat=True)
+    )
 
 
 def test_nobody_answers_and_it_climbs_until_that_is_recorded(pager: HookSink) -> None:
@@ -138,6 +165,59 @@ def deliverer(database: str) -> Iterator[subprocess.Popen[bytes]]:
         if process.poll() is None:
             process.kill()
         process.wait(20)
+
+
+def test_after_an_outage_of_six_hours_people_are_called_in_turn_and_not_all_at_once(pager: HookSink) -> None:
+    story = Story()
+    story.clock.now += timedelta(hours=6)  # nothing ran: no sweep, no delivery
+    story.later()
+    assert paged() == ["alice"]
+    story.later(4)
+    assert len(pager.taken) == 1  # Alice has the time to answer that the policy gives her
+    story.later(1)
+    assert paged() == ["alice", "bob"]
+    assert Notification.objects.exclude(outcome="sent").count() == 0
+    assert rebuild_incidents([story.id]) == []
+
+
+def test_what_delivery_was_paused_for_is_sent_once_when_it_goes_on(pager: HookSink) -> None:
+    story = Story()
+    for _ in range(3):
+        story.clock.later(5 * 60)  # escalates, and nothing is delivered
+    deliver_due(story.clock.now)
+    told = [(headers["Idempotency-Key"], body["incidents"][0]["id"]) for headers, body in pager.taken]
+    assert len(told) == len(set(told)) > 0
+    assert not Notification.objects.exclude(state="done").exists()
+    commands.acknowledge(story.id, Context("user:alice"))
+    before = len(pager.taken)
+    story.later(5)
+    assert len(pager.taken) == before
+
+
+@pytest.mark.parametrize(
+    ("opened", "turns"),
+    [
+        # The clocks go forward at 02:00 (01:00 UTC): the turn at 03:00 is fifteen minutes away, not an hour and more.
+        (datetime(2027, 3, 28, 0, 45, tzinfo=UTC), "2026-01-01T03:00"),
+        # They go back at 03:00 (01:00 UTC): 02:30 comes twice, and the turn is at the first.
+        (datetime(2027, 10, 31, 0, 15, tzinfo=UTC), "2026-01-01T02:30"),
+    ],
+)
+def test_in_the_night_when_the_clocks_change_the_one_on_call_is_called(
+    pager: HookSink, opened: datetime, turns: str
+) -> None:
+    names = ["alice", "bob"]
+    layer = {"name": "daily", "people": names, "start": turns, "turn": "1d"}
+    storage = Team.objects.get(slug="storage")
+    Schedule.objects.create(slug="rota", name="Rota", team=storage, time_zone="Europe/Berlin", layers=[layer])
+    steps = [{"after": after, "actions": [{"schedule": "rota"}]} for after in (0, 1800, 3600)]
+    EscalationPolicy.objects.update(steps=steps, repeats=0)
+    before, after = on_call("rota", opened), on_call("rota", opened + timedelta(hours=12))
+    story = Story.at(opened)
+    for minutes in (0, 30, 60):  # the last is 02:15 there for the second time, or 03:15 and more
+        story.later(minutes)
+    assert (paged(), len(pager.taken)) == ([*before, *after, *after], 3)
+    assert before != after
 
 
 def test_with_the_broker_down_for_ten_minutes_everybody_is_called(log_database: str, pager: HookSink) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.conf import settings
 
 from incidents import commands
 from incidents.delivery.commands import notify_address
+from incidents.delivery.forgetting import _looked, forget
 from incidents.delivery.models import ContactMethod, Notification, Sending
 from ingest.queries import Context
 from tests.integration.delivery_cases import (
@@ -18,6 +20,7 @@ from tests.integration.delivery_cases import (
     ended,
     events,
     hook,
+    later,
     outcomes,
     person,
     ticket,
@@ -267,3 +270,20 @@ def test_every_call_has_an_end(mails: MailSink) -> None:
         deliver(minutes * 60)
     assert ended(key) == ("done", "given_up")
     assert not Notification.objects.exclude(state="done").exists()
+
+
+def test_messages_that_are_long_over_are_forgotten_and_the_ticket_still_tells_of_them(
+    hooks: HookSink,
+) -> None:
+    hook(person(bundle_seconds=0), hooks.url)
+    incident = ticket()
+    old = call(incident)
+    deliver()
+    waiting = call(incident, when=later(0))
+    _looked.clear()
+    assert [forget(later(0)), forget(later(0) + settings.DELIVERY_RETENTION + timedelta(minutes=11))] == [
+        0,
+        1,
+    ]
+    assert list(Notification.objects.values_list("key", flat=True)) == [waiting]
+    assert (Sending.objects.count(), outcomes(incident)) == (0, ["sent"]), old
