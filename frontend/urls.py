@@ -47,6 +47,7 @@ urlpatterns = [
     path("incidents/<int:number>", incident.incident, name="incident"),
     path("incidents/<uuid:id>", incident.by_id, name="incident_by_id"),
     path("incidents/<int:number>/similar", similar.similar, name="similar"),
+    path("incidents/<int:number>/blast-radius", similar.blast, name="blast"),
     path("incidents/<int:number>/teams", similar.teams, name="likely_teams"),
     path(
         "incidents/<int:number>/evidence/<int:version>/<int:place>.csv",

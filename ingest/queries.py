@@ -9,7 +9,7 @@ from ingest.alerts.deliveries import Latest as LatestDelivery
 from ingest.alerts.deliveries import delivered as alert_delivery
 from ingest.alerts.deliveries import latest as latest_deliveries
 from ingest.alerts.queries import Brief as AlertBrief
-from ingest.alerts.queries import alerts, alerts_at, firing_alerts, open_alerts
+from ingest.alerts.queries import alerts, alerts_at, firing_alerts, firing_on, open_alerts
 from ingest.alerts.queries import briefs as alert_briefs
 from ingest.alerts.rows import Standing as Alert
 from ingest.log.configuration import configured
@@ -98,6 +98,7 @@ __all__ = [
     "dump_sums",
     "finer",
     "firing_alerts",
+    "firing_on",
     "follower_places",
     "head",
     "heads",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from incidents.commands import Invalid
 from incidents.domain.timeline_kinds import KINDS, kind_of
 from incidents.domain.times import rfc3339
 from incidents.queries import Entry
+from ingest.queries import Position
 
 RECENT = 25
 """Lines that are shown without asking."""
@@ -72,3 +74,10 @@ def moments(entries: Sequence[Entry]) -> list[dict[str, str]]:
         {"at": rfc3339(one.last_at), "position": one.position, "text": one.text[:LONGEST]}
         for one in entries[-MOST_MOMENTS:]
     ]
+
+
+def place_of(told: Sequence[Mapping[str, str]], as_of: Position | None) -> int:
+    """Which of the moments a position shows: the latest that is not after it; without one the last."""
+    if as_of is None:
+        return max(0, len(told) - 1)
+    return max(0, bisect_right([one["position"] for one in told], str(as_of)) - 1)

@@ -19,7 +19,7 @@ from frontend.evidence import Group, cleared, grouped, latest_of_each
 from frontend.views.alerts import Section, section
 from frontend.views.asking import Problem, asking
 from frontend.views.escalation import escalation_of, past_words, plan_of, words
-from frontend.views.history import history, moments
+from frontend.views.history import history, moments, place_of
 from frontend.views.pages import page, show, user_name
 from incidents import queries
 from incidents.changes import changes_before
@@ -56,6 +56,7 @@ def render_incident(
     entries = queries.timeline(reference, as_of)
     alerts = section(reference, request.GET.get("alerts", "1"), as_of)
     judged = _judged(view, entries, as_of)
+    told = moments(queries.timeline(reference) if as_of else entries)
     context = {
         "i": state,
         "position_of_view": view.position,
@@ -64,7 +65,8 @@ def render_incident(
         "by_analyzer": state.opened_by.startswith("system:")
         and not any(entry.type == "incident.title_set" for entry in entries),
         "history": history(entries, request.GET.get("show", "")),
-        "moments": moments(queries.timeline(reference) if as_of else entries),
+        "moments": told,
+        "moment_place": place_of(told, as_of),
         **judged,
         **_opinions(view),
         "alerts": alerts,

@@ -1,4 +1,5 @@
-"""What is like a ticket: past ones, and the team that resolved such. Fetched beside its page, which does not wait.
+"""What stands beside a ticket and is fetched beside its page, which does not wait: past tickets that are like it, the
+team that resolved such, what fails with its component.
 
 Learning brings a hundred megabytes and takes its time, so that only what is fetched beside a page asks for it.
 """
@@ -6,10 +7,14 @@ Learning brings a hundred megabytes and takes its time, so that only what is fet
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from frontend.blast_drawing import drawn
 from frontend.views.pages import page, show
 from incidents import queries
+from incidents.correlation.blast import blast_of
+from incidents.correlation.causes import DEFAULT_REGION
 from incidents.correlation.ownership import views_of_teams
 from incidents.domain.ownership import Learned
 
@@ -45,3 +50,21 @@ def teams(request: HttpRequest, number: int) -> HttpResponse:
         "team_names": {team.slug: team.name for team in queries.teams()},
     }
     return show(request, "frontend/teams_likely.html", context, section="inbox")
+
+
+@page
+@require_safe
+def blast(request: HttpRequest, number: int) -> HttpResponse:
+    """What fails with the ticket's component, as a drawing and as a list."""
+    incident = queries.get(str(number)).incident
+    graph = None
+    if incident.component is not None:
+        at = incident.resolved_at or timezone.now()
+        graph = blast_of(incident.component, incident.region or DEFAULT_REGION, at)
+    context = {
+        "i": incident,
+        "graph": graph,
+        "drawing": None if graph is None else drawn(graph),
+        "team_names": {team.slug: team.name for team in queries.teams()},
+    }
+    return show(request, "frontend/blast.html", context, section="inbox")

@@ -56,3 +56,14 @@ def briefs(ids: Sequence[str]) -> dict[str, Brief]:
         return {
             id_: Brief(component, title, severity) for id_, component, title, severity in cursor.fetchall()
         }
+
+
+def firing_on(components: Sequence[str]) -> dict[str, int]:
+    """By component how many alerts fire on it or are acknowledged; those without any are left out."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT component, count(*) FROM alert WHERE status <> 'resolved' AND component = ANY(%s)"
+            " GROUP BY component",
+            (list(components),),
+        )
+        return {name: int(count) for name, count in cursor.fetchall()}

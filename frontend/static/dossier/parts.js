@@ -69,6 +69,15 @@ export function showPage(page, { force = false, whole = false } = {}) {
   });
 }
 
+/** What stands in `root`, put into the page by another module, is treated as the page's own. */
+export function adopt(root) {
+  for (const part of parts(root)) {
+    shown.set(part, markup(part));
+    swapped.forEach((callback) => callback(part, null));
+  }
+  window.htmx?.process(root);
+}
+
 export async function readPage(request, options) {
   const response = await fetch(request, { credentials: "same-origin", ...options });
   if (!(response.headers.get("Content-Type") || "").startsWith("text/html")) throw new Error(`answered ${response.status}`);
