@@ -36,6 +36,7 @@ from frontend.views import (
     settings,
     silences,
     similar,
+    splitting,
     teams,
     webhooks,
     welcome,
@@ -47,6 +48,7 @@ urlpatterns = [
     path("incidents/<int:number>", incident.incident, name="incident"),
     path("incidents/<uuid:id>", incident.by_id, name="incident_by_id"),
     path("incidents/<int:number>/similar", similar.similar, name="similar"),
+    path("incidents/<int:number>/split_off", splitting.split_off, name="split_off"),
     path("incidents/<int:number>/blast-radius", similar.blast, name="blast"),
     path("incidents/<int:number>/teams", similar.teams, name="likely_teams"),
     path(

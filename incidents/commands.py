@@ -17,7 +17,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from incidents import merging
+from incidents import merging, splitting
 from incidents.allowing import allow
 from incidents.catalog.models import Team, routing_table
 from incidents.domain import commands as c
@@ -122,7 +122,8 @@ def snooze(incident_id: str, until: datetime | None, reason: str, context: Conte
 
 
 def undo(incident_id: str, what: Undoable | None, context: Context) -> Recorded:
-    """Takes back what can be: a merge, a snooze, or a hand-over that nobody has answered."""
+    """Takes back what can be: a merge, a snooze, a hand-over that nobody has answered, or, if it is asked for, that the
+    ticket was split off."""
     allow("undo", context, incident_id)
     return retrying(partial(_undo, incident_id, c.Undo(what), context))
 
@@ -132,6 +133,8 @@ def _undo(incident_id: str, command: c.Undo, context: Context) -> Recorded:
     row = IncidentRow.objects.filter(pk=incident_id).only("merged_into").first()
     if row is not None and row.merged_into is not None and command.what in (None, "merge"):
         return merging.split(incident_id, "", context)
+    if command.what == "split_off":
+        return splitting.put_back(incident_id, context)
     return record(incident_id, command, context)
 
 
@@ -145,6 +148,15 @@ def split(incident_id: str, reason: str, context: Context) -> Recorded:
     """Takes a merged ticket out of the one that it was merged into."""
     allow("split", context, incident_id)
     return retrying(partial(merging.split, incident_id, reason, context))
+
+
+def split_off(
+    incident_id: str, alerts: object, context: Context, title: str = "", reason: str = ""
+) -> Recorded:
+    """Takes alerts (ids) out of the ticket, into a new one; what was recorded of that. `undo` puts them back."""
+    allow("split_off", context, incident_id)
+    chosen = splitting.check_alerts(alerts)
+    return retrying(partial(splitting.split_off, incident_id, chosen, title, reason, context))
 
 
 def comment(

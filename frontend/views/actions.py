@@ -88,6 +88,7 @@ VERBS: dict[str, tuple[Verb, str, str]] = {
     "escalate": (lambda i, f, c: escalate(i, f.get("reason", ""), c), "Escalated", ""),
     "merge": (lambda i, f, c: commands.merge(i, _other(f), f.get("reason", ""), c), "Merged", "undo"),
     "split": (lambda i, _, c: commands.split(i, "", c), "Split off", ""),
+    "put_back": (lambda i, _, c: commands.undo(i, "split_off", c), "Put back what was split off into", ""),
     "set_title": (lambda i, f, c: commands.set_title(i, f.get("title", ""), c), "Title set for", ""),
     "link": (lambda i, f, c: _linked(i, f, c), "Link added to", ""),
     "undo": (lambda i, f, c: commands.undo(i, f.get("what") or None, c), "Taken back:", ""),

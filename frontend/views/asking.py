@@ -76,6 +76,7 @@ def _panels(state: queries.Incident, refused: Mapping[str, str]) -> set[str]:
         panels = {"comment", "set_severity", "reopen", *MORE}
     else:
         panels = {"comment", "set_severity", "resolve", "assign", "hand_over", "snooze", "escalate", *MORE}
+        panels |= {"split_off"} if state.alerts > 1 else set()
         panels |= {"bounce"} if state.handed_over else set()
     if not set(MORE) <= refused.keys():
         return panels - (refused.keys() - set(MORE))

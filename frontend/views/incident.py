@@ -16,6 +16,7 @@ from analyzers import queries as analyzers
 from frontend.alternatives import alternatives
 from frontend.custody import custody
 from frontend.evidence import Group, cleared, grouped, latest_of_each
+from frontend.templatetags.dossier import exact
 from frontend.views.alerts import Section, section
 from frontend.views.asking import Problem, asking
 from frontend.views.escalation import escalation_of, past_words, plan_of, words
@@ -24,6 +25,7 @@ from frontend.views.pages import page, show, user_name
 from incidents import queries
 from incidents.changes import changes_before
 from incidents.correlation.ownership import views_of_teams
+from incidents.domain.times import parse_rfc3339
 from incidents.scorecards.queries import scorecards
 from ingest.queries import Position
 
@@ -67,6 +69,7 @@ def render_incident(
         "history": history(entries, request.GET.get("show", "")),
         "moments": told,
         "moment_place": place_of(told, as_of),
+        "moment_words": _moment_words(request.GET.get("as_of", ""), told[place_of(told, as_of)]["at"]),
         **judged,
         **_opinions(view),
         "alerts": alerts,
@@ -85,6 +88,14 @@ def render_incident(
         }
     watch = "" if as_of else state.id
     return show(request, "frontend/incident.html", context, section="inbox", watch=watch, status=status)
+
+
+def _moment_words(asked: str, at: str) -> str:
+    """The time that an address asks for; of a position the time of the event that it shows last."""
+    try:
+        return exact(parse_rfc3339(asked.replace(" ", "+")))
+    except (ValueError, OverflowError):
+        return exact(at)
 
 
 def _judged(view: queries.View, entries: Sequence[queries.Entry], as_of: Position | None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from frontend.blast_drawing import drawn
+from frontend.views.blast_drawing import drawn
 from frontend.views.pages import page, show
 from incidents import queries
 from incidents.correlation.blast import blast_of

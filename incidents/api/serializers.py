@@ -236,6 +236,12 @@ class SplitShape(s.Serializer[Any]):
     reason = s.CharField(max_length=2000, required=False)
 
 
+class SplitOffShape(s.Serializer[Any]):
+    alerts = s.ListField(child=s.CharField(), help_text="ids of alerts of this incident, at most 1,000")
+    title = s.CharField(max_length=300, required=False, help_text="left out: the first alert's")
+    reason = s.CharField(max_length=2000, required=False)
+
+
 class UndoShape(s.Serializer[Any]):
     what = s.ChoiceField(
         choices=get_args(Undoable), required=False, help_text="what it must be; left out: what was done last"

@@ -118,6 +118,15 @@ ACTIONS = {
         shapes.SplitShape,
         split,
     ),
+    "split_off": action(
+        "split_off",
+        "Take some of its alerts out, into a new incident with the same team, which is answered. It is acknowledged if"
+        " this one is. Refused where nothing would be left. `undo` of the new one with `split_off` puts them back.",
+        shapes.SplitOffShape,
+        lambda id, body, request: commands.split_off(
+            id, body["alerts"], context(request), body.get("title", ""), body.get("reason", "")
+        ),
+    ),
     "escalate": action(
         "escalate",
         "Call the next people of its escalation policy now, with the reason. Where nobody is being called (it is"

@@ -27,6 +27,8 @@ from incidents.domain.maintaining import NotePlanned as NotePlanned
 from incidents.domain.notified import NoteNotified as NoteNotified
 from incidents.domain.opinion import Word
 from incidents.domain.routing import Routing
+from incidents.domain.splitting import OpenSplitOff as OpenSplitOff
+from incidents.domain.splitting import SplitAlertsOff as SplitAlertsOff
 from incidents.domain.symptoms import JoinSymptoms as JoinSymptoms
 from incidents.domain.symptoms import LeaveAlerts as LeaveAlerts
 from incidents.domain.symptoms import NoteExplained as NoteExplained
@@ -330,6 +332,7 @@ Command = (
     Open
     | OpenForFinding
     | OpenForAlerts
+    | OpenSplitOff
     | JoinAlerts
     | JoinSymptoms
     | LeaveAlerts
@@ -358,6 +361,7 @@ Command = (
     | Absorb
     | Split
     | Separate
+    | SplitAlertsOff
     | Undo
     | Comment
     | SetSeverity

@@ -36,6 +36,7 @@ from incidents.domain.merging import absorb, merge_into, separate, split
 from incidents.domain.notified import note_notified
 from incidents.domain.opinion import Opinions, after_word, agreeing, blaming, fused, without
 from incidents.domain.snoozing import snooze, undo_snooze, wake_when_due, woken_by
+from incidents.domain.splitting import open_split_off, split_alerts_off
 from incidents.domain.symptoms import join_symptoms, leave_alerts, note_explained
 from incidents.domain.times import parse_rfc3339
 from incidents.domain.values import DEFAULT_SEVERITY, LINKS_LIMIT
@@ -46,7 +47,7 @@ __all__ = ["DEFAULT_SEVERITY", "Refused", "decide"]
 
 def decide(state: Incident | None, command: c.Command, now: datetime) -> list[NewEvent]:
     """The events that carry out `command` at `now`; none where it is already so. Raises Refused."""
-    if isinstance(command, c.Open | c.OpenForFinding | c.OpenForAlerts):
+    if isinstance(command, c.Open | c.OpenForFinding | c.OpenForAlerts | c.OpenSplitOff):
         if state is not None:
             raise Refused(f"#{state.number} is already open")
         bodies = _OPEN[type(command)](command)
@@ -260,6 +261,8 @@ def _undo(state: Incident, command: c.Undo) -> Bodies:
     what = command.what or latest
     if what == "merge":
         raise Refused(f"#{state.number} is not merged")
+    if what == "split_off":
+        raise Refused(f"#{state.number} was not split off another ticket")
     return undo_snooze(state) if what == "snooze" else undo_hand_over(state)
 
 
@@ -308,6 +311,7 @@ _OPEN: dict[type, Callable[[Any], Bodies]] = {
     c.Open: _open,
     c.OpenForFinding: _open_for_finding,
     c.OpenForAlerts: open_for_alerts,
+    c.OpenSplitOff: open_split_off,
 }
 _DECIDE_BY_TIME: dict[type, Callable[[Incident, Any, datetime], Bodies]] = {
     c.Snooze: snooze,
@@ -344,6 +348,7 @@ _DECIDE: dict[type, Callable[[Incident, Any], Bodies]] = {
     c.Absorb: absorb,
     c.Split: split,
     c.Separate: separate,
+    c.SplitAlertsOff: split_alerts_off,
     c.Comment: _comment,
     c.SetSeverity: _set_severity,
     c.SetTitle: _set_title,

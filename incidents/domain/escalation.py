@@ -143,6 +143,7 @@ _WORK: Final = frozenset(
         "assigned",
         "absorbed",
         "separated",
+        "alerts_split_off",
         "commented",
         "evidence_attached",
         "linked",

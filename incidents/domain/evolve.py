@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from incidents.domain import custody, merging, snoozing, symptoms
+from incidents.domain import custody, merging, snoozing, splitting, symptoms
 from incidents.domain.custody import accounted
 from incidents.domain.escalation import EVENTS as ESCALATION
 from incidents.domain.incident import AWAKE, Fact, Incident, Shown, person
@@ -266,6 +266,8 @@ _EVOLVE: dict[str, Callable[[Incident, Fact], Incident]] = {
     "incident.absorbed": merging.absorbed,
     "incident.split": merging.was_split,
     "incident.separated": merging.separated,
+    "incident.split_off": splitting.split_off,
+    "incident.alerts_split_off": splitting.alerts_split_off,
     "incident.commented": _as_it_was,
     "incident.notified": _as_it_was,
     "incident.severity_set": _severity_set,

@@ -72,7 +72,7 @@ class Separate:
     reason: str = ""
 
 
-Undoable = Literal["hand_over", "snooze", "merge"]
+Undoable = Literal["hand_over", "snooze", "merge", "split_off"]
 
 
 @dataclass(frozen=True, slots=True)

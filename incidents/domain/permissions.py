@@ -21,7 +21,7 @@ have an analyzer look."""
 AT_ITS_TEAM: Final = frozenset(
     {
         "acknowledge", "assign", "attach_evidence", "bounce", "link", "merge", "reopen", "resolve", "set_severity",
-        "set_title", "snooze", "split", "unacknowledge", "undo",
+        "set_title", "snooze", "split", "split_off", "unacknowledge", "undo",
     }
 )  # fmt: skip
 """What a responder of the ticket's team may do."""

@@ -8,6 +8,7 @@ from typing import Any
 from incidents.domain import notified
 from incidents.domain.blame import percent
 from incidents.domain.incident import Fact
+from incidents.domain.splitting import told_alerts_split_off, told_split_off
 from incidents.domain.symptoms import told_explained, told_joined, told_left
 from incidents.domain.times import parse_rfc3339
 
@@ -259,6 +260,8 @@ _SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "incident.absorbed": _absorbed,
     "incident.split": _split,
     "incident.separated": _separated,
+    "incident.split_off": told_split_off,
+    "incident.alerts_split_off": told_alerts_split_off,
     "incident.commented": lambda name, b: f"{name}: {b['text']}",
     "incident.notified": notified.sentence,
     "incident.severity_set": _severity_set,

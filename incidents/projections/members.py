@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db import connection
 
 from incidents.domain.incident import Incident
+from incidents.domain.splitting import why_there
 from incidents.domain.symptoms import whys_of
 from incidents.projections.models import IncidentRow, MemberAlert, SuppressedAlert
 from incidents.projections.rows import state_of
@@ -38,7 +39,10 @@ def _fold(joined: dict[str, tuple[bool, float, int]], event: Event) -> None:
         case "incident.alerts_joined" | "incident.symptoms_joined" | "incident.absorbed":
             for alert in told:
                 joined[alert] = (False, at, joined[alert][2] if alert in joined else -len(joined))
-        case "incident.separated" | "incident.alerts_left":
+        case "incident.split_off":
+            for alert in told:
+                joined[alert] = (alert in event.body["resting"], at, -len(joined))
+        case "incident.separated" | "incident.alerts_left" | "incident.alerts_split_off":
             for alert in told:
                 joined.pop(alert, None)
         case "incident.alerts_rested" | "incident.merged" | "incident.split":
@@ -59,6 +63,8 @@ def why_joined(incident: UUID, ids: Sequence[str]) -> dict[str, str]:
         event = told.get(version)
         if event is not None and event.type == "incident.alerts_joined":
             whys[alert] = event.body["why"]
+        elif event is not None and event.type == "incident.split_off":
+            whys[alert] = why_there(event.body)
     symptoms = [event.body for event in told.values() if event.type == "incident.symptoms_joined"]
     return whys | {alert: why for alert, why in whys_of(symptoms).items() if alert in version_of}
 

@@ -162,17 +162,26 @@ _JOIN = (
 )
 
 
+_JOINING = frozenset(
+    {"incident.alerts_joined", "incident.symptoms_joined", "incident.absorbed", "incident.split_off"}
+)
+_LEAVING = frozenset({"incident.separated", "incident.alerts_left", "incident.alerts_split_off"})
+
+
 def _members(incident: str, event: Event) -> None:
     """In SQL: a storm's alerts join in events of hundreds; a model for each would cost several times that."""
-    if event.type in ("incident.alerts_joined", "incident.symptoms_joined", "incident.absorbed"):
+    if event.type in _JOINING:
         with connection.cursor() as cursor:
             cursor.execute(_JOIN, (incident, event.version, event.occurred_at, event.body["alerts"]))
+        if event.type == "incident.split_off":
+            there = MemberAlert.objects.filter(incident__pk=incident, alert__in=event.body["resting"])
+            there.update(resting=True)
     elif event.type == "incident.merged":
         MemberAlert.objects.filter(incident__pk=incident).update(resting=True, at=event.occurred_at)
     elif event.type == "incident.split":
         back = MemberAlert.objects.filter(incident__pk=incident, alert__in=event.body["alerts"])
         back.update(resting=False, at=event.occurred_at)
-    elif event.type in ("incident.separated", "incident.alerts_left"):
+    elif event.type in _LEAVING:
         MemberAlert.objects.filter(incident__pk=incident, alert__in=event.body["alerts"]).delete()
     elif event.type == "incident.alerts_rested":
         members = MemberAlert.objects.filter(incident__pk=incident, alert__in=event.body["alerts"])

@@ -10,7 +10,7 @@ from itertools import islice
 from django.db import connection
 from django.db.models import QuerySet
 
-from incidents.domain.commands import Command, Open, OpenForAlerts, OpenForFinding
+from incidents.domain.commands import Command, Open, OpenForAlerts, OpenForFinding, OpenSplitOff
 from incidents.domain.contending import Overtaken
 from incidents.domain.decide import Refused, decide
 from incidents.domain.evolve import fold
@@ -133,7 +133,9 @@ def _decided(state: Incident, command: Command, context: Context, now: datetime)
 
 
 def record_opening(
-    command: Open | OpenForFinding | OpenForAlerts, context: Context, when: datetime | None = None
+    command: Open | OpenForFinding | OpenForAlerts | OpenSplitOff,
+    context: Context,
+    when: datetime | None = None,
 ) -> Recorded:
     """Opens a ticket. The caller holds the dedup key (`lock_key`) and has seen no open ticket of it."""
     stream = stream_of(command.id)

@@ -36,6 +36,9 @@ _ELSEWHERE = frozenset(
         ("incident.symptoms_joined", "how_of"),
         ("incident.alerts_left", "alerts"),
         ("incident.absorbed", "alerts"),
+        ("incident.split_off", "alerts"),
+        ("incident.split_off", "resting"),
+        ("incident.alerts_split_off", "alerts"),
         ("incident.split", "alerts"),
         ("incident.separated", "alerts"),
     }

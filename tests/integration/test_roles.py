@@ -31,6 +31,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "bounce": {"reason": "not ours"},
     "snooze": {},
     "merge": {"into": "{other}"},
+    "split_off": {"alerts": "none of its own"},
     "set_severity": {"severity": "info"},
     "set_title": {"title": "Fans"},
     "comment": {"text": "hello"},

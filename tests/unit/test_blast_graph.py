@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from frontend.blast_drawing import BOX, drawn
+from frontend.views.blast_drawing import BOX, drawn
 from incidents.domain.blast import Reached, Touched
 from incidents.domain.blast_graph import MOST_GROUPS, BlastGraph, Trouble, blast_graph
 

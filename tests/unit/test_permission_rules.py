@@ -47,6 +47,7 @@ ALLOWED = {
     "set_title": OF_THE_TEAM,
     "snooze": OF_THE_TEAM,
     "split": OF_THE_TEAM,
+    "split_off": OF_THE_TEAM,
     "unacknowledge": OF_THE_TEAM,
     "undo": OF_THE_TEAM,
     CONFIGURE: {"manager", "admin", "staff"},

@@ -54,7 +54,7 @@ async function go() {
     document.getElementById(id).replaceWith(fresh);
     adopt(fresh);
   }
-  bar.classList.toggle("past", !now());
+  bar.parentElement.classList.toggle("past", !now());
   document.title = page.title;
   document.body.dataset.watch = page.body.dataset.watch;
 }
