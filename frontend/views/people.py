@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.db import IntegrityError
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
@@ -20,6 +21,8 @@ from incidents.domain.permissions import CONFIGURE, ROLES, Forbidden, may
 from incidents.domain.values import Invalid
 from ingest.queries import WrongExpectedVersion
 
+SHOWN, FEW = 100, 12
+"""People that the page lists at once, and members of a team up to which it is unfolded."""
 MEANS = {
     "viewer": "reads",
     "responder": "works on the team's tickets; says something, and hands over, anywhere",
@@ -61,8 +64,16 @@ def _listed(
     staff = getattr(request.user, "is_staff", False)
     asking = person(user_name(request))
     teams = Team.objects.prefetch_related("memberships__user")
+    text = request.GET.get("q", "").strip().replace("\0", "")[:150]
+    found = User.objects.prefetch_related("memberships__team").order_by("username")
+    if text:
+        found = found.filter(Q(username__icontains=text) | Q(email__icontains=text))
     context = {
-        "users": User.objects.prefetch_related("memberships__team").order_by("username"),
+        "users": found[:SHOWN],
+        "total": found.count(),
+        "q": text,
+        "names": User.objects.filter(is_active=True).order_by("username").values_list("username", flat=True),
+        "few": FEW,
         "teams": [
             {
                 "it": team,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
+from urllib.request import Request, urlopen
 
 from django.contrib.auth import get_user_model
 from playwright.sync_api import expect
@@ -71,3 +74,20 @@ def test_a_person_takes_over_and_gives_back(console: Console) -> None:
         page.goto(console.address + address)
         pictured(page, name)
     assert console.problems == []
+
+
+def test_the_first_steps_wait_for_a_sender_and_show_what_it_sent(console: Console) -> None:
+    page = console.open("/welcome?step=sender")
+    page.get_by_label("Any JSON or form").check()
+    page.get_by_role("button", name="Make a key").click()
+    expect(page.get_by_text("Waiting for the first alert of generic")).to_be_visible()
+    [address] = set(re.findall(r"/integrations/generic/dsr_[\w-]+", page.content()))
+    body = json.dumps({"title": "Disk d7 is slow", "key": "d7"}).encode()
+    with urlopen(Request(console.address + address, body, {"Content-Type": "application/json"}), timeout=10):
+        pass
+    expect(page.get_by_text("“Disk d7 is slow”")).to_be_visible(timeout=15_000)
+    pictured(page, "welcome-sender")
+    page.goto(f"{console.address}/welcome?step=sample")
+    page.get_by_role("button", name="Find the failure").click()
+    expect(page.get_by_text("It named what was planted")).to_be_visible(timeout=30_000)
+    pictured(page, "welcome-sample")

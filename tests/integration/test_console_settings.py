@@ -188,3 +188,16 @@ def test_the_default_team_stays_until_another_one_is() -> None:
 
 def test_who_is_not_staff_makes_no_team() -> None:
     assert manager().post("/teams", {"name": "GPU", "slug": "gpu"}).status_code == 403
+
+
+# People
+# ----------------------------------------------------------------------------------------------------------
+def test_somebody_is_found_among_many_by_a_part_of_their_name() -> None:
+    get_user_model().objects.bulk_create([get_user_model()(username=f"engineer-{n:03}") for n in range(150)])
+    alice = signed_in()
+    everybody = text(alice, "/settings/people").partition('id="users-title"')[2]
+    assert "100 of 151" in everybody
+    found = text(alice, "/settings/people?q=R-149").partition('id="users-title"')[2]
+    assert "<td>engineer-149" in found
+    assert "<td>engineer-148" not in found
+    assert "Nobody is called that" in text(alice, "/settings/people?q=%00%25")
