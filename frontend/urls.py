@@ -151,6 +151,7 @@ urlpatterns = [
     path("docs/escalation-policies", reading.docs_policies, name="docs_policies"),
     path("docs/correlation", reading.docs_correlation, name="docs_correlation"),
     path("docs/console", reading.docs_console, name="docs_console"),
+    path("docs/inbox", inbox.docs, name="docs_inbox"),
     path("docs/limits", reading.docs_limits, name="docs_limits"),
     path("docs/doors/<slug:slug>", reading.docs_door, name="docs_door"),
     path("integrations", integrations.integrations, name="integrations"),

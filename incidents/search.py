@@ -99,7 +99,7 @@ def _one(field: str, value: str, now: datetime, me: str | None) -> Filter:
 
 def _bound(field: str, value: str) -> Filter:
     sign, number = searching.compared(value)
-    exact: float | int = number if field == "confidence" else int(number) if number == int(number) else number
+    exact = number if field == "confidence" else int(number)
     if sign == "=":
         return Filter(field, "in", (exact,))
     return Filter(field, _SIGNS[sign], exact)  # type: ignore[arg-type]  # one of the operators

@@ -30,7 +30,7 @@ FIELDS: Final = {
     "is": "flapping, firing, blamed, merged, handed_over or storm",
     "number": "number of a ticket; #12 is short for it",
     "cause": "the confirmed cause, or none",
-    "age": "age:<2h is younger, age:>1d older; in min, h or d",
+    "age": "age:<2h is younger, age:>1d older; in min, h, d or w",
     "alerts": "how many: alerts:>10",
     "hops": "how many hand-overs: hops:>=2",
     "confidence": "from 0 to 1: confidence:>0.9",
@@ -43,7 +43,7 @@ _WORD: Final = re.compile(r'-?(?:[^\s"]|"[^"]*")+|"')
 _NAMED: Final = re.compile(r"([A-Za-z_]+):(.*)", re.DOTALL)
 _PIECE: Final = re.compile(r'(?:[^,"]|"[^"]*")+')
 _COMPARED: Final = re.compile(r"(>=|<=|>|<)?([0-9]{0,9}(?:\.[0-9]{1,6})?)")
-_AGE: Final = re.compile(r"([<>])([0-9]{1,6})(min|h|d|w)")
+_AGE: Final = re.compile(r"([<>])([0-9]{1,4})(min|h|d|w)")
 MINUTES: Final = {"min": 1, "h": 60, "d": 1440, "w": 10_080}
 
 
@@ -138,7 +138,8 @@ def _wrong_value(field: str, value: str, teams: Sequence[str] | None) -> str:
         return "" if _AGE.fullmatch(value) else f"must be such as {FIELDS['age']}"
     if field in NUMBERS:
         found = _COMPARED.fullmatch(value)
-        return "" if found and found[2] not in ("", ".") else f"must be a number, {FIELDS[field]}"
+        whole = field == "confidence" or "." not in value
+        return "" if found and whole and found[2] not in ("", ".") else f"must be a number, {FIELDS[field]}"
     if field == "component" and value.count("*") > 10:
         return "must have at most ten *"
     return ""

@@ -69,6 +69,8 @@ def test_a_word_asks_for_what_it_says(text: str, meant: list[Filter]) -> None:
         ("is:odd", "must be one of flapping"),
         ("age:2", "age:<2h is younger"),
         ("hops:many", "must be a number"),
+        ("hops:2.5", "must be a number"),
+        ("age:<99999w", "must be such as"),
         ("number:x", "must be the number of a ticket"),
         ("component:**********a*", "at most ten *"),
         ("x" * 1001, "at most 1000 characters"),

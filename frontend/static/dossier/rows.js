@@ -51,6 +51,14 @@ async function readAgain(table, missing) {
   }
 }
 
+// A banner that begins or ends would push the list; until the reader asks, a storm that begins is told with the news.
+let storm = false;
+mergePart("storm", (part, newer) => {
+  const [before, after] = [part, newer].map((one) => one.textContent.trim() !== "");
+  storm = after && !before;
+  return before !== after;
+});
+
 mergePart("rows", (part, newer) => {
   const table = part.querySelector("table.inbox");
   if (!table) return false; // nothing that could move
@@ -73,10 +81,11 @@ mergePart("rows", (part, newer) => {
 });
 
 function sayArrivals() {
-  bar.hidden = !arrived.size;
-  if (!arrived.size) return;
+  bar.hidden = !arrived.size && !storm;
+  if (bar.hidden) return;
   const [latest] = arrived.values();
-  const words = arrived.size === 1 ? `1 new ticket: ${latest}` : `${arrived.size} new tickets, first ${latest}`;
+  const news = arrived.size === 1 ? `1 new ticket: ${latest}` : arrived.size ? `${arrived.size} new tickets, first ${latest}` : "Show";
+  const words = storm ? `A storm is on. ${news}` : news;
   if (bar.querySelector(".words").textContent !== words) bar.querySelector(".words").textContent = words;
 }
 
@@ -90,6 +99,7 @@ async function showArrivals() {
   if (address.href !== location.href) history.replaceState(null, "", address);
   showPage(page, { force: true, whole: true });
   arrived = new Map();
+  storm = false;
   sayArrivals();
   document.querySelectorAll("td.pick input").forEach((box) => { box.checked = picked.has(box.value); });
   document.dispatchEvent(new Event("picked"));
