@@ -204,15 +204,18 @@ def why_members(reference: str, ids: Sequence[str]) -> dict[str, str]:
     return why_joined(_row(reference).pk, ids)
 
 
-def counts(filters: Sequence[Filter] = (), most: int | None = None) -> dict[State, int]:
+def counts(
+    filters: Sequence[Filter] = (), most: int | None = None, *, resolved: bool = True
+) -> dict[State, int]:
     """How many incidents are in each state, among those that the filters let through. Of the resolved ones, which only
-    ever become more, at most `most` are counted.
+    ever become more, at most `most` are counted, or none where they are not asked for.
     """
     found = _filtered(filters)
     by_state = dict(found.exclude(state="resolved").values_list("state").annotate(n=Count("pk")).order_by())
-    resolved = found.filter(state="resolved")
-    by_state["resolved"] = (resolved if most is None else resolved.order_by()[:most]).count()
-    return {state: by_state.get(state, 0) for state in STATES}
+    if resolved:
+        over = found.filter(state="resolved")
+        by_state["resolved"] = (over if most is None else over.order_by()[:most]).count()
+    return {state: by_state.get(state, 0) for state in STATES if resolved or state != "resolved"}
 
 
 def unanswered() -> dict[str, int]:

@@ -128,7 +128,9 @@ def _tab(request: HttpRequest, tab: Tab, listing: Listing, counts: Mapping[Any, 
 def _counts(listing: Listing) -> Mapping[Any, int]:
     if listing.as_of is not None or listing.problems:
         return {}
-    return queries.counts(listing.filters, MOST_COUNTED)
+    # With a search, every resolved ticket is looked at to count those that fit: only where they are what is shown.
+    resolved = not listing.filters or "resolved" in listing.tab.states
+    return queries.counts(listing.filters, MOST_COUNTED, resolved=resolved)
 
 
 def _total(tab: Tab, counts: Mapping[Any, int]) -> int:
@@ -136,9 +138,12 @@ def _total(tab: Tab, counts: Mapping[Any, int]) -> int:
 
 
 def _count(tab: Tab, counts: Mapping[Any, int]) -> str:
-    """Resolved tickets are counted only so far: to count a million takes as long as everything else on the page."""
+    """Resolved tickets are counted only so far: to count a million takes as long as everything else on the page. Empty
+    where not everything that the tab shows was counted."""
+    if any(state not in counts for state in tab.states):
+        return ""
     more = "+" if "resolved" in tab.states and counts.get("resolved", 0) >= MOST_COUNTED else ""
-    return f"{_total(tab, counts):,}{more}" if counts else ""
+    return f"{_total(tab, counts):,}{more}"
 
 
 @page

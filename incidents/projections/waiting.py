@@ -17,6 +17,8 @@ from incidents.projections.rows import state_of
 from incidents.projections.view import View
 
 SUGGESTED = 8
+LATEST = 1000
+"""Resolved tickets among which a title is looked for."""
 
 
 def storm(now: datetime) -> Storm | None:
@@ -55,8 +57,9 @@ def with_title(part: str, most: int) -> Sequence[View]:
     Of the resolved ones only the latest thousand are looked at.
     """
     found: list[View] = []
-    resolved = IncidentRow.objects.filter(state="resolved").order_by("-number").values("pk")[:1000]
-    for rows in (_unresolved(), IncidentRow.objects.filter(pk__in=resolved)):
+    resolved = IncidentRow.objects.filter(state="resolved")
+    edge = resolved.order_by("-number").values_list("number", flat=True)[LATEST - 1 : LATEST].first()
+    for rows in (_unresolved(), resolved.filter(number__gte=edge or 0)):
         fitting = rows.filter(title__icontains=part) | rows.filter(component__icontains=part)
         latest = fitting.order_by("-number")[: most - len(found)]
         found += [View(state_of(row), row.version, row.position) for row in latest]
