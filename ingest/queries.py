@@ -31,7 +31,7 @@ from ingest.log.types import Body, Context, Event, Head, Json, NewEvent, Positio
 from ingest.log.wake import CHANNEL as LOG_CHANNEL
 from ingest.telemetry.component import is_component
 from ingest.telemetry.crossing import Axis as GridAxis
-from ingest.telemetry.crossing import Crossing, PathSums, cross, default_axes, finer, kinds_on
+from ingest.telemetry.crossing import Crossing, PathSums, cross, default_axes, finer
 from ingest.telemetry.crossing import Seen as KindOnPaths
 from ingest.telemetry.crossing import Steps as PathSteps
 from ingest.telemetry.frozen import dumps as dump_sums
@@ -103,7 +103,6 @@ __all__ = [
     "head",
     "heads",
     "is_component",
-    "kinds_on",
     "late_rows",
     "latest_deliveries",
     "load_sums",

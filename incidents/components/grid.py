@@ -24,7 +24,6 @@ from ingest.queries import (
     cross,
     default_axes,
     finer,
-    kinds_on,
     path_clock,
     path_source,
     path_sums,
@@ -63,10 +62,10 @@ def grid_of(asked: Asked) -> Grid:
     latest = path_clock(region, source) if source else None
     if source is None or latest is None:
         return Grid(region, there, None)
-    end = asked.end or _last_full(latest, asked.window)
+    end = asked.end or _end_of(latest, asked.window)
     steps = PathSteps(end - asked.steps * asked.window, asked.window, asked.steps)
     sums = path_sums(region, source, steps)
-    kinds = kinds_on(sums.sets)
+    kinds = sums.sets.seen
     spans = [(start, start + asked.window) for start in steps.starts]
     axes = _axes(asked, kinds)
     if axes is None:
@@ -103,11 +102,11 @@ def _first_with_paths(there: Sequence[str]) -> str:
     return next((one for one in there if path_source(one)), there[0] if there else "default")
 
 
-def _last_full(latest: datetime, window: timedelta) -> datetime:
-    """The last whole minute, or five minutes for windows of a day, that telemetry has passed."""
+def _end_of(latest: datetime, window: timedelta) -> datetime:
+    """The end of the minute that telemetry has come into, or of its five minutes where windows are long."""
     grain = 300 if window >= timedelta(hours=6) else 60
     second = int(latest.timestamp())
-    return datetime.fromtimestamp(second - second % grain, UTC)
+    return datetime.fromtimestamp(second - second % grain + grain, UTC)
 
 
 def _axes(asked: Asked, kinds: Sequence[KindOnPaths]) -> tuple[str, str] | None:

@@ -110,7 +110,7 @@ def _rates(region: str, component: str, at: datetime | None) -> Rates | None:
     end = at or (path_clock(region, source) if source else None)
     if source is None or end is None:
         return None
-    end = end.replace(second=0, microsecond=0)
+    end = end.replace(second=0, microsecond=0) + timedelta(minutes=1)
     carried, failed, all_carried, all_failed = path_rates(
         region, source, PathSteps(end - HOURS * HOUR, HOUR, HOURS), component
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,90 @@ class Steps:
         return self.start + self.count * self.length
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A kind of component on the paths: how many components, and on which share of paths there is one."""
+
+    kind: str
+    components: int
+    on_paths: float
+
+
+@dataclass(frozen=True, eq=False)
+class Membership:
+    """Component sets with what every grid over them asks for, worked out once: they are kept between requests."""
+
+    sets: Sets
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.sets.names
+
+    @property
+    def indices(self) -> NDArray[np.int32]:
+        return self.sets.indices
+
+    @cached_property
+    def count(self) -> int:
+        return len(self.sets.sizes)
+
+    @cached_property
+    def owner(self) -> Ints:
+        """Beside each member the set that it is of."""
+        return np.repeat(np.arange(self.count), self.sets.sizes)
+
+    @cached_property
+    def kinds(self) -> list[str]:
+        return sorted({name.partition("/")[0] for name in self.names})
+
+    @cached_property
+    def kind_of(self) -> Ints:
+        """Of each name the place of its kind in `kinds`."""
+        number = {kind: place for place, kind in enumerate(self.kinds)}
+        return np.array([number[name.partition("/")[0]] for name in self.names], np.int64)
+
+    @cached_property
+    def member_kind(self) -> Ints:
+        return self.kind_of[self.indices]
+
+    @cached_property
+    def seen(self) -> list[Seen]:
+        """The kinds on the paths, the fewest components first."""
+        found = []
+        for number, kind in enumerate(self.kinds):
+            has = np.zeros(self.count, bool)
+            has[self.owner[self.member_kind == number]] = True
+            found.append(Seen(kind, int((self.kind_of == number).sum()), float(has.mean())))
+        return sorted(found, key=lambda one: (one.components, one.kind))
+
+    @cached_property
+    def beneath(self) -> dict[str, list[str]]:
+        """By kind those whose components each lie on paths of one of its components alone, and of which there are more;
+        the fewest first."""
+        return {kind: self._nested(number) for number, kind in enumerate(self.kinds)}
+
+    def of_kind(self, kind: str, chosen: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+        """The members of a kind in the chosen sets: the sets, ascending, and beside each its name's number."""
+        number = self.kinds.index(kind) if kind in self.kinds else -1
+        mine = (self.member_kind == number) & chosen[self.owner]
+        return self.owner[mine], self.indices[mine].astype(np.int64)
+
+    def _nested(self, number: int) -> list[str]:
+        mine = self.member_kind == number
+        held = np.bincount(self.owner[mine], minlength=self.count)
+        above = np.full(self.count, -1, np.int64)
+        above[self.owner[mine]] = self.indices[mine]
+        above[held != 1] = -1
+        size = {one.kind: one.components for one in self.seen}
+        found = []
+        for other, kind in enumerate(self.kinds):
+            if size[kind] > size[self.kinds[number]]:
+                theirs = self.member_kind == other
+                if _nests(self.indices[theirs], above[self.owner[theirs]], len(self.names)):
+                    found.append(kind)
+        return sorted(found, key=lambda kind: (size[kind], kind))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PathSums:
     """Entry g says that set `carrying[g]` carries `carried[g]` in each step from `first[g]` to `last[g]`; entry f
@@ -45,7 +130,7 @@ class PathSums:
     """
 
     steps: int
-    sets: Sets
+    sets: Membership
     carrying: Ints
     first: Ints
     last: Ints
@@ -54,15 +139,6 @@ class PathSums:
     step: Ints
     failed: Ints
     unplaced: Ints
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A kind of component on the paths: how many components, and on which share of paths there is one."""
-
-    kind: str
-    components: int
-    on_paths: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,18 +161,6 @@ class Crossing:
     failed: Ints
 
 
-def kinds_on(sets: Sets) -> list[Seen]:
-    """The kinds on the paths, the fewest components first."""
-    kinds, kind_of = _kinds(sets.names)
-    paths = max(1, len(sets.sizes))
-    owner, found = _owners(sets), []
-    member_kind = kind_of[sets.indices]
-    for number, kind in enumerate(kinds):
-        on = len(np.unique(owner[member_kind == number]))
-        found.append(Seen(kind, int((kind_of == number).sum()), on / paths))
-    return sorted(found, key=lambda one: (one.components, one.kind))
-
-
 def default_axes(seen: Sequence[Seen]) -> tuple[str, str] | None:
     """The kinds to show where nobody chose: compute against storage clusters, else the two largest kinds of up to MOST
     components that most paths hold. None where there are not two."""
@@ -110,38 +174,17 @@ def default_axes(seen: Sequence[Seen]) -> tuple[str, str] | None:
     return (ranked[0].kind, ranked[1].kind) if len(ranked) > 1 else None
 
 
-def finer(sets: Sets, kind: str, taken: Collection[str] = ()) -> str | None:
-    """The next kind down: of those whose components each lie on paths of one component of `kind` alone, and of which
-    there are more, that with the fewest components. Kinds that are `taken` do not count."""
-    kinds, kind_of = _kinds(sets.names)
-    if kind not in kinds:
-        return None
-    owner = _owners(sets)
-    above = _single(owner, sets.indices, kind_of[sets.indices] == kinds.index(kind), len(sets.sizes))
-    best: tuple[int, str] | None = None
-    size = int((kind_of == kinds.index(kind)).sum())
-    for number, other in enumerate(kinds):
-        count = int((kind_of == number).sum())
-        if other == kind or other in taken or count <= size:
-            continue
-        mine = kind_of[sets.indices] == number
-        if _nests(sets.indices[mine], above[owner[mine]]) and (best is None or (count, other) < best):
-            best = count, other
-    return None if best is None else best[1]
+def finer(sets: Membership, kind: str, taken: Collection[str] = ()) -> str | None:
+    """The next kind down: of those beneath it that with the fewest components. Kinds that are `taken` do not count."""
+    return next((one for one in sets.beneath.get(kind, ()) if one not in taken), None)
 
 
 def cross(sums: PathSums, rows: str, columns: str, within: Sequence[str] = ()) -> Crossing:
     """The grid of two kinds over the paths that hold all components of `within`."""
     sets = sums.sets
     chosen = holding(sets, within)
-    kinds, kind_of = _kinds(sets.names)
-    owner = _owners(sets)
-    sides = []
-    for kind in (rows, columns):
-        number = kinds.index(kind) if kind in kinds else -1
-        mine = (kind_of[sets.indices] == number) & chosen[owner]
-        sides.append((owner[mine], sets.indices[mine].astype(np.int64)))
-    lost = np.bincount(sums.failing, sums.failed, len(sets.sizes)).astype(np.float64)
+    sides = [sets.of_kind(kind, chosen) for kind in (rows, columns)]
+    lost = np.bincount(sums.failing, sums.failed, sets.count).astype(np.float64)
     (row_axis, row_at), (column_axis, column_at) = (
         _axis(sets.names, kind, *side, lost) for kind, side in zip((rows, columns), sides, strict=True)
     )
@@ -154,14 +197,13 @@ def cross(sums: PathSums, rows: str, columns: str, within: Sequence[str] = ()) -
     )
 
 
-def holding(sets: Sets, within: Sequence[str]) -> NDArray[np.bool_]:
+def holding(sets: Membership, within: Sequence[str]) -> NDArray[np.bool_]:
     """Which sets hold all of these components, shape (sets,)."""
-    chosen = np.ones(len(sets.sizes), bool)
-    number = {name: place for place, name in enumerate(sets.names)}
+    chosen = np.ones(sets.count, bool)
     for name in within:
-        has = np.zeros(len(sets.sizes), bool)
-        if name in number:
-            has[_owners(sets)[sets.indices == number[name]]] = True
+        has = np.zeros(sets.count, bool)
+        if name in sets.names:
+            has[sets.owner[sets.indices == sets.names.index(name)]] = True
         chosen &= has
     return chosen
 
@@ -175,32 +217,13 @@ def rates_of(sums: PathSums, component: str | None) -> tuple[Ints, Ints]:
     return _carried(sums, paths, cells, shape)[:, 0, 0], _failed(sums, paths, cells, shape)[:, 0, 0]
 
 
-def _kinds(names: tuple[str, ...]) -> tuple[list[str], Ints]:
-    kinds = [name.partition("/")[0] for name in names]
-    distinct = sorted(set(kinds))
-    number = {kind: place for place, kind in enumerate(distinct)}
-    return distinct, np.array([number[kind] for kind in kinds], np.int64)
-
-
-def _owners(sets: Sets) -> Ints:
-    """Beside each member the set that it is of."""
-    return np.repeat(np.arange(len(sets.sizes)), sets.sizes)
-
-
-def _single(owner: Ints, indices: NDArray[np.int32], mine: NDArray[np.bool_], count: int) -> Ints:
-    """Of each set its one member that is `mine`, -1 if it has none or several; shape (sets,)."""
-    held = np.bincount(owner[mine], minlength=count)
-    member = np.full(count, -1, np.int64)
-    member[owner[mine]] = indices[mine]
-    return np.where(held == 1, member, -1)
-
-
-def _nests(inner: NDArray[np.int32], outer: Ints) -> bool:
+def _nests(inner: NDArray[np.int32], outer: Ints, names: int) -> bool:
     """Whether each of `inner` always stands beside the same one of `outer`, and never beside none."""
     if len(inner) == 0 or outer.min() < 0:
         return False
-    pairs = np.unique(np.stack((inner.astype(np.int64), outer)), axis=1)
-    return bool(len(np.unique(pairs[0])) == pairs.shape[1])
+    beside = np.full(names, -1, np.int64)
+    beside[inner] = outer
+    return bool(np.all(beside[inner] == outer))
 
 
 def _axis(
@@ -221,17 +244,16 @@ def _joined(rows: tuple[Ints, Ints], columns: tuple[Ints, Ints], width: int) -> 
     (row_path, row), (column_path, column) = rows, columns
     row_path, row = row_path[row >= 0], row[row >= 0]
     column_path, column = column_path[column >= 0], column[column >= 0]
-    first = np.searchsorted(column_path, row_path, "left")
-    count = np.searchsorted(column_path, row_path, "right") - first
-    at = np.repeat(first, count) + np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    return np.repeat(row_path, count), np.repeat(row, count) * width + column[at]
+    entry, at = _spread(row_path, column_path)
+    return row_path[entry], row[entry] * width + column[at]
 
 
 def _spread(entries: Ints, paths: Ints) -> tuple[Ints, Ints]:
     """Of entries about sets (numbers of sets) those that `paths` (ascending, repeated) hold: their places, and beside
     each its place in `paths`."""
-    first = np.searchsorted(paths, entries, "left")
-    count = np.searchsorted(paths, entries, "right") - first
+    held = np.bincount(paths, minlength=int(entries.max(initial=-1)) + 1)
+    count = held[entries]
+    first = (np.cumsum(held) - held)[entries]
     at = np.repeat(first, count) + np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
     return np.repeat(np.arange(len(entries)), count), at
 
@@ -239,14 +261,18 @@ def _spread(entries: Ints, paths: Ints) -> tuple[Ints, Ints]:
 def _carried(sums: PathSums, paths: Ints, cells: Ints, shape: tuple[int, int, int]) -> Ints:
     steps, size = shape[0], shape[1] * shape[2]
     entry, at = _spread(sums.carrying, paths)
-    change = np.zeros((steps + 1) * size, np.int64)
-    np.add.at(change, sums.first[entry] * size + cells[at], sums.carried[entry])
-    np.add.at(change, (sums.last[entry] + 1) * size + cells[at], -sums.carried[entry])
+    n, bins = sums.carried[entry], (steps + 1) * size
+    change = _summed(sums.first[entry] * size + cells[at], n, bins)
+    change -= _summed((sums.last[entry] + 1) * size + cells[at], n, bins)
     return np.cumsum(change.reshape(steps + 1, size)[:steps], axis=0).reshape(shape)
 
 
 def _failed(sums: PathSums, paths: Ints, cells: Ints, shape: tuple[int, int, int]) -> Ints:
     entry, at = _spread(sums.failing, paths)
-    found = np.zeros(shape[0] * shape[1] * shape[2], np.int64)
-    np.add.at(found, sums.step[entry] * shape[1] * shape[2] + cells[at], sums.failed[entry])
-    return found.reshape(shape)
+    size = shape[1] * shape[2]
+    return _summed(sums.step[entry] * size + cells[at], sums.failed[entry], shape[0] * size).reshape(shape)
+
+
+def _summed(at: Ints, n: Ints, bins: int) -> Ints:
+    """Exact: sums of doubles are, up to 2^53."""
+    return np.bincount(at, n, bins).astype(np.int64)

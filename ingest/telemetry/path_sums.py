@@ -17,9 +17,8 @@ from django.db import OperationalError, connection
 from numpy.typing import NDArray
 from psycopg2.errors import QueryCanceled
 
-from ingest.telemetry.columns import Sets
 from ingest.telemetry.copying import copy_out
-from ingest.telemetry.crossing import Ints, PathSums, Steps, rates_of
+from ingest.telemetry.crossing import Ints, Membership, PathSums, Steps, rates_of
 from ingest.telemetry.windows import data_clock, one_snapshot, region_number, sets_of
 
 Source = Literal["placement", "path_outcome"]
@@ -179,13 +178,13 @@ def _attempts(region: int, steps: Steps) -> tuple[Columns, Columns]:
     return {**carried, "components": found["components"]}, failed
 
 
-def _members(used: NDArray[np.generic]) -> Sets:
+def _members(used: NDArray[np.generic]) -> Membership:
     """Sets never change, so their members are read once for as long as the same ones are asked for."""
     name = str(connection.settings_dict["NAME"])
     key = blake2b(used.astype(np.int64).tobytes() + name.encode(), digest_size=16).hexdigest()
     if (kept := _sets.get(key)) is not None:
         return kept
-    found = sets_of(used)
+    found = Membership(sets_of(used))
     _sets.put(key, found)
     return found
 
@@ -212,4 +211,4 @@ class _Lately(Generic[T]):
 
 
 _sums = _Lately[PathSums](KEPT)
-_sets = _Lately[Sets](2)
+_sets = _Lately[Membership](2)

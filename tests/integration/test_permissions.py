@@ -98,6 +98,7 @@ READS = (
         "analysis_schedules",
         "report_schedules",
         "runs",
+        "grid",
     ),
     *("schedules", "schedules/on-call/shifts", "schedules/on-call.ics", "calendars", "on_call"),
 )

@@ -9,18 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.telemetry.columns import Sets
-from ingest.telemetry.crossing import Crossing, PathSums, cross, default_axes, finer, kinds_on, rates_of
+from ingest.telemetry.crossing import Crossing, Membership, PathSums, cross, default_axes, finer, rates_of
 
 STEPS = 3
 Path = frozenset[str]
 
 
-def sets_of(paths: Sequence[Path]) -> Sets:
+def sets_of(paths: Sequence[Path]) -> Membership:
     names = sorted({name for path in paths for name in path})
     members = [sorted(names.index(name) for name in path) for path in paths]
     indptr = np.concatenate(([0], np.cumsum([len(one) for one in members]))).astype(np.int64)
     indices = np.array([one for path in members for one in path], np.int32)
-    return Sets(np.arange(len(paths), dtype=np.int32), indptr, indices, tuple(names))
+    return Membership(Sets(np.arange(len(paths), dtype=np.int32), indptr, indices, tuple(names)))
 
 
 def sums_of(
@@ -83,11 +83,11 @@ def test_a_kind_that_crosses_does_not_nest() -> None:
 
 def test_compute_against_storage_is_what_nobody_has_to_choose() -> None:
     paths = sets_of([frozenset({"compute_cluster/1", "storage_cluster/1", "tor/1"})])
-    assert default_axes(kinds_on(paths)) == ("compute_cluster", "storage_cluster")
+    assert default_axes(paths.seen) == ("compute_cluster", "storage_cluster")
 
 
 def test_without_two_kinds_there_is_no_grid() -> None:
-    assert default_axes(kinds_on(sets_of([frozenset({"tor/1"})]))) is None
+    assert default_axes(sets_of([frozenset({"tor/1"})]).seen) is None
 
 
 def test_the_rates_of_one_component_are_those_of_its_paths() -> None:

@@ -1,0 +1,65 @@
+"""The grid in a real browser: drawn, walked over by keys, looked into, played; and what axe says of it with cells."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from urllib.request import Request, urlopen
+
+from playwright.sync_api import expect
+
+from ingest.api import keys
+from tests.browser.conftest import Console
+from tests.browser.looking import sticks_out, violations
+
+END = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=2)
+
+
+def feed(address: str) -> None:
+    """Six ToRs in three clusters against four storage clusters, one of which fails in the last hour."""
+    key = keys.create("feeder of the grid", ["telemetry"])
+    rows = [
+        {
+            "time": (END - timedelta(minutes=30 + 60 * hour)).isoformat(),
+            "components": [f"compute_cluster/c{c}", f"tor/c{c}-t{t}", f"storage_cluster/s{s}"],
+            "attempts": 100,
+            "failures": 30 if s == 2 and hour == 0 else 0,
+        }
+        for hour in range(3)
+        for c in range(3)
+        for t in range(2)
+        for s in range(4)
+    ]
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    request = Request(f"{address}/api/v1/telemetry/path_outcome", json.dumps(rows).encode(), headers)
+    with urlopen(request, timeout=10) as answer:
+        assert answer.status == 202
+
+
+def test_the_grid_is_walked_looked_into_and_played(console: Console) -> None:
+    feed(console.address)
+    page = console.open("/grid?steps=3")
+    grid = page.locator("#grid[data-ready]")
+    expect(grid).to_be_visible()
+    grid.focus()
+    for key in ("ArrowRight", "ArrowRight", "ArrowDown"):
+        page.keyboard.press(key)
+    says = "compute_cluster/c1, storage_cluster/s2: 30 %, 60 of 200 failed"
+    expect(page.get_by_role("gridcell")).to_have_attribute("aria-label", says)
+    expect(page.locator("[data-inspect]")).to_contain_text("60 of 200 failed")
+    assert violations(page) == []
+    page.emulate_media(color_scheme="dark")
+    assert violations(page, "color-contrast") == []
+    page.keyboard.press(",")
+    expect(page.locator("[data-worst]")).to_contain_text("nothing failed")
+    assert "at=" in page.url
+    grid.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("tor × storage_cluster")
+    expect(page.locator("#grid[data-ready]")).to_have_attribute("aria-rowcount", "2")
+    page.get_by_role("button", name="Play").click()
+    expect(page.locator("#step")).to_have_value("2")
+    page.set_viewport_size({"width": 360, "height": 800})
+    assert not sticks_out(page)
+    page.get_by_role("link", name="Everything").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("compute_cluster × storage_cluster")
