@@ -1,12 +1,13 @@
-"""What several analyzers say, and how right they were, in a real browser."""
+"""What a ticket says: its analyzers, its moments, whose it is; in a real browser."""
 
 from __future__ import annotations
 
 from playwright.sync_api import expect
 
+from incidents import commands
 from tests.browser import content
 from tests.browser.conftest import Console
-from tests.browser.looking import sticks_out
+from tests.browser.looking import sticks_out, violations
 
 
 def test_a_ticket_shows_who_agrees_and_who_does_not(console: Console) -> None:
@@ -19,3 +20,33 @@ def test_a_ticket_shows_who_agrees_and_who_does_not(console: Console) -> None:
     expect(page.get_by_role("heading", level=1)).to_contain_text("as deepview and voting agree")
     page.set_viewport_size({"width": 390, "height": 844})
     assert not sticks_out(page)
+
+
+def test_a_slider_goes_through_the_moments_of_a_ticket_by_keyboard(console: Console) -> None:
+    number = content.open_ticket("Fans of rack 9 are loud")
+    commands.acknowledge(content.ticket_id(number), content.BOB)
+    page = console.open(f"/incidents/{number}")
+    slider, state = page.get_by_role("slider"), page.locator(".verdict .pill")
+    slider.press("Home")
+    expect(page.get_by_role("note")).to_contain_text("As it stood at", timeout=10_000)
+    expect(state).to_have_text("Open")
+    expect(slider).to_be_focused()
+    assert "as_of=" in page.url
+    slider.press("End")
+    expect(page.get_by_role("note")).to_have_count(0, timeout=10_000)
+    expect(state).to_have_text("Acknowledged")
+    assert "as_of=" not in page.url
+
+
+def test_a_chart_is_saved_as_a_picture_and_the_hand_over_keeps_nobody_out(console: Console) -> None:
+    page = console.open(f"/incidents/{content.report_finding()}")
+    page.locator("summary", has_text="Hand over").click()
+    expect(page.locator("[data-teams]")).to_contain_text("probably not theirs")
+    assert violations(page) == []
+    page.keyboard.press("Escape")
+    figure = page.locator("figure:has([data-chart])").first
+    figure.scroll_into_view_if_needed()
+    expect(figure.locator(".chart svg")).to_be_visible(timeout=30_000)
+    with page.expect_download() as saved:
+        figure.get_by_role("button", name="SVG").click()
+    assert saved.value.path().read_text().startswith("<svg")

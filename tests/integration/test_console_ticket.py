@@ -16,7 +16,8 @@ from incidents.catalog.models import Membership, Team
 from tests.browser import content
 from tests.integration.test_console_pages import id_of, opened, signed_in
 from tests.integration.test_incident_alerts import alert, send
-from tests.integration.test_incident_reactor import run, suspect
+from tests.integration.test_incident_reactor import START, run, suspect
+from tests.integration.test_telemetry_topology import tell
 
 pytestmark = pytest.mark.usefixtures("log_database")
 HOSTILE = "=HYPERLINK(1)"
@@ -173,3 +174,19 @@ def test_a_past_moment_shows_who_was_to_be_called_then(alice: Client) -> None:
     commands.acknowledge(id_of(number), content.BOB)
     assert context(alice, f"/incidents/{number}?as_of={then}")["plan"].says.startswith("About to begin")
     assert context(alice, f"/incidents/{number}")["plan"].says.startswith("Somebody is on it")
+
+
+def test_what_fails_with_it_is_drawn_with_what_fires_there(alice: Client) -> None:
+    for host in ("h1", "h2", "h3"):
+        tell(START, f"host/{host}", parents=["tor/t12"])
+    run(0, suspect("tor/t12", sure=True))
+    send(alert("h1", component="host/h1"))
+    body = body_of(alice, "/incidents/1/blast-radius")
+    assert "3 components fail with it" in body
+    assert "<title>3 hosts, within it, directly; host/h1: 1 alert</title>" in body
+
+
+def test_what_fails_with_an_unknown_component_is_said_to_be_unknown(alice: Client) -> None:
+    number = opened("Fans are loud", component="fan/f1")
+    assert "The topology does not name" in body_of(alice, f"/incidents/{number}/blast-radius")
+    assert "names no component" in body_of(alice, f"/incidents/{opened()}/blast-radius")
