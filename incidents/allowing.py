@@ -8,31 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from django.contrib.auth import get_user_model
-
-from incidents.catalog.models import Membership
-from incidents.domain.permissions import ANYWHERE, CONFIGURE, ROLES, Forbidden, Person, may, needed, refusal
+from incidents.domain.permissions import ANYWHERE, CONFIGURE, Forbidden, may, refusal
 from incidents.projections.models import IncidentRow
+from incidents.roles import actor_name, person, who_can
 from ingest.queries import Context
 
-PEOPLE = "user:"
-
-
-def actor_name(context: Context) -> str | None:
-    """The name of the person who acts; None for a key or the system."""
-    return context.actor.removeprefix(PEOPLE) if context.actor.startswith(PEOPLE) else None
-
-
-def person(name: str) -> Person | None:
-    """Somebody and their roles; None as long as nobody is in any team, when everybody may work on every ticket."""
-    held = Membership.objects.select_related("team").filter(user__username=name)
-    roles = {row.team.slug: row.role for row in held}
-    if not roles and not Membership.objects.exists():
-        return None
-    found = get_user_model().objects.filter(username=name, is_active=True).first()
-    if found is None:
-        return Person(name)
-    return Person(name, found.is_staff or found.is_superuser, roles)
+__all__ = ["actor_name", "allow", "allow_configuring", "person", "refusals", "who_can"]
 
 
 def allow(command: str, context: Context, incident_id: str | None = None) -> None:
@@ -71,15 +52,6 @@ def _teams(command: str, incident_id: str) -> tuple[str, ...]:
         return ()
     team, before = row
     return (team, before) if command == "undo" and before else (team,)
-
-
-def who_can(command: str, teams: Collection[str]) -> list[str]:
-    """Names of the people in these teams, or with none in any, who could; not of staff."""
-    enough = ROLES[ROLES.index(needed(command)) :]
-    found = Membership.objects.filter(role__in=enough, user__is_active=True)
-    if teams:
-        found = found.filter(team__slug__in=list(teams))
-    return sorted(set(found.values_list("user__username", flat=True)))
 
 
 def refusals(name: str, commands: Collection[str], incident_id: str) -> dict[str, str]:

@@ -22,6 +22,7 @@ from frontend.views.oncall_shown import shown, standing
 from frontend.views.pages import context_of, page, show, user_name
 from incidents.commands import Invalid, Refused
 from incidents.domain.overriding import Stretch
+from incidents.domain.permissions import Forbidden
 from incidents.domain.spans import instant
 from incidents.domain.times import parse_rfc3339
 from incidents.oncall import commands, queries
@@ -58,6 +59,8 @@ def take_over(request: HttpRequest, slug: str) -> HttpResponse:
     except Invalid as error:
         field = {"ends_at": until, "starts_at": "starts"}.get(error.field, error.field)
         return shown(request, row, {field: error.reason}, status=400)
+    except Forbidden:
+        raise  # the page around it says who may
     except Refused as refused:
         return shown(request, row, {until: refused.reason}, status=400)
     messages.success(request, f"{person} is on call for {rota.lasting((start, end))}.")
@@ -75,6 +78,8 @@ def swap(request: HttpRequest, slug: str) -> HttpResponse:
     except Invalid as error:
         field = "swap_reason" if error.field == "reason" else error.field.partition(".")[0]
         return shown(request, row, {field: error.reason}, status=400)
+    except Forbidden:
+        raise  # the page around it says who may
     except Refused as refused:
         return shown(request, row, {"second": refused.reason}, status=400)
     messages.success(request, f"{first.person} and {second.person} have swapped.")
@@ -127,6 +132,8 @@ def _taken_back(request: HttpRequest, slug: str, command: Callable[[], None]) ->
         messages.success(request, "Taken back.")
     except (queries.NoSuchSchedule, commands.NoSuchOverride) as error:
         raise Http404(str(error)) from error
+    except Forbidden:
+        raise  # the page around it says who may
     except Refused as refused:
         messages.error(request, refused.reason)
     return HttpResponseRedirect(reverse("on_call_schedule", args=[slug]))

@@ -15,9 +15,11 @@ from incidents.domain.decide import Refused
 ROLES: Final = ("viewer", "responder", "manager", "admin")
 """From the one that may do least."""
 
-ANYWHERE: Final = frozenset({"open", "accept", "analyze", "comment", "escalate", "hand_over", "silence"})
+ANYWHERE: Final = frozenset(
+    {"open", "accept", "analyze", "comment", "escalate", "hand_over", "override", "silence"}
+)
 """What a responder of any team may do: to report, to say something, to call for help, to hand over what is wrong, to
-have an analyzer look."""
+have an analyzer look, to stand in for somebody on call."""
 AT_ITS_TEAM: Final = frozenset(
     {
         "acknowledge", "assign", "attach_evidence", "bounce", "link", "merge", "reopen", "resolve", "set_severity",

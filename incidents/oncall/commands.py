@@ -11,17 +11,16 @@ from typing import Any, Final, cast
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractBaseUser
-from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Max
 
-from incidents.catalog.models import Membership
 from incidents.domain.bodies import Refused
 from incidents.domain.overriding import Stretch, check_reversible, ended, swapped, times_of
 from incidents.domain.times import rfc3339
 from incidents.domain.values import Invalid, check_line
 from incidents.oncall import queries
 from incidents.oncall.models import Feed, Override, Schedule
+from incidents.roles import allow_anywhere
 from ingest.commands import record_configuration
 from ingest.queries import Context
 
@@ -47,7 +46,7 @@ def override(
     context: Context,
 ) -> Override:
     """`person` is on call from `starts_at` (None: now) until `ends_at`. Raises Invalid, NoSuchSchedule."""
-    _check_responder(context)
+    allow_anywhere("override", context)
     user, why = person_named("person", person), _reason(reason)
     begins, ends = times_of(starts_at, ends_at, now)
     row = _for_update(schedule)
@@ -58,7 +57,7 @@ def override(
 @transaction.atomic
 def end_override(schedule: str, id: str, now: datetime, context: Context) -> None:
     """From now on it counts no more. Raises Refused, NoSuchOverride, NoSuchSchedule."""
-    _check_responder(context)
+    allow_anywhere("override", context)
     row = _for_update(schedule)
     one = row.overrides.select_related("person").filter(pk=_uuid(id)).first()
     if one is None:
@@ -80,7 +79,7 @@ def swap(
     schedule: str, first: Stretch, second: Stretch, reason: object, now: datetime, context: Context
 ) -> list[Override]:
     """Each of two people takes a stretch of the other's. Raises Invalid, NoSuchSchedule."""
-    _check_responder(context)
+    allow_anywhere("override", context)
     users = {one.person: person_named(f"{name}.person", one.person) for name, one in _named(first, second)}
     why = _reason(reason)
     row = _for_update(schedule)
@@ -94,7 +93,7 @@ def swap(
 @transaction.atomic
 def take_back_swap(schedule: str, id: str, now: datetime, context: Context) -> None:
     """As if it had not been made. Raises Refused once a part of it has begun, NoSuchOverride, NoSuchSchedule."""
-    _check_responder(context)
+    allow_anywhere("override", context)
     row = _for_update(schedule)
     parts = list(row.overrides.select_related("person").filter(swap=_uuid(id), swap__isnull=False))
     if not parts:
@@ -156,22 +155,6 @@ def told(one: Override) -> dict[str, Any]:
         "swap": None if one.swap is None else str(one.swap),
         "made_by": one.made_by,
     }
-
-
-def _check_responder(context: Context) -> None:
-    """As soon as anybody is in a team, changing who is on call takes a role above viewer in one, or staff.
-
-    Keys have their scopes. Raises PermissionDenied.
-    """
-    kind, _, name = context.actor.partition(":")
-    if kind != "user" or not Membership.objects.exists():
-        return
-    users = get_user_model()
-    if users.objects.filter(**{users.USERNAME_FIELD: name}, is_staff=True).exists():
-        return
-    held = Membership.objects.filter(**{f"user__{users.USERNAME_FIELD}": name})
-    if not held.exclude(role=Membership.Role.VIEWER).exists():
-        raise PermissionDenied("To change who is on call takes a responder of any team.")
 
 
 def _for_update(slug: str) -> Schedule:

@@ -11,8 +11,9 @@ from django.test import Client
 
 from analyzers.queries import Schedule
 from incidents import commands
-from incidents.catalog.models import Route, Service, Team
+from incidents.catalog.models import Membership, Route, Service, Team
 from incidents.commands import Report
+from incidents.oncall.models import Override
 from incidents.oncall.models import Schedule as Rota
 from ingest.api import keys
 from ingest.queries import Context
@@ -176,3 +177,17 @@ def test_everybody_who_is_let_in_may_read_except_keys_that_only_write(who: str, 
 def test_somebody_who_is_not_staff_is_told_what_is_needed() -> None:
     answer = caller("bob").delete("/api/v1/teams/storage")
     assert answer.json()["detail"] == "This needs a key with the scope admin, or a person who is staff."
+
+
+def test_who_may_not_change_who_is_on_call_is_told_who_could() -> None:
+    for name, role in (("bob", "viewer"), ("alice", "responder")):
+        user = get_user_model().objects.create(username=name)
+        Membership.objects.create(user=user, team=Team.objects.get(slug="storage"), role=role)
+    client = Client()
+    client.force_login(get_user_model().objects.get(username="bob"))
+    answer = client.post(
+        "/on-call/on-call/take-over", {"person": "charlie", "span": "1 h", "reason": "dentist"}
+    )
+    assert answer.status_code == 403
+    assert "takes a responder of any team" in answer.content.decode()
+    assert not Override.objects.exists()
