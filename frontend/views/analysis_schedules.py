@@ -20,7 +20,7 @@ from analyzers.queries import Schedule
 from frontend import param_form
 from frontend.durations import parse_span
 from frontend.templatetags.dossier import duration
-from frontend.views.pages import page, show, staff_only
+from frontend.views.pages import page, show, staff_only, typed_in
 from ingest.queries import regions
 
 STAFF = "Schedules are changed by staff."
@@ -80,7 +80,7 @@ def edit(request: HttpRequest, name: str | None = None) -> HttpResponse:
     analyzer = _analyzer(row.analyzer if row else request.GET.get("analyzer", ""))
     if request.method != "POST":
         return _form(request, row, analyzer, _begun(row, analyzer), {})
-    form = {key: str(value) for key, value in request.POST.items()}
+    form = typed_in(request)
     data, problems = _data(analyzer, form)
     if not problems:
         serializer = ScheduleSerializer(row, data=data, partial=row is not None)

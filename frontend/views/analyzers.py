@@ -21,7 +21,7 @@ from analyzers.queries import Outcomes, Run, Schedule
 from frontend import param_form
 from frontend.durations import parse_span
 from frontend.moments import field_value, parse_moment
-from frontend.views.pages import context_of, page, show, user_name
+from frontend.views.pages import context_of, page, show, typed_in, user_name
 from incidents.allowing import allow
 from incidents.scorecards.models import BacktestRow
 from incidents.scorecards.queries import by_version, scorecard, scorecards
@@ -119,7 +119,7 @@ def run_now(request: HttpRequest, name: str) -> HttpResponse:
         return _form(request, found, _begun(found, request.GET.get("like", "")), {})
     context = context_of(request)
     allow("analyze", context)
-    form = {key: str(value) for key, value in request.POST.items()}
+    form = typed_in(request)
     wanted, problems = _wanted(found, form)
     if wanted is not None:
         try:

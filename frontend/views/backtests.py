@@ -24,7 +24,7 @@ from frontend import param_form
 from frontend.durations import parse_span
 from frontend.moments import field_value, parse_moment
 from frontend.templatetags.dossier import duration
-from frontend.views.pages import context_of, page, show
+from frontend.views.pages import context_of, page, show, typed_in
 from incidents.allowing import allow
 from incidents.commands import Invalid
 from incidents.scorecards import asking
@@ -66,7 +66,7 @@ def ask(request: HttpRequest, name: str) -> HttpResponse:
         return _form(request, analyzer, against, _begun(analyzer, against), {})
     context = context_of(request)
     allow("analyze", context)
-    form = {key: str(value) for key, value in request.POST.items()}
+    form = typed_in(request)
     asked, problems = _asked(analyzer, against, form)
     if asked is not None:
         try:

@@ -75,3 +75,8 @@ def context_of(request: HttpRequest) -> Context:
     """Who is asking, for the events that follow, and how the ticket stood on their page."""
     seen = seen_from("seen", request.POST.get("seen", ""))
     return Asking(f"user:{user_name(request)}", trace=getattr(request, "trace", None), seen=seen)
+
+
+def typed_in(request: HttpRequest) -> dict[str, str]:
+    """The fields of a form that was sent, the last of each name, without what no text can hold."""
+    return {name: str(value).replace("\0", "") for name, value in request.POST.items()}

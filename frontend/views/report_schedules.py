@@ -12,7 +12,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST
 
 from analyzers.queries import analyzers
-from frontend.views.pages import page, show, staff_only
+from frontend.views.pages import page, show, staff_only, typed_in
 from incidents import queries
 from incidents.reports.models import ReportSchedule
 from incidents.reports.periods import CADENCES
@@ -31,7 +31,8 @@ def edit(request: HttpRequest, name: str | None = None) -> HttpResponse:
     row = None if name is None else _found(name)
     if request.method != "POST":
         return _form(request, row, _begun(row), {})
-    typed: dict[str, Any] = {field: request.POST.get(field, "").strip() for field in _TEXTS}
+    form = typed_in(request)
+    typed: dict[str, Any] = {field: form.get(field, "").strip() for field in _TEXTS}
     kept = {one["analyzer"]: one for one in (row.analyses if row else ())}
     chosen = request.POST.getlist("analyses")
     typed |= {

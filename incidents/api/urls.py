@@ -12,6 +12,7 @@ from incidents import commands, queries
 from incidents.api import notifications, oncall
 from incidents.api import serializers as shapes
 from incidents.api.alerts import MemberAlertsView
+from incidents.api.backtests import BacktestsView, BacktestView, CancelView
 from incidents.api.bodies import context, reference, sequence, time_of
 from incidents.api.catalog import TeamsView
 from incidents.api.changes import ChangesView, IncidentChangesView
@@ -249,6 +250,9 @@ urlpatterns = [
     path("grid", GridView.as_view(), name="api-grid"),
     path("receipts/<str:id>", ReceiptView.as_view(), name="api-receipt"),
     path("", include("incidents.reports.urls")),
+    path("backtests", BacktestsView.as_view(), name="api-backtests"),
+    path("backtests/<uuid:id>", BacktestView.as_view(), name="api-backtest"),
+    path("backtests/<uuid:id>/cancel", CancelView.as_view(), name="api-backtest-cancel"),
     path("", include("incidents.scorecards.urls")),
     path("", include(router.urls)),
 ]

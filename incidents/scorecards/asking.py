@@ -21,6 +21,7 @@ LENGTH, EVERY = timedelta(hours=1), timedelta(minutes=5)
 MOST_WINDOWS = 10_000
 """Of one backtest, which keeps a line for each."""
 MOST_WAITING = 20
+ERA = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
 SHORTEST = timedelta(seconds=1)
 LONGEST = timedelta(days=31)
 
@@ -144,6 +145,9 @@ def _other(asked: Asked) -> BacktestRow | None:
 
 def _span(asked: Asked) -> tuple[datetime, datetime]:
     start, end = asked.start.astimezone(UTC), asked.end.astimezone(UTC)
+    for name, moment in (("start", start), ("end", end)):
+        if not ERA[0] <= moment <= ERA[1]:
+            raise BadBacktest(name, f"must lie between {ERA[0].year} and {ERA[1].year}")
     if start >= end:
         raise BadBacktest("end", "must be after the start")
     return start, end

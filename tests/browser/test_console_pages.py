@@ -12,7 +12,7 @@ from incidents import commands
 from incidents.reports.periods import period_of
 from tests.browser import content
 from tests.browser.conftest import Console
-from tests.browser.looking import sticks_out
+from tests.browser.looking import sticks_out, violations
 
 
 def draw_all(page: Page) -> None:
@@ -126,3 +126,18 @@ def test_ten_thousand_tickets_are_one_quick_page(console: Console) -> None:
     assert len(set(ids)) == 100
     page.goto(page.get_by_role("link", name="Next").evaluate("link => link.href"))
     expect(page.get_by_role("link", name="Previous")).to_be_visible()
+
+
+def test_a_slider_changes_the_answer_and_the_address_without_leaving_the_page(console: Console) -> None:
+    page = console.open("/reports/what-if/tor-availability")
+    shown = page.locator("#answer .shown")
+    expect(shown).to_have_text("99.99993 %")
+    page.get_by_label("Devices that go out in a month, slider").press("End")
+    expect(shown).to_have_text("99.93 %")
+    assert "rebooted=100&" in page.url
+    page.get_by_label("A reboot takes", exact=True).fill("soon")
+    expect(page.locator("#answer .problem")).to_contain_text("must be a number from 0 to 43,200")
+    page.get_by_role("link", name="Back to the example").click()
+    expect(shown).to_have_text("99.99993 %")
+    assert "?" not in page.url
+    assert violations(page) == []

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 from django.core.management import call_command
+from django.test import Client
 
 from analyzers import shell
 from analyzers.runs.tick import claim_due
@@ -17,6 +18,7 @@ from incidents.domain.times import rfc3339
 from incidents.scorecards import asking, working
 from incidents.scorecards.asking import Asked, BadBacktest
 from incidents.scorecards.models import BacktestRow
+from ingest.api import keys
 from ingest.queries import Context
 from tests.following import follow_to_the_end
 from tests.integration.runs_cases import HOUR, MINUTE, NOW, TOP, Door, healthy, hourly, work
@@ -193,3 +195,34 @@ def test_old_ones_are_forgotten_with_their_windows() -> None:
     assert working.drop_old(now()) == 0
     assert working.drop_old(now() + timedelta(days=400)) == 1
     assert not BacktestRow.objects.filter(pk=row.pk).exists()
+
+
+@pytest.mark.usefixtures("resolved")
+def test_the_api_asks_follows_and_stops() -> None:
+    client = Client(
+        headers={"Authorization": f"Bearer {keys.create('ci', ['incidents:write', 'incidents:read'])}"}
+    )
+    body = {"analyzer": "tally", "start": TOP.isoformat(), "end": (TOP + 2 * HOUR).isoformat(), "every": "1h"}
+    asked = client.post("/api/v1/backtests", body, content_type="application/json")
+    assert (asked.status_code, asked.json()["state"]) == (202, "queued")
+    finished(BacktestRow.objects.get(pk=asked.json()["id"]))
+    told = client.get(asked.headers["Location"]).json()
+    assert (told["done"], told["total"], told["result"]["right"]) == (2, 2, 1)
+    assert client.get("/api/v1/backtests").json()["results"][0]["id"] == told["id"]
+    assert client.post(f"{asked.headers['Location']}/cancel").status_code == 409
+
+
+@pytest.mark.usefixtures("resolved")
+def test_the_api_names_the_field_that_cannot_be() -> None:
+    client = Client(headers={"Authorization": f"Bearer {keys.create('ci', ['incidents:write'])}"})
+    body = {"analyzer": "tally", "start": TOP.isoformat(), "end": (TOP + 2 * HOUR).isoformat()}
+    for changes, field in (
+        ({"analyzer": "weather"}, "analyzer"),
+        ({"params": {"share": "\0"}}, "params"),
+        ({"start": "0001-01-01T00:00:00Z"}, "start"),
+        ({"end": "9999-12-31T00:00:00Z"}, "end"),
+        ({"every": "1ms"}, "every"),
+        ({"windows": 3}, "windows"),
+    ):
+        answer = client.post("/api/v1/backtests", {**body, **changes}, content_type="application/json")
+        assert (answer.status_code, field in answer.content.decode()) == (400, True), changes

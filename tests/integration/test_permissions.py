@@ -100,6 +100,7 @@ READS = (
         "report_schedules",
         "runs",
         "grid",
+        "backtests",
     ),
     *("schedules", "schedules/on-call/shifts", "schedules/on-call.ics", "calendars", "on_call"),
 )
