@@ -305,6 +305,15 @@ def event_kind(name: str) -> str:
 
 
 @register.filter
+def moment_words(text: str) -> str:
+    """The time in an `as_of` address as people write it; a log position is said to be one."""
+    try:
+        return exact(datetime.fromisoformat(text.replace(" ", "+")))
+    except ValueError:
+        return f"log position {text[-12:]}"
+
+
+@register.filter
 def range_span(estimate: dict[str, float]) -> dict[str, float]:
     """Where low, rate and high of an interval lie on an axis from 0 to a round `end`, in hundredths."""
     ends = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
