@@ -38,7 +38,7 @@ class OpenSplitOff:
     reason: str = ""
 
     def __post_init__(self) -> None:
-        if self.title:
+        if self.title != "":
             object.__setattr__(self, "title", check_line("title", self.title, TITLE_LIMIT))
         object.__setattr__(self, "reason", check_text("reason", self.reason, 2000))
 

@@ -74,9 +74,13 @@ def test_a_resolved_ticket_loses_nothing() -> None:
         types(with_alerts(c.Resolve("none")), c.SplitAlertsOff((B,), 1, NEW))
 
 
-def test_a_title_and_a_reason_are_checked() -> None:
+@pytest.mark.parametrize("wrong", [{"title": "x" * 301}, {"title": False}, {"title": []}, {"reason": 7}])
+def test_a_title_and_a_reason_are_checked(wrong: dict[str, object]) -> None:
     with pytest.raises(Invalid):
-        split_off(with_alerts(), title="x" * 301)
+        split_off(with_alerts(), **wrong)
+
+
+def test_a_title_is_kept() -> None:
     assert after(split_off(with_alerts(), title="Rack r13")).title == "Rack r13"
 
 
