@@ -245,3 +245,10 @@ def test_all_that_match_are_named_by_number_as_far_as_one_action_goes(alice: Cli
 def test_a_search_that_cannot_be_read_matches_nothing(alice: Client) -> None:
     opened()
     assert alice.get("/inbox/matching?search=severity:hgih").json() == {"numbers": [], "more": False}
+
+
+def test_the_inbox_of_a_moment_says_which_it_is_and_offers_no_action(alice: Client) -> None:
+    opened("Was there")
+    body = alice.get("/?as_of=2100-01-01T00:00:00Z").content.decode()
+    assert "as it stood at 2100-01-01 00:00:00 UTC" in body
+    assert 'id="several"' not in body
