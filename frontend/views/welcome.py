@@ -202,7 +202,11 @@ def sample(request: HttpRequest) -> HttpResponse:
         request,
         "sample",
         sample=judged,
-        suspects=judged.verdict["suspects"],
+        # Simulated failures have no times that mean anything to whoever looks.
+        suspects=[
+            {**one, "own": True, "first_failure": None, "last_failure": None}
+            for one in judged.verdict["suspects"]
+        ],
         evidence=evidence,
         seed=(seed + 1) % 1_000_000,
     )
