@@ -10,10 +10,16 @@ from playwright.sync_api import Page
 
 from frontend.urls import urlpatterns
 
-ONLY_POST = {"keep_view", "several", "notification_rules", "on_call_calendar", "put_back"}
+ONLY_POST = {"keep_view", "several", "notification_rules", "on_call_calendar", "put_back", "report_produce"}
 NO_PAGE = {"live", "inbox_matching", "inbox_rows", "inbox_suggest", "palette"}
-NOT_ALONE = {"component_beneath", "component_health", "component_named"}
-"""Say in their query which component they are about."""
+NOT_ALONE = {
+    "analysis_schedule_new",
+    "backtest_compare",
+    "component_beneath",
+    "component_health",
+    "component_named",
+}
+"""Say in their query what they are about: a component, an analyzer, two backtests."""
 FIRST_STEPS = {"welcome_team", "welcome_sender", "welcome_sample", "welcome_call", "welcome_skip"}
 """Are posted to."""
 RECEIVED = {"integrations_received"}
