@@ -12,7 +12,6 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from frontend.templatetags.dossier import exact
 from frontend.views.asking import SNOOZES
 from frontend.views.bulk import MOST_AT_ONCE
 from frontend.views.listing import ORDERS, QUICK, TABS, Listing, Tab, address, listing_of, page_of, shortcut
@@ -66,7 +65,6 @@ def inbox(request: HttpRequest) -> HttpResponse:
         "kept": [
             (name, value) for name, value in request.GET.items() if name not in ("as_of", "at", "cursor")
         ],
-        "moment": _moment_words(request.GET.get("as_of", "")),
         "at": f"{_shown_moment(request):%Y-%m-%dT%H:%M}",
         "now_address": address(request.GET, as_of=None, cursor=None),
         "storm": queries.storm(timezone.now()) if listing.as_of is None else None,
@@ -93,14 +91,6 @@ def _elsewhere(request: HttpRequest) -> str | None:
             raise Invalid("at", "must be a date and a time, such as 2026-11-21T10:00") from None
         return address(request.GET, at=None, cursor=None, as_of=f"{moment:%Y-%m-%dT%H:%M:%SZ}")
     return opened_with(request) or shortcut(request.GET)
-
-
-def _moment_words(as_of: str) -> str:
-    """The time in an address as people write it; a log position is said to be one."""
-    try:
-        return exact(datetime.fromisoformat(as_of.replace(" ", "+")))
-    except (ValueError, OverflowError):
-        return f"log position {as_of[-12:]}"
 
 
 def _shown_moment(request: HttpRequest) -> datetime:
