@@ -86,6 +86,14 @@ def component_url(name: str | None) -> str:
 
 
 @register.filter
+def component_chip(name: str) -> SafeString:
+    """A component, leading to its page; what is no component's name stands there as it is."""
+    if address := component_url(name):
+        return format_html('<a class="chip" href="{}">{}</a>', address, name)
+    return format_html('<span class="chip">{}</span>', name)
+
+
+@register.filter
 def and_query(address: str, kept: str) -> str:
     """An address that takes along `kept`, the tail of a query such as `&region=north`."""
     return address if not kept else f"{address}{'&' if '?' in address else '?'}{kept.lstrip('&')}"
