@@ -95,7 +95,7 @@ def test_a_count_has_no_fraction() -> None:
     assert "outages" in read(AVAILABILITY, {"outages": "1.5"})[1]
 
 
-@pytest.mark.parametrize("calculator", CALCULATORS.values(), ids=str)
+@pytest.mark.parametrize("calculator", CALCULATORS.values(), ids=list(CALCULATORS))
 def test_every_default_can_be_reached_with_its_slider(calculator: Calculator) -> None:
     assert all(one.low <= one.least <= one.default <= one.most <= one.high for one in calculator.inputs)
 
