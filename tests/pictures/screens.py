@@ -12,7 +12,6 @@ from tests.browser.looking import addresses
 class Screen:
     name: str
     path: str
-    part: str = "The console"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +32,28 @@ LOOKS: Final = (
     Look("zoomed", 640, 400, scale=2),
 )
 MADE: Final = (
-    Screen("ticket", "/incidents/{ticket}", "Made by the demo"),
-    Screen("ticket-past", "/incidents/{ticket}?as_of={then}", "Made by the demo"),
-    Screen("ticket-alerts", "/incidents/{alerted}", "Made by the demo"),
-    Screen("ticket-resolved", "/incidents/{resolved}", "Made by the demo"),
-    Screen("inbox-search", "/?q=storage", "Made by the demo"),
-    Screen("inbox-past", "/?as_of={then}", "Made by the demo"),
-    Screen("inbox-nothing-found", "/?q=no+such+thing", "Made by the demo"),
-    Screen("inbox-resolved", "/?tab=resolved", "Made by the demo"),
-    Screen("run", "/runs/{run}", "Made by the demo"),
-    Screen("report", "/reports/{report}", "Made by the demo"),
+    Screen("ticket", "/incidents/{ticket}"),
+    Screen("ticket-past", "/incidents/{ticket}?as_of={then}"),
+    Screen("ticket-alerts", "/incidents/{alerted}"),
+    Screen("ticket-resolved", "/incidents/{resolved}"),
+    Screen("inbox-search", "/?q=storage"),
+    Screen("inbox-past", "/?as_of={then}"),
+    Screen("inbox-nothing-found", "/?q=no+such+thing"),
+    Screen("inbox-resolved", "/?tab=resolved"),
+    Screen("run", "/runs/{run}"),
+    Screen("run-inputs", "/runs/{run}/inputs"),
+    Screen("analyzer", "/analyzers/deepview"),
+    Screen("component", "/components/{component}"),
+    Screen("blast", "/incidents/{ticket}/blast-radius"),
+    Screen("rota", "/on-call/storage-primary?view=hours"),
+    Screen("what-if", "/reports/what-if/tor-availability"),
+    Screen("report", "/reports/{report}"),
 )
 WRONG: Final = (
-    Screen("no-such-page", "/no-such-page", "What goes wrong"),
-    Screen("no-such-ticket", "/incidents/999999", "What goes wrong"),
-    Screen("no-such-time", "/?as_of=yesterday", "What goes wrong"),
-    Screen("no-such-tab", "/?tab=nonsense", "What goes wrong"),
+    Screen("no-such-page", "/no-such-page"),
+    Screen("no-such-ticket", "/incidents/999999"),
+    Screen("no-such-time", "/?as_of=yesterday"),
+    Screen("no-such-tab", "/?tab=nonsense"),
 )
 
 

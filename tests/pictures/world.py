@@ -117,6 +117,7 @@ def _worked_on(stack: Stack, key: str) -> dict[str, str]:
     report = stack.get("/api/v1/reports?limit=1", key)["results"][0]
     return {
         "ticket": str(first["number"]),
+        "component": first["component"],
         "then": first["opened_at"],
         "resolved": str(last["number"]),
         "alerted": str(alerted()[0]["number"]),
