@@ -66,7 +66,7 @@ class Console:
                 self.problems.append(f"{page.url}: {message.text}")
 
         page.on("console", note)
-        page.on("pageerror", lambda error: self.problems.append(f"{page.url}: {error}"))
+        page.on("pageerror", lambda error: self.problems.append(f"{page.url}: {error.stack or error}"))
         return page
 
 

@@ -60,6 +60,7 @@ def test_whoever_is_too_late_sees_who_was_faster_and_may_try_again(console: Cons
     page.route("**/live", lambda route: route.abort())
     page.reload()
     page.keyboard.press("h")
+    page.get_by_role("radio", name="Storage").check()
     page.get_by_label("Why is it theirs?").fill("The disks time out.")
     commands.acknowledge(content.ticket_id(number), content.BOB)
     panel = page.locator("[data-panel=hand_over]")

@@ -20,7 +20,7 @@ def test_a_resolution_is_on_the_record_of_its_analyzer(console: Console) -> None
     cause = queries.get(str(number)).incident.component
     commands.resolve(content.ticket_id(number), str(cause), "", content.ALICE)
     follow_to_the_end(follower())
-    page = console.open("/analyzers")
+    page = console.open("/analyzers/deepview")
     expect(page.get_by_label("Record of deepview")).to_contain_text("Right1 of 1")
     page.set_viewport_size({"width": 390, "height": 844})
     assert not sticks_out(page)

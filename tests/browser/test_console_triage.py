@@ -120,7 +120,7 @@ def test_a_ticket_is_handed_over_with_a_reason(console: Console) -> None:
     number = content.open_ticket("Handed over", component="tor/dc1-t12")
     page = console.open(f"/incidents/{number}")
     page.keyboard.press("h")
-    page.get_by_label("To team").select_option("storage")
+    page.get_by_role("radio", name="Storage").check()
     page.get_by_label("Why is it theirs?").fill("The switch is fine; the disks time out.")
     page.locator("[data-panel=hand_over]").get_by_role("button", name="Hand over").click()
     expect(page.locator(".timeline")).to_contain_text("the disks time out")

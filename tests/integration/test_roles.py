@@ -69,7 +69,7 @@ def events() -> int:
 
 
 def test_every_command_of_the_api_has_a_rule() -> None:
-    assert {*ACTIONS, "analyze", "open", "attach_evidence", "silence"} == ANYWHERE | AT_ITS_TEAM
+    assert {*ACTIONS, "analyze", "override", "open", "attach_evidence", "silence"} == ANYWHERE | AT_ITS_TEAM
 
 
 @pytest.mark.parametrize("who", WHO)

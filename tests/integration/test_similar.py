@@ -106,4 +106,4 @@ def test_the_page_beside_a_ticket_shows_both() -> None:
     assert "#2 Disk d8 is slow" in body
     assert "nothing was at fault" in body
     assert "No team is suggested: too little to learn from" in body
-    assert 'data-fetch="/incidents/1/similar"' in client.get("/incidents/1").content.decode()
+    assert 'hx-get="/incidents/1/similar"' in client.get("/incidents/1").content.decode()

@@ -63,7 +63,7 @@ def empty(home: Path) -> Iterator[World]:
 @contextmanager
 def told(home: Path) -> Iterator[World]:
     """The demo after its stories, with alerts, an acknowledged and a resolved ticket, and someone on call."""
-    stack = Stack(home, "demo")
+    stack = Stack(home, "demo", "--speed", "200")
     try:
         stack.start(PATIENCE)
         wait_for(lambda: TOLD in stack.said, PATIENCE, "the stories")
@@ -90,7 +90,7 @@ def _worked_on(stack: Stack, key: str) -> dict[str, str]:
     _post(
         stack,
         key,
-        f"/api/v1/incidents/{last['number']}/comments",
+        f"/api/v1/incidents/{last['number']}/comment",
         {"text": "Looking at the **last** deployment."},
     )
     _post(stack, key, f"/api/v1/incidents/{last['number']}/resolve", {"confirmed_cause": last["component"]})

@@ -40,6 +40,11 @@ densities.forEach((one) => {
 onPart(tick);
 // What htmx fetched beside the page is treated as the page is.
 document.addEventListener("htmx:afterSwap", (event) => tick(event.detail.target));
+// It comes when it comes: what somebody has begun to fill in meanwhile stays.
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const target = event.detail.target;
+  if (target.querySelector("input:checked")) event.detail.shouldSwap = false;
+});
 
 document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.matches("form textarea")) event.target.form.requestSubmit();
