@@ -284,8 +284,10 @@ def lookup(names: dict[str, Any], key: str) -> Any:
 @register.filter
 def beyond(verdict: str | None, title: str) -> str:
     """What a verdict says that the title above it does not: `, over 99 % likely` of a sentence that begins with it."""
-    rest = (verdict or "").removeprefix(title).strip(" ,;:.")
-    return rest[:1].upper() + rest[1:] if rest != verdict else rest
+    said = verdict or ""
+    rest = said.removeprefix(title).strip(" ,;:.")
+    # A sentence that is shown whole may begin with a component, whose name is not to be changed.
+    return rest[:1].upper() + rest[1:] if said.startswith(title) else rest
 
 
 @register.filter

@@ -36,7 +36,10 @@ class Camera:
 
     def shoot(self, page: Page, part: str, screen: Screen, look: Look) -> None:
         page.wait_for_load_state("load")
-        page.wait_for_timeout(400)  # what comes beside the page, and charts
+        page.wait_for_timeout(400)  # what comes beside the page
+        for chart in page.locator("[data-chart] .chart").all():
+            if chart.is_visible():
+                chart.locator("svg").wait_for(timeout=20_000)
         name = f"{part}-{screen.name}-{look.name}".replace(" ", "-").lower() + ".png"
         height = min(TALLEST, int(page.evaluate("document.documentElement.scrollHeight")))
         area = {"x": 0, "y": 0, "width": look.width, "height": max(height, look.height)}
