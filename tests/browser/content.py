@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import numpy as np
 from django.db import connection, transaction
+from playwright.sync_api import Page, Route
 
 from analyzers import registry, shell
 from analyzers.contract import Sums
@@ -125,6 +126,20 @@ def opinions_on(number: int) -> None:
         new = [NewEvent(name, body, end) for name, body in said]
         append(f"run/{head['run']}", new, Head.NEW, Context("system:runs"))
     follow_to_the_end(reactors.follower())
+
+
+def without_updates(page: Page) -> None:
+    """Load the page again, so that it learns nothing of what others do meanwhile."""
+
+    def refuse(route: Route) -> None:
+        asked = route.request
+        if asked.resource_type == "fetch" and asked.method == "GET":
+            route.abort()
+        else:
+            route.continue_()
+
+    page.route("**/*", refuse)
+    page.reload()
 
 
 def fill_inbox(count: int) -> None:

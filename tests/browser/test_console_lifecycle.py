@@ -57,8 +57,7 @@ def test_a_ticket_is_merged_and_the_merge_is_undone(console: Console) -> None:
 def test_whoever_is_too_late_sees_who_was_faster_and_may_try_again(console: Console) -> None:
     number = content.open_ticket("Too late", component="tor/dc1-t12")
     page = console.open(f"/incidents/{number}")
-    page.route("**/live", lambda route: route.abort())
-    page.reload()
+    content.without_updates(page)
     page.keyboard.press("h")
     page.get_by_role("radio", name="Storage").check()
     page.get_by_label("Why is it theirs?").fill("The disks time out.")

@@ -1,9 +1,9 @@
 // The field of the inbox offers how a word may go on; Enter without an offer at hand searches.
 import { combobox, fetched } from "./combobox.js";
 
-const field = document.querySelector("#search");
+const field = document.querySelector("input#search");
 const place = document.querySelector("#suggestions");
-if (field) {
+if (field && place) {
   const offers = combobox(field, place, {
     find: (text, signal) => fetched(`${field.dataset.suggest}?${new URLSearchParams({ search: text })}`, signal),
     take: (option) => {
