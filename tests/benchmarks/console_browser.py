@@ -69,6 +69,7 @@ def _served() -> Iterator[str]:
     port = free_port()
     environment = {**os.environ, "PORT": str(port), "EVENTS_PORT": str(port + 1)}
     granian = [sys.executable, "-W", "ignore", "-m", "granian", "--host", "127.0.0.1", "--no-ws"]
+    granian += ["--workers-kill-timeout", "1"]  # else streams that are open keep it from ending
     web = ["--port", str(port), "--interface", "wsgi", "--workers", "2", "--blocking-threads", "4"]
     events = ["--port", str(port + 1), "--interface", "asgi", "--workers", "1"]
     commands = [
