@@ -1,10 +1,11 @@
-"""The first steps with an empty Dossier: which are done, which one is next. Pure."""
+"""The first steps with an empty Dossier: which are done, which one is next, what the last one makes. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Final
+from datetime import date
+from typing import Any, Final
 
 STEPS: Final = (
     ("team", "Make your team"),
@@ -47,3 +48,12 @@ def slug_of(name: str, taken: Collection[str]) -> str:
     while found in taken:
         found, n = f"{base}-{n}", n + 1
     return found
+
+
+def called_alone(team: str, name: str, person: str, day: date) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A schedule in which one person takes every turn from `day` on (UTC), and the policy that calls it for tickets of
+    the team, after five minutes all of the team; both in the form of the API."""
+    layer = {"name": "primary", "people": [person], "start": f"{day}T00:00", "turn": "1w"}
+    calls = [{"after": 0, "actions": [{"schedule": team}]}, {"after": 300, "actions": [{"team": team}]}]
+    named = {"slug": team, "name": f"{name} on call", "team": team}
+    return {**named, "time_zone": "UTC", "layers": [layer]}, {**named, "steps": calls}

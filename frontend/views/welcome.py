@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.models import User
-from django.db import IntegrityError
+from django.db import IntegrityError, transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from analyzers.queries import AnalysisFailed, runs
 from frontend.evidence import Piece
-from frontend.first_steps import NAMES, slug_of, steps
+from frontend.first_steps import NAMES, called_alone, slug_of, steps
 from frontend.senders import BY_SLUG, SENDERS, Sender
 from frontend.views.integrations import make_key
 from frontend.views.pages import context_of, page, show, staff_only
@@ -29,11 +29,11 @@ from incidents.api.views import Conflict
 from incidents.catalog.models import Membership, Team
 from incidents.delivery.people import reachable
 from incidents.domain.values import Invalid
-from incidents.escalation.models import EscalationPolicy
+from incidents.escalation.queries import is_called
 from incidents.oncall.models import Schedule
 from ingest.api import keys
 from ingest.api.models import IntegrationKey
-from ingest.queries import WrongExpectedVersion, latest_deliveries
+from ingest.queries import Context, WrongExpectedVersion, latest_deliveries
 
 SESSION: Final = "welcome"
 """What only this browser knows: steps that were skipped, and whether a sample was looked at."""
@@ -68,7 +68,7 @@ def _shown(
         "senders": sorted(SENDERS, key=lambda one: (one.slug not in OFTEN, one.title)),
         "connected": _sending(),
         "methods": reachable(user).person.methods,
-        "called": _is_called(user, team),
+        "called": is_called(user.username, None if team is None else team.slug),
         "errors": errors or {},
         "typed": request.POST if errors else {},
         **more,
@@ -81,7 +81,8 @@ def _done(user: User, team: Team | None, known: dict[str, Any]) -> dict[str, boo
         "team": team is not None,
         "sender": any(row.last_used_at for row in _sending()),
         "sample": bool(known.get("sample")) or runs().filter(state="done").exists(),
-        "call": bool(reachable(user).person.methods) and _is_called(user, team),
+        "call": bool(reachable(user).person.methods)
+        and is_called(user.username, None if team is None else team.slug),
     }
 
 
@@ -94,24 +95,6 @@ def _sending() -> list[IntegrationKey]:
     """Integrations in force that are for what sends."""
     rows = IntegrationKey.objects.filter(revoked_at=None)
     return [row for row in rows if SENDING & set(row.scopes)]
-
-
-def _is_called(user: User, team: Team | None) -> bool:
-    """Whether some escalation policy calls them: by name, by a schedule that they take turns in, or by their team."""
-    turns = {
-        row.slug
-        for row in Schedule.objects.all()
-        if any(user.username in one["people"] for one in row.layers)
-    }
-    actions = (
-        action for row in EscalationPolicy.objects.all() for step in row.steps for action in step["actions"]
-    )
-    return any(
-        action.get("person") == user.username
-        or action.get("schedule") in turns
-        or (team is not None and action.get("team") == team.slug)
-        for action in actions
-    )
 
 
 # Steps
@@ -220,34 +203,30 @@ def have_called(request: HttpRequest) -> HttpResponse:
     team = _team_of(user)
     if team is None:
         return _shown(request, "call", {"call": "be in a team first: tickets belong to one"})
-    layer = {
-        "name": "primary",
-        "people": [user.username],
-        "start": f"{timezone.now():%Y-%m-%d}T00:00",
-        "turn": "1w",
-    }
-    rota = {"slug": team.slug, "name": f"{team.name} on call", "team": team.slug, "layers": [layer]}
-    steps_of = [
-        {"after": 0, "actions": [{"schedule": team.slug}]},
-        {"after": 300, "actions": [{"team": team.slug}]},
-    ]
-    policy = {"slug": team.slug, "name": f"{team.name} on call", "team": team.slug, "steps": steps_of}
     try:
-        schedule = Schedule.objects.filter(slug=team.slug).first()
-        if schedule is None:
-            shape = OnCallScheduleSerializer(data={**rota, "time_zone": "UTC"})
-            shape.is_valid(raise_exception=True)
-            SchedulesView.acting_for(context).put(shape)
-        told = PolicySerializer(data=policy)
-        if not told.is_valid():
-            return _shown(request, "call", {"call": _why(told.errors)})
-        PoliciesView.acting_for(context).put(told)
+        _call(team, user.username, context)
+    except Invalid as error:
+        return _shown(request, "call", {"call": error.reason})
     except (IntegrityError, Conflict, WrongExpectedVersion):
         return _shown(request, "call", {"call": "somebody else did this a moment ago; look again"})
     messages.success(
         request, f"Tickets of {team.name} call you from now on, and after 5 min all of the team."
     )
     return HttpResponseRedirect(f"{reverse('welcome')}?step=call")
+
+
+@transaction.atomic
+def _call(team: Team, username: str, context: Context) -> None:
+    """Both or neither. A schedule of the team's name stays as it is. Raises Invalid, saying what is in the way."""
+    rota, policy = called_alone(team.slug, team.name, username, timezone.now().date())
+    if not Schedule.objects.filter(slug=team.slug).exists():
+        shape = OnCallScheduleSerializer(data=rota)
+        shape.is_valid(raise_exception=True)
+        SchedulesView.acting_for(context).put(shape)
+    told = PolicySerializer(data=policy)
+    if not told.is_valid():
+        raise Invalid("call", _why(told.errors))
+    PoliciesView.acting_for(context).put(told)
 
 
 def _why(told: Any) -> str:

@@ -17,6 +17,7 @@ from incidents.domain.incident import Incident
 from incidents.domain.policies import Action, Policy, Step
 from incidents.escalation.models import EscalationPolicy, EscalationRow
 from incidents.escalation.targets import Directory
+from incidents.oncall.models import Schedule
 from ingest.queries import Position
 
 LATE: Final = timedelta(seconds=60)
@@ -66,6 +67,22 @@ def standing_at(reference: str, as_of: Position) -> Standing | None:
         state = evolve(state, event)
         known = follow(known, state, event)
     return None if known is None else Standing(known, None)
+
+
+def is_called(username: str, team: str | None) -> bool:
+    """Whether some policy calls this person: by name, by a schedule in which they take turns, or by this team."""
+    turns = {
+        row.slug for row in Schedule.objects.all() if any(username in one["people"] for one in row.layers)
+    }
+    actions = (
+        action for row in EscalationPolicy.objects.all() for step in row.steps for action in step["actions"]
+    )
+    return any(
+        action.get("person") == username
+        or action.get("schedule") in turns
+        or (team is not None and action.get("team") == team)
+        for action in actions
+    )
 
 
 def _next(escalation: Escalation, state: Incident, directory: Directory) -> Next | None:

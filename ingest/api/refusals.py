@@ -11,6 +11,7 @@ import threading
 import time
 from typing import Final
 
+import structlog
 from django.db import InterfaceError, OperationalError, connection
 from django.http import HttpResponse
 
@@ -24,6 +25,7 @@ MOST: Final = 10_000
 SHOWN: Final = frozenset({400, 403, 409, 413, 415, 422})
 """Statuses that tell of something to be put right at the sender; what passes by itself is left out."""
 
+log = structlog.get_logger("doors")
 _lock = threading.Lock()
 _noted: dict[tuple[str, str, str], tuple[float, int]] = {}
 
@@ -35,7 +37,8 @@ ON CONFLICT (integration, door) DO UPDATE SET status = excluded.status, reason =
 
 
 def note(integration: str, door: str, status: int, reason: str) -> None:
-    """Remember that a request of this key was refused at this door. Never raises for a database that is away."""
+    """Remember that a request of this key was refused at this door. A database that is away is logged, not raised: the
+    sender is told all the same, and the next refusal that is written counts those that were not."""
     if status not in SHOWN:
         return
     place, now = (database.name(), integration, door), time.monotonic()
@@ -51,8 +54,11 @@ def note(integration: str, door: str, status: int, reason: str) -> None:
         with connection.cursor() as cursor:
             text = reason.replace("\0", "")[:REASON]
             cursor.execute(_SQL, (integration, door, status, text, left_out + 1))
-    except (OperationalError, InterfaceError):
-        pass  # The sender is told all the same; this is only for whoever looks afterwards.
+    except (OperationalError, InterfaceError) as error:
+        log.warning("a refusal was not noted", integration=integration, door=door, reason=str(error))
+        with _lock:
+            until, since = _noted.get(place, (0.0, 0))
+            _noted[place] = (until, since + left_out + 1)
 
 
 def noted(answer: HttpResponse, integration: str, door: str) -> HttpResponse:

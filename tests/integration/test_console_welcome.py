@@ -140,6 +140,7 @@ def test_a_team_that_has_a_policy_already_keeps_it() -> None:
     )
     assert "follows the policy own already" in alice.post("/welcome/call").content.decode()
     assert EscalationPolicy.objects.count() == 1
+    assert not Schedule.objects.exists()
 
 
 def test_who_cannot_be_reached_is_not_said_to_be_called() -> None:
