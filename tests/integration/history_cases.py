@@ -183,11 +183,14 @@ class World:
     def settle(self) -> None:
         for _ in range(LONGEST):
             did = sum(iter(lambda: sweep(self.now), 0)) + deliver_due(self.now)
-            due = EscalationRow.objects.exclude(due_at=None).order_by("due_at").first()
-            if not did and due is None and not Sending.objects.filter(state="waiting").exists():
+            timers = EscalationRow.objects.exclude(due_at=None).order_by("due_at")
+            if not did and not timers and not Sending.objects.filter(state="waiting").exists():
                 return
             self.now += timedelta(hours=1)
-        raise AssertionError("something is due for ever")
+        sendings = Sending.objects.filter(state="waiting").values()
+        raise AssertionError(
+            f"due for ever at {self.now}: {timers.values()[:3]} {sendings[:3]}, {did} went on"
+        )
 
     def check(self) -> None:
         for id_ in self.ids:

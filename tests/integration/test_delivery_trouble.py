@@ -105,6 +105,16 @@ def test_an_answer_that_comes_after_the_lease_counts_for_nothing() -> None:
     assert outcomes(incident) == ["sent"]
 
 
+def test_a_lease_of_a_clock_that_was_set_back_ends() -> None:
+    person()
+    call(ticket())
+    plan_new(later(0))
+    (lost,) = claim(later(3600), (), plenty)
+    assert claim(later(3600 - 60), (), plenty) == []
+    (again,) = claim(later(0), (), plenty)
+    assert again.id == lost.id
+
+
 def test_an_answer_is_recorded_once() -> None:
     person()
     incident = ticket()

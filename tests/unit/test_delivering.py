@@ -90,6 +90,10 @@ def test_what_follows_a_message_within_seconds_waits_for_others() -> None:
     assert (held.until, held.bundling) == (NOON + timedelta(seconds=10), True)
 
 
+def test_a_message_of_a_clock_that_was_set_back_since_holds_nothing() -> None:
+    assert judged(line=d.Line((), NOON + timedelta(days=3))) == d.Go()
+
+
 def test_what_was_let_through_once_is_tried_again_whatever_the_throttle_says() -> None:
     assert judged(replace(DUE, first=False, attempts=1), line=BUSY) == d.Go()
 
