@@ -253,6 +253,12 @@ def list_incidents(
     )
 
 
+def first(filters: Sequence[Filter], order: str, limit: int) -> list[str]:
+    """The ids that a list begins with."""
+    columns = [f"-{name}" if descends else name for name, descends in ORDERS[order]]
+    return [str(id_) for id_ in _filtered(filters).order_by(*columns).values_list("pk", flat=True)[:limit]]
+
+
 def _filtered(filters: Sequence[Filter]) -> QuerySet[IncidentRow]:
     rows = IncidentRow.objects.all()
     for filter_ in filters:

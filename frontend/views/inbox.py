@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse, QueryDict
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
@@ -25,9 +25,6 @@ from incidents.domain.values import SEVERITIES
 
 PAGE = 50
 MOST_COUNTED = 10_000
-MOST_ROWS = 100
-"""Rows that are read again at once because they changed."""
-_UUID = 36
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +42,11 @@ def inbox(request: HttpRequest) -> HttpResponse:
     groups, following, preceding = (
         ([], None, None) if listing.problems else page_of(listing, request.GET.get("cursor", ""), PAGE)
     )
-    counts = _counts(listing)
+    counts = counts_of(listing)
     total = _total(listing.tab, counts)
     context: dict[str, Any] = {
         "listing": listing,
-        "tabs": [_tab(request, tab, listing, counts) for tab in TABS],
+        "tabs": tabs_of(listing, counts, request.GET),
         "groups": [Group(heading, tickets) for heading, tickets in groups],
         "next": following and address(request.GET, cursor=following),
         "previous": preceding is not None and address(request.GET, cursor=preceding or None),
@@ -116,16 +113,21 @@ def _choices(listing: Listing) -> dict[str, Any]:
     }
 
 
-def _tab(request: HttpRequest, tab: Tab, listing: Listing, counts: Mapping[Any, int]) -> dict[str, Any]:
-    return {
-        "tab": tab,
-        "count": _count(tab, counts),
-        "here": tab is listing.tab,
-        "query": address(request.GET, tab=tab.name, cursor=None),
-    }
+def tabs_of(listing: Listing, counts: Mapping[Any, int], given: QueryDict) -> list[dict[str, Any]]:
+    """The tabs of the list that an address asks for, with how many tickets each shows."""
+    return [
+        {
+            "tab": tab,
+            "count": _count(tab, counts),
+            "here": tab is listing.tab,
+            "query": address(given, tab=tab.name, cursor=None),
+        }
+        for tab in TABS
+    ]
 
 
-def _counts(listing: Listing) -> Mapping[Any, int]:
+def counts_of(listing: Listing) -> Mapping[Any, int]:
+    """How many tickets there are of each state; nothing where the page says none."""
     if listing.as_of is not None or listing.problems:
         return {}
     # With a search, every resolved ticket is looked at to count those that fit: only where they are what is shown.
@@ -144,30 +146,6 @@ def _count(tab: Tab, counts: Mapping[Any, int]) -> str:
         return ""
     more = "+" if "resolved" in tab.states and counts.get("resolved", 0) >= MOST_COUNTED else ""
     return f"{_total(tab, counts):,}{more}"
-
-
-@page
-@require_safe
-def rows(request: HttpRequest) -> HttpResponse:
-    """Rows by id as they stand now, each with whether the list of this address still has it: for a page that shows
-    them already and keeps them where they are."""
-    ids = [value for value in request.GET.getlist("row") if len(value) == _UUID][:MOST_ROWS]
-    given = request.GET.copy()
-    given.pop("row", None)
-    listing = listing_of(request, given)
-    wanted = queries.parse_filters({"id": ids}) if ids else []
-    shown = queries.list_incidents(wanted, "newest", None, MOST_ROWS).items if wanted else []
-    fits = {} if listing.problems or not wanted else _ids([*listing.within, *wanted])
-    context = {
-        "tickets": [(view, view.incident.id in fits) for view in shown],
-        "team_names": {team.slug: team.name for team in queries.teams()},
-        "next_address": f"/?{given.urlencode()}",
-    }
-    return render(request, "frontend/rows.html", context)
-
-
-def _ids(filters: Sequence[queries.Filter]) -> set[str]:
-    return {view.incident.id for view in queries.list_incidents(filters, "newest", None, MOST_ROWS).items}
 
 
 @page

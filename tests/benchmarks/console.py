@@ -2,7 +2,7 @@
 
 Server time of a page is taken in one process, in turns with the bare query of its rows through a cursor. What a person
 waits for is asked of Chromium itself: largest paint, time the page was blocked, layout shift. Then 200 consoles are
-open (streams that fetch the page anew on a change, as the console does; some of them real ones), tickets are
+open (streams that ask for a ticket's row on a change, as the console does; some of them real ones), tickets are
 acknowledged, and the clock runs from the commit to the pixels.
 
     python -m tests.benchmarks.console [OPEN RESOLVED EVENTS]

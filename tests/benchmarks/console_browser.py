@@ -136,7 +136,7 @@ def _vitals(context: BrowserContext, name: str, address: str) -> Iterator[Row]:
 # ----------------------------------------------------------------------------------------------------------
 @dataclass
 class Watcher(threading.Thread):
-    """A console without a screen: listens, and on a change fetches the page anew; when each answer was there."""
+    """A console without a screen: listens, and on a change asks for its news; when each answer was there."""
 
     address: str
     cookie: str
@@ -157,9 +157,9 @@ class Watcher(threading.Thread):
         answer = stream.getresponse()
         self.ready.set()
         for line in answer:
-            if line.startswith(b"event: change"):
+            if line.startswith(b"data: ") and (changed := json.loads(line[6:]).get("id")):
                 time.sleep(0.15)  # as the console gathers
-                self._get("/")
+                self._get(f"/inbox/rows?row={changed}")
                 self.fetched.append(time.time())
 
     def _get(self, path: str) -> bytes:

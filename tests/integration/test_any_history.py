@@ -39,6 +39,7 @@ def test_whatever_happens_nobody_is_forgotten_without_a_reason(sink: HookSink, h
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 @settings(ANY, max_examples=400)
 @given(histories)
 def test_whatever_happens_for_long_nobody_is_forgotten(sink: HookSink, history: History) -> None:

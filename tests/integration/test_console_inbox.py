@@ -9,6 +9,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
+from frontend.views.inbox import PAGE
 from incidents import commands, queries
 from incidents.catalog.models import Membership, Team
 from incidents.commands import Report
@@ -112,6 +113,26 @@ def test_a_row_that_is_read_again_says_whether_the_list_still_has_it(alice: Clie
     body = alice.get("/inbox/rows", {"row": [ticket(stays).id, ticket(leaves).id]}).content.decode()
     assert body.count("<tr data-id") == 2
     assert body.count("no longer in this list") == 1
+
+
+def test_the_news_of_a_row_tell_how_many_tickets_there_are_now(alice: Client) -> None:
+    number = opened()
+    for waiting in (1, 2):
+        body = alice.get("/inbox/rows", {"row": ticket(number).id}).content.decode()
+        assert f"<title>({waiting}) Inbox" in body
+        assert f'<span class="count">{waiting}</span>' in body
+        opened(f"Another {waiting}")
+
+
+def test_a_row_says_whether_it_is_on_the_first_page(alice: Client) -> None:
+    below, above = opened("Below", severity="info"), opened("Above", severity="critical")
+    for turn in range(PAGE - 1):
+        opened(f"Between {turn}", severity="error")
+    said = {
+        number: "data-beyond" in alice.get("/inbox/rows", {"row": ticket(number).id}).content.decode()
+        for number in (below, above)
+    }
+    assert said == {below: True, above: False}
 
 
 @pytest.mark.parametrize("row", ["", "x", "x" * 36])

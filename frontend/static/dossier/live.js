@@ -5,6 +5,7 @@ import { refresh } from "./parts.js";
 const POLL = 10_000; // ms
 const RETRY = 30_000; // ms until live updates are tried again
 const GATHER = 150; // ms in which several changes become one refresh
+const CALM = 3; // times as long as the last refresh took, a server that is busy is left alone
 const HIDDEN = 60_000; // ms after which a page that comes back to the front looks for itself
 const body = document.body;
 const sign = document.querySelector(".live");
@@ -13,6 +14,8 @@ let source = null;
 let timer = null;
 let poll = null;
 let retry = null;
+let took = 0; // ms of the last refresh
+let ended = 0;
 let heard = Date.now(); // when what the page shows was last known to be current
 let hidden = 0;
 
@@ -32,8 +35,11 @@ function offline() {
 }
 
 async function update() {
+  const began = performance.now();
   try {
     await refresh();
+    ended = performance.now();
+    took = Math.min(ended - began, POLL / CALM);
     heard = Date.now();
     if (poll) state("polling", "Polling every 10 s");
   } catch {
@@ -43,7 +49,8 @@ async function update() {
 }
 
 function soon() {
-  timer ??= setTimeout(() => { timer = null; update(); }, GATHER);
+  const pause = Math.max(GATHER, CALM * took - (performance.now() - ended));
+  timer ??= setTimeout(() => { timer = null; update(); }, pause);
 }
 
 function concerns(message) {

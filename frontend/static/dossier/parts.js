@@ -5,6 +5,7 @@ const CSRF = /name="(?:csrfmiddlewaretoken|seen)" value="[^"]*"/g;
 const shown = new WeakMap(); // element -> the markup it came with, before scripts touched it
 const swapped = []; // what other modules want to do to a new part
 const merged = new Map(); // name -> what takes a newer copy into a part without replacing it
+let news = () => null; // the address of what changed, where less than the whole page says it
 let waiting = null; // a newer page that was held back
 
 const parts = (root) => root.querySelectorAll("[data-part]");
@@ -18,6 +19,11 @@ export function onPart(callback) {
 /** `merge(part, newer)` takes what is new into the part where it stands and answers true, or false to have it replaced. */
 export function mergePart(name, merge) {
   merged.set(name, merge);
+}
+
+/** `address()` is where this page's news are, or null where only the page itself will do. */
+export function newsFrom(address) {
+  news = address;
 }
 
 function busy(part) {
@@ -88,14 +94,14 @@ export async function readPage(request, options) {
 
 let running = false;
 let again = false;
-/** Fetch this page once more and show what changed. Calls made meanwhile become one more fetch. */
+/** Fetch this page once more, or its news, and show what changed. Calls made meanwhile become one more fetch. */
 export async function refresh() {
   if (running) { again = true; return; }
   running = true;
   try {
     do {
       again = false;
-      showPage((await readPage(location.href)).page);
+      showPage((await readPage(news() ?? location.href)).page);
     } while (again);
   } finally { running = false; }
 }

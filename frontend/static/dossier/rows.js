@@ -1,7 +1,7 @@
 // The list of the inbox: a row stays where it is until the reader asks for the list anew. What changes is marked in
 // its place, what arrives is announced in a bar, further rows are fetched as one comes to the end.
 import { onKey } from "./keys.js";
-import { mergePart, onPart, readPage, showPage } from "./parts.js";
+import { mergePart, newsFrom, onPart, readPage, showPage } from "./parts.js";
 
 const MOST = 100; // rows read again in one request
 const bar = document.querySelector(".arrivals");
@@ -21,6 +21,22 @@ export function touched(id) {
   else everything = true;
 }
 
+function address(table, ids) {
+  const found = new URL(table.dataset.rows, location.href);
+  found.search = location.search;
+  ids.forEach((id) => found.searchParams.append("row", id));
+  return found;
+}
+
+/** A few tickets that changed are asked for alone; nothing to show them in, or nobody said which: the whole page. */
+newsFrom(() => {
+  const table = within()?.querySelector("table.inbox");
+  if (!table || everything || !changed.size || changed.size > MOST) return null;
+  const asked = [...changed];
+  changed.clear();
+  return address(table, asked);
+});
+
 function renew(mine, row) {
   if (mine.dataset.position === row.dataset.position && mine.classList.contains("gone") === row.classList.contains("gone")) return;
   const before = mine.querySelector(".pill")?.textContent;
@@ -39,11 +55,8 @@ function renew(mine, row) {
 }
 
 async function readAgain(table, missing) {
-  const address = new URL(table.dataset.rows, location.href);
   for (let from = 0; from < missing.length; from += MOST) {
-    address.search = location.search;
-    missing.slice(from, from + MOST).forEach((id) => address.searchParams.append("row", id));
-    const { page } = await readPage(address);
+    const { page } = await readPage(address(table, missing.slice(from, from + MOST)));
     for (const row of rowsOf(page)) {
       const mine = document.querySelector(`tr[data-id="${CSS.escape(row.dataset.id)}"]`);
       if (mine) renew(mine, row);
@@ -61,22 +74,26 @@ mergePart("storm", (part, newer) => {
 
 mergePart("rows", (part, newer) => {
   const table = part.querySelector("table.inbox");
-  if (!table) return false; // nothing that could move
+  const whole = !newer.querySelector("table.news");
+  if (!table) return !whole; // nothing that could move
   const shown = new Map(rowsOf(part).map((row) => [row.dataset.id, row]));
   const fresh = rowsOf(newer);
-  arrived = new Map();
+  if (whole) arrived = new Map();
   const first = !new URLSearchParams(location.search).has("cursor");
   for (const row of fresh) {
     const mine = shown.get(row.dataset.id);
+    const came = first && !row.matches(".gone, [data-beyond]") && row.dataset.position > table.dataset.since;
     if (mine) renew(mine, row);
-    else if (first && row.dataset.position > table.dataset.since) arrived.set(row.dataset.id, row.querySelector("a.title").textContent);
+    else if (came) arrived.set(row.dataset.id, row.querySelector("a.title").textContent);
+    else arrived.delete(row.dataset.id);
   }
+  sayArrivals();
+  if (!whole) return true;
   const there = new Set(fresh.map((row) => row.dataset.id));
   const missing = [...shown.keys()].filter((id) => !there.has(id) && (everything || changed.has(id)));
   changed.clear();
   everything = false;
   readAgain(table, missing).catch(() => { everything = true; });
-  sayArrivals();
   return true;
 });
 
