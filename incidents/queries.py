@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cmp_to_key
-from itertools import islice
-from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count
 
 from incidents.catalog.models import Team
 from incidents.domain.custody import accounted
-from incidents.domain.evolve import EVENT_TYPES, evolve, fold
+from incidents.domain.evolve import fold
 from incidents.domain.incident import Incident
 from incidents.domain.opinion import Opinion
 from incidents.domain.times import parse_rfc3339
-from incidents.domain.values import SEVERITIES, STATES, Invalid, State
+from incidents.domain.values import STATES, Invalid, State
 from incidents.filters import ORDERS, PARAMETERS, Filter, parse_filters
+from incidents.lists import PAGE_LIMIT, Page, filtered, first, list_incidents, view_of
 from incidents.projections.members import (
     alert_titles,
     members_at,
@@ -38,37 +33,43 @@ from incidents.projections.models import (
     TimelineEntry,
 )
 from incidents.projections.project import entry_of
-from incidents.projections.rows import state_of
 from incidents.projections.store import NoSuchIncident, stream_of
 from incidents.projections.timeline import Entry, Evidence, evidence_in, timeline_of, worth_a_screen
 from incidents.projections.view import View
 from incidents.projections.waiting import labels_in_use, storm, values_in_use, with_title
-from ingest.queries import Alert, Event, Position, position_at, read_all, read_stream
+from incidents.standing import Neighbour, Standing, mark, standing
+from ingest.queries import Alert, Event, Position, position_at, read_stream
 
 __all__ = [
     "ORDERS",
+    "PAGE_LIMIT",
     "PARAMETERS",
     "Entry",
     "Evidence",
     "Filter",
     "Incident",
+    "Neighbour",
     "NoSuchIncident",
     "Opinion",
     "Page",
     "Placed",
+    "Standing",
     "View",
     "accounted",
     "alert_titles",
     "counts",
     "evidence",
+    "first",
     "get",
     "incident_events",
     "labels_in_use",
     "list_incidents",
+    "mark",
     "members",
     "parse_filters",
     "parse_moment",
     "placed_findings",
+    "standing",
     "storm",
     "suppressed",
     "team_slugs",
@@ -81,17 +82,6 @@ __all__ = [
     "values_in_use",
     "with_title",
 ]
-
-PAGE_LIMIT = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A page of a list; `next` and `previous` are cursors or None."""
-
-    items: list[View]
-    next: str | None
-    previous: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +112,7 @@ def get(reference: str, as_of: Position | None = None) -> View:
     """An incident by id or number, now or as it stood then. Raises NoSuchIncident."""
     row = _row(reference)
     if as_of is None:
-        return _view(row)
+        return view_of(row)
     events = _history(row, as_of)
     state = fold(events)
     if state is None:
@@ -141,10 +131,6 @@ def _row(reference: str) -> IncidentRow:
     if found is None:
         raise NoSuchIncident(f"there is no incident {reference[:100]}")
     return found
-
-
-def _view(row: IncidentRow) -> View:
-    return View(state_of(row), row.version, row.position)
 
 
 def _history(row: IncidentRow, as_of: Position) -> list[Event]:
@@ -210,7 +196,7 @@ def counts(
     """How many incidents are in each state, among those that the filters let through. Of the resolved ones, which only
     ever become more, at most `most` are counted, or none where they are not asked for.
     """
-    found = _filtered(filters)
+    found = filtered(filters)
     by_state = dict(found.exclude(state="resolved").values_list("state").annotate(n=Count("pk")).order_by())
     if resolved:
         over = found.filter(state="resolved")
@@ -222,131 +208,6 @@ def unanswered() -> dict[str, int]:
     """How many hand-overs of each team wait to be accepted or bounced back."""
     waiting = IncidentRow.objects.filter(handed_from__isnull=False).values_list("handed_from")
     return {str(team): count for team, count in waiting.annotate(n=Count("pk")).order_by()}
-
-
-def list_incidents(
-    filters: Sequence[Filter] = (),
-    order: str = "newest",
-    cursor: str | None = None,
-    limit: int = 50,
-    as_of: Position | None = None,
-) -> Page:
-    """A page of at most `limit` (1 to 200) incidents. Raises Invalid for an order or cursor that is none."""
-    if order not in ORDERS:
-        raise Invalid("order", f"must be one of {', '.join(ORDERS)}")
-    if not 1 <= limit <= PAGE_LIMIT:
-        raise Invalid("limit", f"must be 1 to {PAGE_LIMIT}")
-    back, edge = (False, None) if cursor is None else _read_cursor(cursor, order)
-    columns = [(name, descends != back) for name, descends in ORDERS[order]]
-    if as_of is None:
-        views = _live(filters, columns, edge, limit + 1)
-    else:
-        views = _past(filters, columns, edge, limit + 1, as_of)
-    more, views = len(views) > limit, views[:limit]
-    if back:
-        views.reverse()
-    follows, precedes = (edge is not None, more) if back else (more, edge is not None)
-    return Page(
-        views,
-        _write_cursor(order, False, views[-1]) if views and follows else None,
-        _write_cursor(order, True, views[0]) if views and precedes else None,
-    )
-
-
-def first(filters: Sequence[Filter], order: str, limit: int) -> list[str]:
-    """The ids that a list begins with."""
-    columns = [f"-{name}" if descends else name for name, descends in ORDERS[order]]
-    return [str(id_) for id_ in _filtered(filters).order_by(*columns).values_list("pk", flat=True)[:limit]]
-
-
-def _filtered(filters: Sequence[Filter]) -> QuerySet[IncidentRow]:
-    rows = IncidentRow.objects.all()
-    for filter_ in filters:
-        rows = rows.filter(filter_.q())
-    return rows
-
-
-def _live(
-    filters: Sequence[Filter], columns: Sequence[tuple[str, bool]], edge: list[Any] | None, limit: int
-) -> list[View]:
-    rows = _filtered(filters).order_by(*(f"-{name}" if descends else name for name, descends in columns))
-    if edge is not None:
-        beyond, equal = Q(), Q()
-        for (name, descends), value in zip(columns, edge, strict=True):
-            beyond |= equal & Q(**{f"{name}__{'lt' if descends else 'gt'}": value})
-            equal &= Q(**{name: value})
-        rows = rows.filter(beyond)
-    return [_view(row) for row in rows[:limit]]
-
-
-def _past(
-    filters: Sequence[Filter],
-    columns: Sequence[tuple[str, bool]],
-    edge: list[Any] | None,
-    limit: int,
-    as_of: Position,
-) -> list[View]:
-    def compare(a: Sequence[Any], b: Sequence[Any]) -> int:
-        for (_, descends), x, y in zip(columns, a, b, strict=True):
-            if x != y:
-                return -1 if (x > y) == descends else 1
-        return 0
-
-    found = [(view, _fields(view)) for view in _all_at(as_of)]
-    keyed = [
-        _Keyed([fields[name] for name, _ in columns], view)
-        for view, fields in found
-        if all(filter_.matches(fields) for filter_ in filters)
-    ]
-    keyed.sort(key=cmp_to_key(lambda a, b: compare(a.key, b.key)))
-    return list(islice((k.view for k in keyed if edge is None or compare(k.key, edge) > 0), limit))
-
-
-@dataclass(frozen=True, slots=True)
-class _Keyed:
-    key: list[Any]
-    view: View
-
-
-def _fields(view: View) -> Mapping[str, Any]:
-    """What filters and orders look at, named as the columns are."""
-    return {
-        **{name: getattr(view.incident, name) for name in Incident.__dataclass_fields__},
-        "severity_rank": SEVERITIES.index(view.incident.severity),
-        "position": view.position,
-        "handed_from": view.incident.handed_from,
-    }
-
-
-def _all_at(as_of: Position) -> list[View]:
-    """Every incident as it stood at a position, folded from the whole log up to there."""
-    views: dict[str, View] = {}
-    after = Position.START
-    while events := read_all(after, 1000, EVENT_TYPES, upto=as_of):
-        for event in events:
-            known = views.get(event.stream)
-            state = evolve(known.incident if known else None, event)
-            views[event.stream] = View(state, event.version, str(event.position))
-        after = events[-1].position
-    return list(views.values())
-
-
-def _write_cursor(order: str, back: bool, view: View) -> str:
-    edge = [_fields(view)[name] for name, _ in ORDERS[order]]
-    return base64.urlsafe_b64encode(json.dumps([order, back, edge]).encode()).decode().rstrip("=")
-
-
-def _read_cursor(cursor: str, order: str) -> tuple[bool, list[Any]]:
-    try:
-        written = json.loads(base64.urlsafe_b64decode(cursor[:500] + "=" * (-len(cursor[:500]) % 4)))
-        of_order, back, edge = written
-        types = [str if name == "position" else int for name, _ in ORDERS[order]]
-        fits = [type(value) for value in edge] == types
-        if of_order == order and isinstance(back, bool) and fits and "\0" not in str(edge):
-            return back, edge
-    except (ValueError, TypeError, binascii.Error, RecursionError):
-        pass
-    raise Invalid("cursor", "is not a cursor of this list; follow `next` and `previous` as they are given")
 
 
 def placed_findings(run: str) -> list[Placed]:

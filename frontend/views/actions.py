@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
+from frontend.views.among import carried
 from frontend.views.incident import Problem, render_incident
 from frontend.views.pages import context_of, page
 from incidents import commands, queries
@@ -24,14 +25,14 @@ from ingest.queries import Context
 Form = Any  # the request's POST data
 
 
-def _cause(form: Form) -> str:
+def cause_of(form: Form) -> str:
     chosen = str(form.get("cause", ""))
     if chosen == "":
         raise Invalid("cause", "choose what was at fault, or that nothing was")
     return str(form.get("other", "")).strip() if chosen == "other" else chosen
 
 
-def _until(form: Form) -> datetime | None:
+def until_of(form: Form) -> datetime | None:
     """Until when a ticket is put aside: after so many hours, at a time in UTC, or None until it changes."""
     chosen = str(form.get("for", ""))
     if chosen == "change":
@@ -50,7 +51,7 @@ def _linked(incident_id: str, form: Form, context: Context) -> commands.Recorded
     """To an address, or to the ticket whose number is given."""
     to = str(form.get("href", "")).strip()
     if to.removeprefix("#").isdecimal():
-        return commands.relate(incident_id, _other({"into": to}), context)
+        return commands.relate(incident_id, ticket_of({"into": to}), context)
     return commands.link(incident_id, to, form.get("text", ""), context)
 
 
@@ -59,7 +60,7 @@ def _attached(form: Form) -> list[dict[str, str]]:
     return [{"href": href, "text": str(form.get("link_text", ""))}] if href else []
 
 
-def _other(form: Form) -> str:
+def ticket_of(form: Form) -> str:
     """The id of the ticket that a form names by its number, with or without #."""
     try:
         return queries.get(str(form.get("into", "")).strip().removeprefix("#")).incident.id
@@ -81,12 +82,12 @@ VERBS: dict[str, tuple[Verb, str, str]] = {
     "accept": (lambda i, _, c: commands.accept(i, c), "Accepted", ""),
     "bounce": (lambda i, f, c: commands.bounce(i, f.get("reason", ""), c), "Bounced back", ""),
     "snooze": (
-        lambda i, f, c: commands.snooze(i, _until(f), f.get("reason", ""), c),
+        lambda i, f, c: commands.snooze(i, until_of(f), f.get("reason", ""), c),
         "Snoozed",
         "undo",
     ),
     "escalate": (lambda i, f, c: escalate(i, f.get("reason", ""), c), "Escalated", ""),
-    "merge": (lambda i, f, c: commands.merge(i, _other(f), f.get("reason", ""), c), "Merged", "undo"),
+    "merge": (lambda i, f, c: commands.merge(i, ticket_of(f), f.get("reason", ""), c), "Merged", "undo"),
     "split": (lambda i, _, c: commands.split(i, "", c), "Split off", ""),
     "put_back": (lambda i, _, c: commands.undo(i, "split_off", c), "Put back what was split off into", ""),
     "set_title": (lambda i, f, c: commands.set_title(i, f.get("title", ""), c), "Title set for", ""),
@@ -98,7 +99,7 @@ VERBS: dict[str, tuple[Verb, str, str]] = {
         "",
     ),
     "comment": (lambda i, f, c: commands.comment(i, f.get("text", ""), c, _attached(f)), "", ""),
-    "resolve": (lambda i, f, c: commands.resolve(i, _cause(f), f.get("note", ""), c), "Resolved", "reopen"),
+    "resolve": (lambda i, f, c: commands.resolve(i, cause_of(f), f.get("note", ""), c), "Resolved", "reopen"),
     "reopen": (lambda i, f, c: commands.reopen(i, f.get("reason", ""), c), "Reopened", ""),
 }
 """Verb: the command, what is said when it is done ("" says nothing), and the verb that takes it back."""
@@ -111,13 +112,13 @@ def act(request: HttpRequest, number: int, verb: str) -> HttpResponse:
     if verb not in VERBS:
         raise Http404(verb)
     command, done, back = VERBS[verb]
-    here = reverse("incident", args=[number])
+    here = f"{reverse('incident', args=[number])}{carried(request)}"
     target = safe_next(request, here)
     try:
         command(queries.get(str(number)).incident.id, request.POST, context_of(request))
     except (Refused, Invalid) as error:
         reason = error.reason if isinstance(error, Refused) else f"{error.field.capitalize()} {error.reason}"
-        if target.partition("?")[0] != here:
+        if target.partition("?")[0] != here.partition("?")[0]:
             messages.error(request, f"Not done: {reason}.")
             return HttpResponseRedirect(target)
         typed = {name: str(value) for name, value in request.POST.items()}

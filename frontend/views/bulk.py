@@ -1,9 +1,8 @@
-"""One action on several tickets: each for itself, and said which went, which did not and why."""
+"""One action on several tickets out of the forms of the inbox; what is done with them stands in `incidents.several`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from django.contrib import messages
@@ -11,38 +10,37 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonRes
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from frontend.views.actions import VERBS, safe_next
+from frontend.views.actions import VERBS, cause_of, safe_next, ticket_of, until_of
 from frontend.views.pages import context_of, page
-from incidents import queries
-from incidents.commands import Invalid, Refused
-from incidents.domain.bulk import BACK, Step, way_back
+from incidents.commands import Invalid
 from incidents.domain.bulk import VERBS as ALLOWED
-from ingest.queries import Context
+from incidents.domain.bulk import Step
+from incidents.several import Outcome, act_on
 
-MOST_AT_ONCE = 1000
-"""Tickets that one action of a person reaches; the page sends them in batches and shows how far it is."""
 MOST_IN_ONE = 100
-"""Tickets of one request."""
+"""Tickets of one request: the page sends its batches and shows how far it is."""
 JSON = "application/json"
-OWN = "own"
+Form = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    number: int
-    undo: Step | None
+def _text(name: str) -> Callable[[Form], dict[str, Any]]:
+    return lambda form: {name: form.get(name, "")}
 
 
-@dataclass(frozen=True, slots=True)
-class NotDone:
-    number: int
-    reason: str
-
-
-@dataclass(slots=True)
-class Outcome:
-    done: list[Done] = field(default_factory=list)
-    refused: list[NotDone] = field(default_factory=list)
+READ: Mapping[str, Callable[[Form], dict[str, Any]]] = {
+    "acknowledge": lambda _: {},
+    "unacknowledge": lambda _: {},
+    "assign": lambda form: {"owner": form.get("owner", "").strip() or None},
+    "hand_over": lambda form: {"team": form.get("team", ""), "reason": form.get("reason", "")},
+    "snooze": lambda form: {"until": until_of(form), "reason": form.get("reason", "")},
+    "set_severity": _text("severity"),
+    "resolve": lambda form: {"confirmed_cause": cause_of(form), "note": form.get("note", "")},
+    "reopen": _text("reason"),
+    "escalate": _text("reason"),
+    "merge": lambda form: {"into": ticket_of(form), "reason": form.get("reason", "")},
+    "undo": lambda form: {"what": form.get("what") or None},
+}
+"""Of each verb's form the fields of its command."""
 
 
 @page
@@ -57,16 +55,30 @@ def several(request: HttpRequest) -> HttpResponse:
     verb = request.POST.get("verb", "")
     try:
         numbers = _numbers(request.POST)
-        outcome = _carry_out(verb, numbers, _form(verb, request.POST, numbers), context_of(request))
+        if verb not in READ:
+            raise Invalid("verb", f"must be one of {', '.join(ALLOWED)}")
+        fields = READ[verb](_form(verb, request.POST, numbers))
+        outcome = act_on(map(str, numbers), verb, fields, context_of(request))
     except Invalid as error:
         if wants_json:
             return JsonResponse({"field": error.field, "reason": error.reason}, status=400)
         messages.error(request, f"Not done: {error.field} {error.reason}.")
         return HttpResponseRedirect(safe_next(request, reverse("inbox")))
     if wants_json:
-        return JsonResponse(asdict(outcome))
+        return JsonResponse(_told(outcome))
     _say(request, VERBS[verb][1], outcome)
     return HttpResponseRedirect(safe_next(request, reverse("inbox")))
+
+
+def _told(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "done": [{"number": one.number, "undo": one.undo and _as_form(one.undo)} for one in outcome.done],
+        "refused": [{"number": int(one.reference), "reason": one.reason} for one in outcome.refused],
+    }
+
+
+def _as_form(step: Step) -> dict[str, Any]:
+    return {"verb": step.verb, "fields": {name: value or "" for name, value in step.fields.items()}}
 
 
 def _numbers(form: QueryDict) -> list[int]:
@@ -82,52 +94,23 @@ def _numbers(form: QueryDict) -> list[int]:
 
 
 def _form(verb: str, given: QueryDict, numbers: Sequence[int]) -> dict[str, str]:
-    """The fields of the verb's own panel. Raises Invalid where there is no such verb for several."""
-    if verb not in ALLOWED and verb not in BACK:
-        raise Invalid("verb", f"must be one of {', '.join(ALLOWED)}")
+    """The fields of the verb's own panel."""
     form = {
-        name.removeprefix(f"{verb}-"): given.get(name, "") for name in given if name.startswith(f"{verb}-")
+        name.removeprefix(f"{verb}-"): str(given.get(name, ""))
+        for name in given
+        if name.startswith(f"{verb}-")
     }
     if verb == "merge" and not form.get("into", "").strip():
         form["into"] = str(min(numbers))
     return form
 
 
-def _carry_out(verb: str, numbers: Sequence[int], form: dict[str, str], context: Context) -> Outcome:
-    command = VERBS[verb][0]
-    into = form.get("into", "").strip().removeprefix("#") if verb == "merge" else ""
-    outcome = Outcome()
-    for number in numbers:
-        if into == str(number):
-            continue  # the one that takes the others in
-        try:
-            before = queries.get(str(number)).incident
-            command(before.id, _with_own_cause(verb, form, before), context)
-            outcome.done.append(Done(number, way_back(verb, before)))
-        except Refused as error:
-            outcome.refused.append(NotDone(number, error.reason))
-        except queries.NoSuchIncident as error:
-            outcome.refused.append(NotDone(number, str(error)))
-        except Invalid as error:
-            if error.field != OWN and not outcome.done and not outcome.refused:
-                raise
-            outcome.refused.append(NotDone(number, error.reason))
-    return outcome
-
-
-def _with_own_cause(verb: str, form: dict[str, str], ticket: queries.Incident) -> dict[str, str]:
-    """For each ticket its own component as the cause, where that was chosen."""
-    if verb != "resolve" or form.get("cause") != OWN:
-        return form
-    if ticket.component is None:
-        raise Invalid(OWN, "it names no component; say what was at fault")
-    return {**form, "cause": ticket.component}
-
-
 def _say(request: HttpRequest, done: str, outcome: Outcome) -> None:
     if count := len(outcome.done):
         messages.success(request, f"{done} {count} ticket{'' if count == 1 else 's'}")
     if outcome.refused:
-        first: Any = outcome.refused[0]
+        first = outcome.refused[0]
         more = " …" if len(outcome.refused) > 1 else ""
-        messages.error(request, f"Not done for {len(outcome.refused)}: #{first.number}: {first.reason}{more}")
+        messages.error(
+            request, f"Not done for {len(outcome.refused)}: #{first.reference}: {first.reason}{more}"
+        )

@@ -12,25 +12,37 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from frontend.views.among import of_list
 from frontend.views.asking import SNOOZES
-from frontend.views.bulk import MOST_AT_ONCE
-from frontend.views.listing import ORDERS, QUICK, TABS, Listing, Tab, address, listing_of, page_of, shortcut
+from frontend.views.listing import (
+    ORDERS,
+    PAGE,
+    QUICK,
+    TABS,
+    Listing,
+    Tab,
+    address,
+    listing_of,
+    page_of,
+    shortcut,
+)
 from frontend.views.oncall_shown import active_people
 from frontend.views.pages import page, show
 from frontend.views.saved import opened_with, shown
-from incidents import queries
+from incidents import queries, several
 from incidents.commands import Invalid
 from incidents.domain.searching import FIELDS, suggestions
 from incidents.domain.values import SEVERITIES
 
-PAGE = 50
 MOST_COUNTED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
+    """Tickets with the marks of their places in the list."""
+
     heading: str
-    tickets: Sequence[queries.View]
+    tickets: Sequence[tuple[queries.View, str]]
 
 
 @page
@@ -47,7 +59,8 @@ def inbox(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {
         "listing": listing,
         "tabs": tabs_of(listing, counts, request.GET),
-        "groups": [Group(heading, tickets) for heading, tickets in groups],
+        "groups": [_group(listing, heading, tickets) for heading, tickets in groups],
+        "list_query": of_list(listing, request.GET),
         "next": following and address(request.GET, cursor=following),
         "previous": preceding is not None and address(request.GET, cursor=preceding or None),
         "filtered": bool(listing.filters or listing.problems),
@@ -57,7 +70,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
         and bool(counts),
         "waiting": counts.get("open", 0),
         "matching": total,
-        "most_at_once": MOST_AT_ONCE,
+        "most_at_once": several.MOST_AT_ONCE,
         "here": request.GET.urlencode(),
         "kept": [
             (name, value) for name, value in request.GET.items() if name not in ("as_of", "at", "cursor")
@@ -77,6 +90,11 @@ def inbox(request: HttpRequest) -> HttpResponse:
         watch="" if listing.as_of else "incidents",
         status=400 if listing.problems else 200,
     )
+
+
+def _group(listing: Listing, heading: str, tickets: Sequence[queries.View]) -> Group:
+    place = [name for name, _ in listing.tab.groups].index(heading)
+    return Group(heading, [(ticket, queries.mark(place, listing.order, ticket)) for ticket in tickets])
 
 
 def _elsewhere(request: HttpRequest) -> str | None:
@@ -155,16 +173,8 @@ def matching(request: HttpRequest) -> HttpResponse:
     listing = listing_of(request)
     if listing.problems or listing.as_of:
         return JsonResponse({"numbers": [], "more": False})
-    numbers: list[int] = []
-    cursor: str | None = None
-    while len(numbers) < MOST_AT_ONCE:
-        found = queries.list_incidents(listing.within, listing.order, cursor, queries.PAGE_LIMIT)
-        numbers += [view.incident.number for view in found.items]
-        cursor = found.next
-        if cursor is None:
-            break
-    more = cursor is not None or len(numbers) > MOST_AT_ONCE
-    return JsonResponse({"numbers": numbers[:MOST_AT_ONCE], "more": more})
+    numbers, more = several.matching(listing.within, listing.order)
+    return JsonResponse({"numbers": numbers, "more": more})
 
 
 @page
@@ -191,4 +201,6 @@ def _known(field: str, begin: str) -> Sequence[str]:
 @page
 @require_safe
 def docs(request: HttpRequest) -> HttpResponse:
-    return show(request, "frontend/docs_inbox.html", {"fields": FIELDS, "most": MOST_AT_ONCE}, section="docs")
+    return show(
+        request, "frontend/docs_inbox.html", {"fields": FIELDS, "most": several.MOST_AT_ONCE}, section="docs"
+    )

@@ -18,6 +18,7 @@ from frontend.custody import custody
 from frontend.evidence import Group, cleared, grouped, latest_of_each
 from frontend.templatetags.dossier import exact
 from frontend.views.alerts import Section, section
+from frontend.views.among import among
 from frontend.views.asking import Problem, asking
 from frontend.views.escalation import escalation_of, past_words, plan_of, words
 from frontend.views.history import history, moments, place_of
@@ -61,6 +62,7 @@ def render_incident(
     told = moments(queries.timeline(reference) if as_of else entries)
     context = {
         "i": state,
+        "among": among(request, number),
         "position_of_view": view.position,
         "as_of": as_of,
         # A title that an analyzer gave says what its first verdict said; the latest stands above it.

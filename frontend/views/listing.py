@@ -15,6 +15,8 @@ from incidents.commands import Invalid
 from incidents.domain import searching
 from ingest.queries import Position
 
+PAGE = 50
+"""Tickets on a page of the inbox."""
 ORDERS = (
     ("severity", "Most severe first"),
     ("newest", "Newest first"),
@@ -73,6 +75,10 @@ class Listing:
     def within(self) -> tuple[queries.Filter, ...]:
         """The filters with the states of the tab."""
         return (*self.filters, queries.Filter("state", "in", self.tab.states))
+
+    def within_group(self, group: int) -> list[queries.Filter]:
+        """The filters with the states of one group of the tab."""
+        return [*self.filters, queries.Filter("state", "in", self.tab.groups[group][1])]
 
     def asks_several(self, field: str) -> bool:
         """Whether the search asks a field for more than a shortcut can show."""
@@ -153,8 +159,7 @@ def page_of(
     shown: list[tuple[str, Sequence[queries.View]]] = []
     following, preceding = None, None
     for place in range(first, len(groups)):
-        heading, states = groups[place]
-        chosen = [*listing.filters, queries.Filter("state", "in", states)]
+        heading, chosen = groups[place][0], listing.within_group(place)
         found = queries.list_incidents(chosen, listing.order, inside or None, limit, listing.as_of)
         if place == first and cursor:
             preceding = f"{place}:{found.previous}" if found.previous else ""

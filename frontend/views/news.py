@@ -17,8 +17,9 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from frontend.views.inbox import PAGE, counts_of, tabs_of
-from frontend.views.listing import Listing, listing_of
+from frontend.views.among import of_list
+from frontend.views.inbox import counts_of, tabs_of
+from frontend.views.listing import PAGE, Listing, listing_of
 from frontend.views.pages import page
 from incidents import queries
 from incidents.domain.storming import Storm
@@ -63,6 +64,7 @@ def rows(request: HttpRequest) -> HttpResponse:
         "storm": around.storm,
         "team_names": around.team_names,
         "position": position,
+        "list_query": of_list(listing, given),
         "next_address": f"/?{given.urlencode()}",
     }
     return render(request, "frontend/rows.html", context)
@@ -73,8 +75,8 @@ def _around(database: str, position: str, listing: Listing) -> Around:
     """As it is now, which is at `position` or after it; whoever is told of what came after asks with a later one."""
     del database, position
     first: list[str] = []
-    for _, states in () if listing.problems else listing.tab.groups:
-        chosen = [*listing.filters, queries.Filter("state", "in", states)]
+    for group in () if listing.problems else range(len(listing.tab.groups)):
+        chosen = listing.within_group(group)
         first += queries.first(chosen, listing.order, PAGE - len(first)) if len(first) < PAGE else []
     return Around(
         counts_of(listing),

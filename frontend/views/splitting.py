@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
+from frontend.views.among import carried
 from frontend.views.incident import Problem, render_incident
 from frontend.views.pages import context_of, page
 from incidents import commands, queries
@@ -18,7 +19,7 @@ from incidents.domain.permissions import Forbidden
 @require_POST
 def split_off(request: HttpRequest, number: int) -> HttpResponse:
     """The alerts that were chosen open a ticket, which is named with a way to take it back."""
-    asked, here = request.POST, reverse("incident", args=[number])
+    asked, here = request.POST, f"{reverse('incident', args=[number])}{carried(request)}"
     chosen = asked.getlist("alert")
     try:
         made = commands.split_off(

@@ -84,14 +84,23 @@ def fields(request: Request, shape: type[Serializer[Any]]) -> dict[str, Any]:
     body = request.data
     if not isinstance(body, dict):
         raise ValidationError({"body": ["must be a JSON object"]})
+    return checked(body, shape)
+
+
+def checked(body: Mapping[str, Any], shape: type[Serializer[Any]], within: str = "") -> dict[str, Any]:
+    """The same of an object inside a body; errors name its fields after `within`."""
     known = shape().fields
-    errors = {name[:100]: ["is not a field here"] for name in sorted(set(body) - set(known))}
+    errors = {f"{within}{name[:100]}": ["is not a field here"] for name in sorted(set(body) - set(known))}
     given = {
         name: value
         for name, value in body.items()
         if value is not None or (name in known and known[name].allow_null)
     }
-    errors |= {name: ["is required"] for name, field in known.items() if field.required and name not in given}
+    errors |= {
+        f"{within}{name}": ["is required"]
+        for name, field in known.items()
+        if field.required and name not in given
+    }
     if errors:
         raise ValidationError(errors)
     return given

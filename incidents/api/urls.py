@@ -26,6 +26,7 @@ from incidents.api.route_trials import ExplainView, ReplayView
 from incidents.api.routes import RoutesView
 from incidents.api.schedules import CalendarsView, SchedulesView
 from incidents.api.services import ServicesView
+from incidents.api.several import SeveralView
 from incidents.api.silences import SilencesView, SilenceView
 from incidents.api.similar import SimilarView
 from incidents.api.views import EventsView, EvidenceView, IncidentsView, IncidentView, action
@@ -207,6 +208,7 @@ router.register("inhibitions", InhibitionsView, basename="inhibitions")
 
 urlpatterns = [
     path("incidents", IncidentsView.as_view(), name="api-incidents"),
+    path("incidents/several", SeveralView.as_view(), name="api-incidents-several"),
     path("incidents/<str:reference>", IncidentView.as_view(), name="api-incident"),
     path("incidents/<str:reference>/events", EventsView.as_view(), name="api-incident-events"),
     path("incidents/<str:reference>/evidence", EvidenceView.as_view(), name="api-incident-evidence"),

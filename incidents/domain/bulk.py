@@ -25,10 +25,10 @@ BACK: Final = ("unacknowledge", "assign", "set_severity", "undo", "reopen")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A verb with the fields of its form."""
+    """A verb with the fields of its command."""
 
     verb: str
-    fields: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, str | None] = field(default_factory=dict)
 
 
 def way_back(verb: str, before: Incident) -> Step | None:
@@ -40,7 +40,7 @@ def way_back(verb: str, before: Incident) -> Step | None:
     if verb == "resolve":
         return Step("reopen", {"reason": "resolved by mistake"})
     if verb == "assign":
-        return Step("assign", {"owner": before.owner or ""})
+        return Step("assign", {"owner": before.owner})
     if verb == "set_severity":
         return Step("set_severity", {"severity": before.severity})
     return None

@@ -29,7 +29,7 @@ def test_a_wrong_password_is_refused_in_words(console: Console) -> None:
 def test_a_ticket_sent_to_the_api_is_announced_and_no_row_moves_until_it_is_asked_for(
     console: Console,
 ) -> None:
-    first = content.open_ticket("So that the list is there", severity="info")
+    first = content.open_ticket("So that the list is there", severity="critical")
     inbox = console.open("/")
     place = inbox.locator(row(first)).bounding_box()
     expect(inbox.locator(".live")).to_have_text("Live")
@@ -49,7 +49,34 @@ def test_the_keyboard_walks_the_list_and_opens_a_ticket(console: Console) -> Non
     inbox.keyboard.press("j")
     assert inbox.evaluate("document.activeElement.closest('tr').dataset.id") == content.ticket_id(number)
     inbox.keyboard.press("Enter")
-    inbox.wait_for_url(f"**/incidents/{number}")
+    inbox.wait_for_url(f"**/incidents/{number}?*")
+
+
+def test_who_comes_back_from_a_ticket_finds_the_same_rows_at_the_same_height(console: Console) -> None:
+    for n in range(60):
+        content.open_ticket(f"Basalt {n}", severity="info")
+    inbox = console.open("/?search=basalt")
+    rows, numbers = inbox.locator("tr[data-id]"), "rows => rows.map((row) => row.dataset.number)"
+    inbox.evaluate("scrollTo(0, document.body.scrollHeight)")
+    expect(rows).to_have_count(60)
+    shown = rows.evaluate_all(numbers)
+    rows.nth(54).locator("a.title").focus()
+    height = rows.nth(54).bounding_box()
+    inbox.keyboard.press("Enter")
+    expect(inbox.locator(".among")).to_contain_text("55 of 60")
+    inbox.go_back()
+    expect(rows).to_have_count(60)
+    expect(inbox.locator(f"#t{shown[54]} a.title")).to_be_focused()
+    assert (rows.evaluate_all(numbers), rows.nth(54).bounding_box()) == (shown, height)
+    inbox.keyboard.press("Enter")
+    expect(inbox.locator(".among")).to_be_visible()
+    inbox.keyboard.press("]")
+    inbox.wait_for_url(f"**/incidents/{shown[55]}?*")
+    inbox.keyboard.press("e")
+    expect(inbox.locator(".verdict .pill")).to_have_text("Acknowledged")
+    inbox.keyboard.press("u")
+    expect(inbox.locator(f"#t{shown[55]} a.title")).to_be_focused()
+    assert rows.evaluate_all(numbers) == shown
 
 
 def test_e_acknowledges_in_the_inbox_and_can_be_undone(console: Console) -> None:

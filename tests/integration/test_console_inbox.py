@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from frontend.views.inbox import PAGE
+from frontend.views.listing import PAGE
 from incidents import commands, queries
 from incidents.catalog.models import Membership, Team
 from incidents.commands import Report
@@ -35,7 +35,7 @@ def ticket(number: int) -> queries.Incident:
 
 
 def listed(response: Any) -> list[str]:
-    return [view.incident.title for group in response.context["groups"] for view in group.tickets]
+    return [view.incident.title for group in response.context["groups"] for view, _ in group.tickets]
 
 
 def act(client: Client, verb: str, numbers: list[int], **form: str) -> Any:

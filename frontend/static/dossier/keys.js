@@ -14,12 +14,20 @@ export function onKey(letter, action) { KEYS[letter] = action; }
 
 function move(step) {
   const all = rows();
-  if (!all.length) return;
+  if (!all.length) { beside(step); return; }
   const place = all.indexOf(current());
   const next = place < 0 ? (step > 0 ? 0 : all.length - 1) : Math.min(Math.max(place + step, 0), all.length - 1);
   const link = all[next].querySelector("a.title");
   link.focus({ preventScroll: true, focusVisible: true });
   all[next].scrollIntoView({ block: "nearest" });
+}
+
+/** From a ticket to the one beside it in the list that it was opened from. */
+function beside(step) {
+  const list = document.querySelector(".among");
+  const link = list?.querySelector(step > 0 ? "[rel=next]" : "[rel=prev]");
+  if (link) link.click();
+  else if (list) document.querySelector("#announce").textContent = step > 0 ? "This is the last of the list" : "This is the first of the list";
 }
 
 /** In the inbox the focus goes on to the row below at once, so that `e e e` works through a list. */
@@ -57,6 +65,9 @@ const help = document.querySelector("dialog#keys");
 const KEYS = {
   j: () => move(1),
   k: () => move(-1),
+  "]": () => beside(1),
+  "[": () => beside(-1),
+  u: () => document.querySelector(".among .back")?.click(),
   o: () => current()?.querySelector("a.title").click(),
   e: acknowledge,
   r: () => panel("resolve"),
@@ -75,7 +86,9 @@ const KEYS = {
 const GO = { i: "/", g: "/grid", c: "/components", o: "/on-call", r: "/runs", a: "/analyzers", s: "/schedules", p: "/reports", t: "/teams", d: "/docs" };
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || document.querySelector("dialog[open]")) return;
+  // On many keyboards brackets are typed with AltGr, which some systems report as Ctrl and Alt.
+  const modified = (event.ctrlKey || event.altKey) && !event.getModifierState("AltGraph");
+  if (modified || event.metaKey || event.defaultPrevented || document.querySelector("dialog[open]")) return;
   const field = event.target.closest("input:not([type=checkbox], [type=radio]), select, textarea");
   if (field) {
     if (event.key === "Escape") field.blur();

@@ -44,7 +44,9 @@ function renew(mine, row) {
   const held = mine.contains(document.activeElement);
   mine.className = row.className;
   mine.dataset.position = row.dataset.position;
+  const address = mine.querySelector("a.title").href; // says where in the list it stands here
   mine.replaceChildren(...[...row.children].map((cell) => document.importNode(cell, true)));
+  mine.querySelector("a.title").href = address;
   const box = mine.querySelector("td.pick input");
   if (box) box.checked = picked;
   if (held) mine.querySelector("a.title").focus({ preventScroll: true, focusVisible: true });
