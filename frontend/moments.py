@@ -1,24 +1,34 @@
-"""Moments as people type them in forms: in UTC, as everywhere in the console."""
+"""Moments as people type them in forms: by the clock of whoever types, as everywhere in the console."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+
+from frontend import zones
+from incidents.domain.spans import instant
+
+_RIGHT = "must be a time such as 2026-11-21 08:00"
 
 
 def parse_moment(text: str) -> datetime:
-    """`2026-11-21T08:00` (a browser's field), `2026-11-21 08:00`, with an offset, or a day; ValueError saying what
-    would be right."""
+    """`2026-11-21T08:00` (a browser's field), `2026-11-21 08:00`, with an offset, or a day; in UTC. ValueError saying
+    what would be right."""
     try:
         found = datetime.fromisoformat(text.strip())
-    except ValueError:
-        raise ValueError("must be a time such as 2026-11-21 08:00 (UTC)") from None
-    moment = found.replace(tzinfo=UTC) if found.tzinfo is None else found
+        return instant(found, zones.here()) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError(_RIGHT) from None
+
+
+def parse_day(text: str) -> tuple[datetime, datetime]:
+    """When a day such as `2026-11-21` begins and ends; ValueError where it is none."""
+    first = datetime.fromisoformat(text.strip()[:10])
     try:
-        return moment.astimezone(UTC)
+        return instant(first, zones.here()), instant(first + timedelta(days=1), zones.here())
     except OverflowError:
-        raise ValueError("must be a time such as 2026-11-21 08:00 (UTC)") from None
+        raise ValueError("must be a day that ends") from None
 
 
 def field_value(moment: datetime) -> str:
     """As a field `datetime-local` takes it."""
-    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M}"
+    return f"{zones.local(moment):%Y-%m-%dT%H:%M}"

@@ -1,12 +1,13 @@
-"""The small drawings of a component's health, as coordinates for SVG. Pure."""
+"""The small drawings of a component's health, as coordinates for SVG, titles by the reader's clock."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
+from frontend import zones
 from incidents.components.health import Health
 
 WIDTH, HEIGHT, GAP, LEAST = 480.0, 64.0, 2.0, 2.0
@@ -67,4 +68,4 @@ def _bar(x: float, y: float, wide: float, tall: float, tone: str, title: str) ->
 
 
 def _clock(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%-d %b %H:%M} UTC"
+    return f"{zones.local(moment):%-d %b %H:%M} {zones.offset(moment)}"

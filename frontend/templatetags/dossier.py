@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from frontend import evidence
+from frontend import evidence, zones
 from frontend.charts import bundle_name
 from frontend.markdown import render
 from frontend.settings_map import groups_for, section_of
@@ -56,12 +56,17 @@ def _time(moment: Moment, kind: str, suffix: str) -> SafeString | str:
     if when is None:
         return "–"
     text = words(timezone.now() - when)
+    return _element(when, text if text == "now" else text + suffix, mark_safe(f' data-ago="{kind}"'))
+
+
+def _element(when: datetime, words: str, more: SafeString | str = "") -> SafeString:
+    """Words for a time, with the exact one on hover: by the reader's clock and in UTC."""
     return format_html(
-        '<time datetime="{}" title="{}" data-ago="{}">{}</time>',
+        '<time datetime="{}" title="{}"{}>{}</time>',
         when.astimezone(UTC).isoformat(timespec="seconds"),
-        exact(when),
-        kind,
-        text if text == "now" else text + suffix,
+        hover(when),
+        more,
+        words,
     )
 
 
@@ -138,16 +143,61 @@ def age(moment: Moment) -> SafeString | str:
 
 
 @register.filter
-def exact(moment: Moment) -> str:
+def exact_words(moment: Moment) -> str:
+    """`2026-11-21 04:15:20 UTC+1` by the reader's clock, for an attribute."""
     when = as_time(moment)
-    return "–" if when is None else f"{when.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return "–" if when is None else f"{zones.local(when):%Y-%m-%d %H:%M:%S} {zones.offset(when)}"
 
 
 @register.filter
-def clock(moment: Moment) -> str:
-    """`21 Nov 03:15` in UTC."""
+def exact(moment: Moment) -> SafeString | str:
+    """The same to be seen, with UTC on hover."""
     when = as_time(moment)
-    return "–" if when is None else f"{when.astimezone(UTC):%-d %b %H:%M}"
+    return "–" if when is None else _element(when, exact_words(when))
+
+
+@register.filter
+def hover(moment: Moment) -> str:
+    """What a time says when it is pointed at: exactly when, by the reader's clock and in UTC."""
+    when = as_time(moment)
+    if when is None:
+        return "–"
+    ours, theirs = f"{when.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC", exact_words(when)
+    return ours if ours == theirs else f"{theirs}\n{ours}"
+
+
+@register.filter
+def clock_words(moment: Moment) -> str:
+    """`21 Nov 04:15` by the reader's clock, for an attribute."""
+    when = as_time(moment)
+    return "–" if when is None else f"{zones.local(when):%-d %b %H:%M}"
+
+
+@register.filter
+def clock(moment: Moment) -> SafeString | str:
+    """The same to be seen, with the exact time on hover."""
+    when = as_time(moment)
+    return "–" if when is None else _element(when, clock_words(when))
+
+
+@register.filter
+def day(moment: Moment) -> SafeString | str:
+    """`21 Nov 2026` by the reader's clock, with the exact time on hover."""
+    when = as_time(moment)
+    return "–" if when is None else _element(when, f"{zones.local(when):%-d %b %Y}")
+
+
+@register.filter
+def zone(moment: Moment) -> str:
+    """`UTC+1`: how far the reader's clock is from UTC at that time."""
+    when = as_time(moment)
+    return "" if when is None else zones.offset(when)
+
+
+@register.simple_tag
+def zone_name() -> str:
+    """`Europe/Berlin`: by which clock a page is written, and by which what is typed into it is read."""
+    return zones.here().key
 
 
 @register.filter
@@ -315,7 +365,7 @@ def event_kind(name: str) -> str:
 
 
 @register.filter
-def moment_words(text: str) -> str:
+def moment_words(text: str) -> SafeString | str:
     """The time in an `as_of` address as people write it; a log position is said to be one."""
     try:
         return exact(datetime.fromisoformat(text.replace(" ", "+")))
@@ -364,13 +414,15 @@ def minutes(count: float | None) -> str:
 
 
 @register.filter
-def span_to(start: Moment, end: Moment) -> str:
-    """`21 Nov 02:30 to 03:30`, in UTC; both dates where they differ."""
+def span_to(start: Moment, end: Moment) -> SafeString | str:
+    """`21 Nov 02:30 to 03:30` by the reader's clock; both dates where they differ."""
     first, last = as_time(start), as_time(end)
     if first is None or last is None:
         return "–"
-    same = first.astimezone(UTC).date() == last.astimezone(UTC).date()
-    return f"{clock(first)} to {last.astimezone(UTC):%H:%M}" if same else f"{clock(first)} to {clock(last)}"
+    same = zones.local(first).date() == zones.local(last).date()
+    until = f"{zones.local(last):%H:%M}" if same else clock_words(last)
+    utc = f"{first.astimezone(UTC):%Y-%m-%d %H:%M:%S} to {last.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return format_html('<span title="{}">{} to {}</span>', utc, clock_words(first), until)
 
 
 @register.filter

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib import messages
@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
+from frontend.moments import parse_moment
 from frontend.views.among import carried
 from frontend.views.incident import Problem, render_incident
 from frontend.views.pages import context_of, page
@@ -33,13 +34,13 @@ def cause_of(form: Form) -> str:
 
 
 def until_of(form: Form) -> datetime | None:
-    """Until when a ticket is put aside: after so many hours, at a time in UTC, or None until it changes."""
+    """Until when a ticket is put aside: after so many hours, at a time, or None until it changes."""
     chosen = str(form.get("for", ""))
     if chosen == "change":
         return None
     if chosen == "time":
         try:
-            return datetime.fromisoformat(str(form.get("time", ""))).replace(tzinfo=UTC)
+            return parse_moment(str(form.get("time", "")))
         except ValueError:
             raise Invalid("time", "must be a date and a time") from None
     if chosen not in HOURS:

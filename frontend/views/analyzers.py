@@ -21,6 +21,7 @@ from analyzers.queries import Outcomes, Run, Schedule
 from frontend import param_form
 from frontend.durations import parse_span
 from frontend.moments import field_value, parse_moment
+from frontend.templatetags.dossier import clock_words
 from frontend.views.pages import context_of, page, show, typed_in, user_name
 from incidents.allowing import allow
 from incidents.scorecards.models import BacktestRow
@@ -106,7 +107,7 @@ def columns(counted: Sequence[Outcomes]) -> list[Column]:
                 below += height
         told = ", ".join(f"{one.counts[name]} {name}" for name in SHOWN if one.counts[name]) or "no run"
         if parts:
-            found.append(Column(place * width, width * 0.82, parts, f"{one.start:%-d %b %H:%M}: {told}"))
+            found.append(Column(place * width, width * 0.82, parts, f"{clock_words(one.start)}: {told}"))
     return found
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from frontend.moments import parse_day
 from frontend.views.pages import page, show, staff_only
 from incidents.api.restoring import RESTORABLE
 from incidents.audit.queries import Asked, changes, differences, kinds
@@ -52,20 +53,20 @@ def _asked(typed: dict[str, str]) -> Asked:
         typed["kind"],
         _actor(typed["who"]),
         typed["q"],
-        since,
-        None if until is None else until + timedelta(days=1),
+        since and since[0],
+        until and until[1],
     )
 
 
-def _day(name: str, text: str) -> datetime | None:
-    """The beginning of a day in UTC."""
+def _day(name: str, text: str) -> tuple[datetime, datetime] | None:
+    """When a day begins and ends by the reader's clock."""
     if not text:
         return None
     try:
-        day = datetime.fromisoformat(text[:10]).replace(tzinfo=UTC)
+        day = parse_day(text)
     except ValueError:
         raise Invalid(name, "must be a date such as 2026-11-21") from None
-    if not 2000 <= day.year < 2100:
+    if not 2000 <= day[0].year < 2100:
         raise Invalid(name, "must be a date of this century")
     return day
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from frontend import zones
 from incidents.domain.policies import Step, spoken
 from incidents.escalation.queries import LATE, Next, Standing, standing, standing_at
 from ingest.queries import Position
@@ -86,7 +87,11 @@ def past_words(found: Standing) -> Line | None:
     if one.due_at is None or one.phase not in ("starting", "climbing"):
         return None
     what = "All were called; it was to give up" if one.at_end else f"The next call was due{_place(found)}"
-    return Line(f"{what} at {one.due_at:%H:%M} UTC", at=one.due_at)
+    return Line(f"{what} at {_clock(one.due_at)}", at=one.due_at)
+
+
+def _clock(moment: datetime) -> str:
+    return f"{zones.local(moment):%H:%M} {zones.offset(moment)}"
 
 
 def words(found: Standing, now: datetime) -> Line | None:
@@ -101,7 +106,7 @@ def words(found: Standing, now: datetime) -> Line | None:
     if now - due > LATE:
         late = spoken((now - due).total_seconds())
         return Line(f"The next call is late by {late}; manage.py deliver may not be running", "bad", due)
-    when = f"in {spoken((due - now).total_seconds())}, at {due:%H:%M} UTC" if due > now else "now"
+    when = f"in {spoken((due - now).total_seconds())}, at {_clock(due)}" if due > now else "now"
     if one.phase == "acknowledged":
         return Line(f"Calls for somebody again {when} if nothing is done", at=due) if one.settled else None
     if one.at_end:

@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 from rest_framework.serializers import BaseSerializer
 
+from frontend import zones
 from frontend.durations import parse_span
 from frontend.views.pages import context_of, page, show
 from frontend.views.restoring import removed
@@ -67,7 +68,7 @@ def _create_window(request: HttpRequest, typed: Typed) -> dict[str, str]:
         "services": typed.get("services", "").replace(",", " ").split(),
         "matchers": _lines(typed, "matchers"),
         "rule": typed.get("rule", "") or dict(AGAIN).get(typed.get("again", ""), ""),
-        "time_zone": typed.get("time_zone", "") or "UTC",
+        "time_zone": typed.get("time_zone", "") or zones.here().key,
         "mode": typed.get("mode", "") or "hold",
     }
     try:

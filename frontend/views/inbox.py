@@ -12,6 +12,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from frontend.moments import field_value, parse_moment
 from frontend.views.among import of_list
 from frontend.views.asking import SNOOZES
 from frontend.views.listing import (
@@ -75,7 +76,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
         "kept": [
             (name, value) for name, value in request.GET.items() if name not in ("as_of", "at", "cursor")
         ],
-        "at": f"{_shown_moment(request):%Y-%m-%dT%H:%M}",
+        "at": field_value(_shown_moment(request)),
         "now_address": address(request.GET, as_of=None, cursor=None),
         "storm": queries.storm(timezone.now()) if listing.as_of is None else None,
         "address": request.build_absolute_uri("/").rstrip("/"),
@@ -101,7 +102,7 @@ def _elsewhere(request: HttpRequest) -> str | None:
     """Where a form of this page leads: what was chosen there is said by the address alone."""
     if at := request.GET.get("at"):
         try:
-            moment = datetime.fromisoformat(at).replace(tzinfo=UTC)
+            moment = parse_moment(at)
         except ValueError:
             raise Invalid("at", "must be a date and a time, such as 2026-11-21T10:00") from None
         return address(request.GET, at=None, cursor=None, as_of=f"{moment:%Y-%m-%dT%H:%M:%SZ}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from frontend.durations import parse_span
+from frontend.moments import parse_day
 from frontend.senders import BY_SLUG, SENDERS, Sender
 from frontend.views.pages import context_of, page, show, staff_only, user_name
 from ingest.api import keys, trial
@@ -145,11 +146,11 @@ def _listed(
 
 
 def _expiry(told: str) -> datetime | None:
-    """The end of a day in UTC, from a form's field for dates; None where it is empty."""
+    """The end of a day by the reader's clock, from a form's field for dates; None where it is empty."""
     if not told.strip():
         return None
     try:
-        end = datetime.fromisoformat(told.strip()).replace(tzinfo=UTC) + timedelta(days=1)
+        end = parse_day(told)[1]
     except (ValueError, OverflowError):
         raise ValueError("must be a date") from None
     if end <= timezone.now():

@@ -13,6 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import patch_cache_control
 
+from frontend import zones
 from incidents.commands import Asking, Invalid, seen_from
 from incidents.domain.permissions import Forbidden
 from incidents.queries import NoSuchIncident
@@ -30,6 +31,10 @@ def page(
     def guarded(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
         # Before anything is read: whatever is recorded from here on is told to the page once it listens.
         request.log_position = str(watermark()) if request.method == "GET" else ""  # type: ignore[attr-defined]
+        with zones.read_in(zones.zone_called(request.COOKIES.get(zones.COOKIE))):
+            return answered(request, *args, **kwargs)
+
+    def answered(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
         try:
             return view(request, *args, **kwargs)
         except NoSuchIncident as error:

@@ -12,6 +12,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST
 
 from analyzers.queries import analyzers
+from frontend import zones
 from frontend.views.pages import page, show, staff_only, typed_in
 from incidents import queries
 from incidents.reports.models import ReportSchedule
@@ -69,7 +70,7 @@ def _found(name: str) -> ReportSchedule:
 
 def _begun(row: ReportSchedule | None) -> dict[str, Any]:
     if row is None:
-        return {"cadence": "weekly", "zone": "UTC", "hour": 0, "enabled": True, "analyses": []}
+        return {"cadence": "weekly", "zone": zones.here().key, "hour": 0, "enabled": True, "analyses": []}
     return {field: getattr(row, field) for field in (*_TEXTS, "enabled", "analyses")}
 
 

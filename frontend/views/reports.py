@@ -19,6 +19,7 @@ from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from frontend import zones
 from frontend.views.pages import context_of, page, show, staff_only
 from incidents import queries
 from incidents.reports import demanding, mailing, pictures, producing
@@ -81,7 +82,8 @@ def report(request: HttpRequest, id: str) -> HttpResponse:
         "mail_is_set_up": settings.MAIL_IS_SET_UP,
         "address": getattr(request.user, "email", ""),
     }
-    return show(request, "frontend/report.html", context, section="reports")
+    with zones.read_in(zones.zone_called(found["period"]["zone"])):  # whoever reads it, the same document
+        return show(request, "frontend/report.html", context, section="reports")
 
 
 @page

@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
+from frontend import zones
 from frontend.durations import parse_span
 from frontend.views.pages import context_of, page, show, user_name
 from incidents import silences as writing
@@ -118,7 +119,9 @@ def typed_again(form: QueryDict) -> writing.Again | None:
     rule = form.get("rule", "").strip() or dict(AGAIN).get(form.get("again", ""), "")
     if not rule:
         return None
-    return writing.Again(recurrence_from("recurrence", rule, form.get("time_zone", "").strip() or "UTC"))
+    return writing.Again(
+        recurrence_from("recurrence", rule, form.get("time_zone", "").strip() or zones.here().key)
+    )
 
 
 def typed_start(form: QueryDict) -> datetime | None:
@@ -126,7 +129,7 @@ def typed_start(form: QueryDict) -> datetime | None:
     text = form.get("starts", "").strip()
     if not text:
         return None
-    zone = read_zone("recurrence", form.get("time_zone", "").strip() or "UTC")
+    zone = read_zone("recurrence", form.get("time_zone", "").strip() or zones.here().key)
     try:
         return datetime.fromisoformat(text[:40]).replace(tzinfo=zone).astimezone(UTC)
     except (ValueError, OverflowError):

@@ -13,12 +13,13 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from frontend.durations import parse_span
+from frontend.moments import parse_moment
 from frontend.views.pages import context_of, page, show, staff_only
 from incidents import queries
 from incidents.api.views import Conflict
 from incidents.api.webhooks import WebhookSerializer, WebhooksView
 from incidents.domain.evolve import EVENT_TYPES
-from incidents.domain.times import parse_rfc3339
+from incidents.domain.times import rfc3339
 from incidents.domain.values import SEVERITIES, Invalid
 from incidents.webhooks import commands, sealing
 from incidents.webhooks.models import Webhook
@@ -147,12 +148,11 @@ def _replay(request: HttpRequest, row: Webhook) -> None:
 
 
 def _with_offset(text: str) -> str:
-    """What a browser's field for times gives is meant in UTC."""
+    """What a browser's field for times gives is meant by the clock of whoever typed it."""
     try:
-        parse_rfc3339(f"{text}Z")
+        return rfc3339(parse_moment(text))
     except (ValueError, OverflowError):
         return text
-    return f"{text}Z"
 
 
 def _switch(request: HttpRequest, row: Webhook) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from playwright.sync_api import Page, expect
 
@@ -13,6 +14,8 @@ from incidents.reports.periods import period_of
 from tests.browser import content
 from tests.browser.conftest import Console
 from tests.browser.looking import sticks_out, violations
+
+HOUR = timedelta(hours=1)
 
 
 def draw_all(page: Page) -> None:
@@ -38,19 +41,25 @@ def test_a_ticket_with_evidence_fits_a_phone(console: Console) -> None:
     assert not sticks_out(page)
 
 
-def test_the_tooltip_of_a_chart_says_its_times_in_utc(console: Console) -> None:
+def test_a_page_its_charts_and_its_slider_say_times_by_the_clock_of_the_browser(console: Console) -> None:
     assert console.context.browser is not None
     abroad = console.context.browser.new_context(
         timezone_id="America/New_York", storage_state=console.context.storage_state()
     )
     page = console.watched(abroad.new_page())
+    page.goto(f"{console.address}/docs/limits")  # what the browser comes with from then on
     page.goto(f"{console.address}/incidents/{content.report_finding()}")
+    expect(page.locator(".timeline .at").first).to_contain_text("UTC-5")
+    expect(page.locator("[data-travel] output")).to_contain_text("UTC-5")
     page.locator("[data-chart]").first.scroll_into_view_if_needed()
     page.locator(".chart svg path[aria-roledescription]").first.hover(force=True, timeout=10_000)
     expect(page.locator("#vg-tooltip-element")).to_be_visible()
     shown = page.locator("#vg-tooltip-element tr").all_inner_texts()
     bars = next(piece["chart"]["data"]["values"] for piece in content.verdict()["evidence"] if piece["chart"])
-    times = {f"time\t{one['time'][:16].replace('T', ' ')} UTC" for one in bars}
+    there = [datetime.fromisoformat(one["time"]).astimezone(ZoneInfo("America/New_York")) for one in bars]
+    times = {
+        f"time\t{one:%Y-%m-%d %H:%M} UTC{one.utcoffset() // HOUR:+d}" for one in there if one.utcoffset()
+    }
     assert times & set(shown)
     abroad.close()
 

@@ -271,5 +271,5 @@ def test_a_search_that_cannot_be_read_matches_nothing(alice: Client) -> None:
 def test_the_inbox_of_a_moment_says_which_it_is_and_offers_no_action(alice: Client) -> None:
     opened("Was there")
     body = alice.get("/?as_of=2100-01-01T00:00:00Z").content.decode()
-    assert "as it stood at 2100-01-01 00:00:00 UTC" in body
+    assert "2100-01-01 00:00:00 UTC</time></strong>" in body
     assert 'id="several"' not in body

@@ -1,10 +1,10 @@
-// How charts write times and figures: as the pages do (templatetags/dossier.py), times in UTC.
+// How charts write times and figures: as the pages do (templatetags/dossier.py).
+import { exact } from "./zone.js";
+
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)$/;
 
 /** `2026-11-21 03:15:20 UTC`. */
-export function moment(value) {
-  return new Date(value).toISOString().replace("T", " ").replace(/(:00)?\.000Z$|\.\d+Z$|Z$/, "") + " UTC";
-}
+const moment = (value) => exact(value, true);
 
 /** Four significant digits, thousands apart: the filter `figure` in JavaScript. */
 export function figure(value) {

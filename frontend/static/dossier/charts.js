@@ -2,6 +2,7 @@
 // vega-embed's own style sheet and menu stay off, ours are in console.css.
 import { fieldsOf, tooltip } from "./chart_words.js";
 import { onPart } from "./parts.js";
+import { own } from "./zone.js";
 
 const bundle = document.body.dataset.charts;
 const drawn = new Set();
@@ -36,17 +37,19 @@ function config(c, narrow) {
   };
 }
 
-// Times are UTC everywhere in the console, so in charts too.
+// Vega draws time in UTC or by the browser's clock: as the page, which is in UTC where that was chosen.
+const SCALE = own ? "time" : "utc";
 const CLOCK = { year: "%Y", quarter: "%b %Y", month: "%b %Y", week: "%-d %b", date: "%-d %b", hours: "%H:%M", minutes: "%H:%M", seconds: "%H:%M:%S", milliseconds: "%H:%M:%S.%L" };
-function inUtc(value) {
-  if (Array.isArray(value)) value.forEach(inUtc);
+function onTheClock(value) {
+  if (Array.isArray(value)) value.forEach(onTheClock);
   else if (value && typeof value === "object") {
     for (const [channel, one] of Object.entries(value.encoding || {})) {
       if (one?.type !== "temporal" || one.timeUnit || one.scale === null) continue;
-      if (["x", "y", "x2", "y2"].includes(channel)) one.scale = { type: "utc", ...one.scale };
+      if (["x", "y", "x2", "y2"].includes(channel)) one.scale = { ...one.scale, type: SCALE };
+      if (own && typeof one.title === "string") one.title = one.title.replace(" (UTC)", "");
       if (["x", "y"].includes(channel) && one.axis !== null) one.axis = { format: CLOCK, ...one.axis };
     }
-    for (const [name, inner] of Object.entries(value)) if (name !== "data" && name !== "datasets") inUtc(inner);
+    for (const [name, inner] of Object.entries(value)) if (name !== "data" && name !== "datasets") onTheClock(inner);
   }
 }
 
@@ -75,7 +78,7 @@ function zoomable(spec) {
 async function draw(element) {
   const spec = JSON.parse(element.querySelector("script[type='application/json']").textContent);
   delete spec.$schema; // what is installed here draws it, whichever version the analyzer wrote down
-  inUtc(spec);
+  onTheClock(spec);
   const zoom = element.closest("figure")?.querySelector("[data-zoom]");
   const unit = zoomable(spec);
   if (zoom) zoom.hidden = !unit;

@@ -37,6 +37,20 @@ densities.forEach((one) => {
   });
 });
 
+// Times by the browser's clock or in UTC; theme.js tells the server before the page is shown once more.
+const clocks = document.querySelectorAll("input[name=clock]");
+const browserZone = document.querySelector("[data-browser-zone]");
+if (browserZone) browserZone.textContent = Intl.DateTimeFormat().resolvedOptions().timeZone || "Of this browser";
+clocks.forEach((one) => {
+  let kept = "here";
+  try { kept = localStorage.getItem("clock") || "here"; } catch { /* the browser's own then */ }
+  one.checked = one.value === kept;
+  one.addEventListener("change", () => {
+    try { localStorage.setItem("clock", one.value); } catch { return; }
+    location.reload();
+  });
+});
+
 onPart(tick);
 // What htmx fetched beside the page is treated as the page is.
 document.addEventListener("htmx:afterSwap", (event) => tick(event.detail.target));

@@ -1,4 +1,5 @@
 // The grid: fetches the cells once, then time, pointer and keyboard only look at them.
+import { clock, offset } from "./zone.js";
 import { Cells, figure, percent, short, worst } from "./grid_cells.js";
 import { Drawing } from "./grid_drawing.js";
 
@@ -17,7 +18,6 @@ let playing = null;
 
 const step = () => Number(slider.value);
 const marksOf = (name) => told.marks[step()].filter((mark) => mark.component === name);
-const clock = (time) => new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone: "UTC" }).format(new Date(time)).replace(",", "");
 
 function element(tag, text = "", of = {}) {
   const made = Object.assign(document.createElement(tag), of);
@@ -130,7 +130,7 @@ function tell() {
 function show() {
   const { start, end } = told.steps[step()];
   const day = clock(start).slice(0, -6) === clock(end).slice(0, -6);
-  const when = `${clock(start)} to ${day ? clock(end).slice(-5) : clock(end)} UTC`;
+  const when = `${clock(start)} to ${day ? clock(end).slice(-5) : clock(end)} ${offset(end)}`;
   document.querySelector("[data-when]").textContent = when;
   slider.setAttribute("aria-valuetext", when);
   drawing.draw(step(), new Set(told.marks[step()].map((mark) => mark.component)));

@@ -1,6 +1,7 @@
 // Live updates: server-sent events from their own small process; without them the page polls, and says so. Where
 // nothing answers at all, the page keeps what it shows and says since when.
 import { refresh } from "./parts.js";
+import { hour, offset } from "./zone.js";
 
 const POLL = 10_000; // ms
 const RETRY = 30_000; // ms until live updates are tried again
@@ -29,9 +30,9 @@ function state(name, words) {
 }
 
 function offline() {
-  const clock = new Date(heard).toISOString().slice(11, 16);
-  if (notice?.hidden) notice.querySelector(".since").textContent = `${clock} UTC`;
-  state("offline", `Offline, as of ${clock} UTC`);
+  const clock = `${hour(heard)} ${offset(heard)}`;
+  if (notice?.hidden) notice.querySelector(".since").textContent = clock;
+  state("offline", `Offline, as of ${clock}`);
 }
 
 async function update() {

@@ -1,5 +1,4 @@
-// "5 min ago" goes on counting; the exact time is in the title, also in the reader's zone. Numbers as the server writes
-// them (templatetags).
+// "5 min ago" goes on counting. Numbers as the server writes them (templatetags).
 const UNITS = [[60, "s"], [3600, "min"], [86400, "h"], [Infinity, "d"]];
 
 export function ago(seconds) {
@@ -9,21 +8,9 @@ export function ago(seconds) {
   return `${Math.floor(past / before[unit])} ${unit}`;
 }
 
-const HERE = new Intl.DateTimeFormat("en-GB", {
-  weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short",
-});
-
-function sayHere(time) {
-  if (time.dataset.here !== undefined) return;
-  const moment = new Date(time.dateTime);
-  time.dataset.here = "";
-  if (moment.getTimezoneOffset()) time.title += `\n${HERE.format(moment)}`;
-}
-
 function tick() {
   const now = Date.now();
   for (const time of document.querySelectorAll("time[data-ago]")) {
-    sayHere(time);
     const words = ago((now - Date.parse(time.dateTime)) / 1000);
     const text = words === "now" ? "now" : words + (time.dataset.ago === "ago" ? " ago" : "");
     if (time.textContent !== text) time.textContent = text;

@@ -1,6 +1,7 @@
 // Going through a ticket's past: the slider's steps are the events of its timeline, the page is drawn as of each, and
 // the address follows, so that every moment can be shared. What stands between the slider's ends comes with the page.
 import { adopt, onPart, readPage } from "./parts.js";
+import { exact } from "./zone.js";
 
 const WAIT = 120; // ms that the hand rests before the page is fetched
 const bar = document.querySelector("[data-travel]");
@@ -14,7 +15,7 @@ let asking = null;
 const now = () => Number(range.value) >= moments.length - 1;
 
 function written(moment) {
-  return `${moment.at.slice(0, 19).replace("T", " ")} UTC: ${moment.text}`;
+  return `${exact(moment.at)}: ${moment.text}`;
 }
 
 function tell() {
