@@ -195,6 +195,12 @@ def zone(moment: Moment) -> str:
 
 
 @register.simple_tag
+def now_exact() -> str:
+    """When a page was made, for its print."""
+    return exact_words(timezone.now())
+
+
+@register.simple_tag
 def zone_name() -> str:
     """`Europe/Berlin`: by which clock a page is written, and by which what is typed into it is read."""
     return zones.here().key

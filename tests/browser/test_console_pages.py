@@ -15,8 +15,6 @@ from tests.browser import content
 from tests.browser.conftest import Console
 from tests.browser.looking import sticks_out, violations
 
-HOUR = timedelta(hours=1)
-
 
 def draw_all(page: Page) -> None:
     for chart in page.locator("[data-chart]:visible").all():
@@ -57,9 +55,8 @@ def test_a_page_its_charts_and_its_slider_say_times_by_the_clock_of_the_browser(
     shown = page.locator("#vg-tooltip-element tr").all_inner_texts()
     bars = next(piece["chart"]["data"]["values"] for piece in content.verdict()["evidence"] if piece["chart"])
     there = [datetime.fromisoformat(one["time"]).astimezone(ZoneInfo("America/New_York")) for one in bars]
-    times = {
-        f"time\t{one:%Y-%m-%d %H:%M} UTC{one.utcoffset() // HOUR:+d}" for one in there if one.utcoffset()
-    }
+    hours = {one: (one.utcoffset() or timedelta(0)) // timedelta(hours=1) for one in there}
+    times = {f"time\t{one:%Y-%m-%d %H:%M} UTC{behind:+d}" for one, behind in hours.items()}
     assert times & set(shown)
     abroad.close()
 
