@@ -1,27 +1,29 @@
-"""How the console writes times, shares and figures."""
+"""How the console writes shares, figures and names; times with them (`times`)."""
 
 from __future__ import annotations
 
 import json
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
 from django import template
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from frontend import evidence, zones
+from frontend import evidence
 from frontend.charts import bundle_name
 from frontend.markdown import render
 from frontend.settings_map import groups_for, section_of
+from frontend.templatetags import times
 from ingest.queries import is_component
 
 register = template.Library()
+register.filters.update(times.register.filters)
+register.tags.update(times.register.tags)
 SECTIONS = (
     ("inbox", "Inbox"),
     ("grid", "Grid"),
@@ -32,42 +34,6 @@ SECTIONS = (
     ("settings", "Settings"),
     ("docs", "Docs"),
 )
-Moment = datetime | str | None
-
-
-def as_time(moment: Moment) -> datetime | None:
-    """A time, also from RFC 3339 text; None stays None."""
-    return datetime.fromisoformat(moment) if isinstance(moment, str) else moment
-
-
-def words(span: timedelta) -> str:
-    """`now`, `42 s`, `7 min`, `3 h`, `12 d`: the same words as times.js."""
-    seconds = abs(int(span.total_seconds()))
-    if seconds < 5:
-        return "now"
-    for limit, size, unit in ((60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h")):
-        if seconds < limit:
-            return f"{seconds // size} {unit}"
-    return f"{seconds // 86400} d"
-
-
-def _time(moment: Moment, kind: str, suffix: str) -> SafeString | str:
-    when = as_time(moment)
-    if when is None:
-        return "–"
-    text = words(timezone.now() - when)
-    return _element(when, text if text == "now" else text + suffix, mark_safe(f' data-ago="{kind}"'))
-
-
-def _element(when: datetime, words: str, more: SafeString | str = "") -> SafeString:
-    """Words for a time, with the exact one on hover: by the reader's clock and in UTC."""
-    return format_html(
-        '<time datetime="{}" title="{}"{}>{}</time>',
-        when.astimezone(UTC).isoformat(timespec="seconds"),
-        hover(when),
-        more,
-        words,
-    )
 
 
 @register.simple_tag
@@ -128,82 +94,6 @@ def removed_view(tags: str) -> str:
 @register.simple_tag
 def charts_address() -> str:
     return reverse("charts", args=[bundle_name()])
-
-
-@register.filter
-def ago(moment: Moment) -> SafeString | str:
-    """`5 min ago`, kept current by the page, with the exact time as its title."""
-    return _time(moment, "ago", " ago")
-
-
-@register.filter
-def age(moment: Moment) -> SafeString | str:
-    """`5 min`: how old something is."""
-    return _time(moment, "age", "")
-
-
-@register.filter
-def exact_words(moment: Moment) -> str:
-    """`2026-11-21 04:15:20 UTC+1` by the reader's clock, for an attribute."""
-    when = as_time(moment)
-    return "–" if when is None else f"{zones.local(when):%Y-%m-%d %H:%M:%S} {zones.offset(when)}"
-
-
-@register.filter
-def exact(moment: Moment) -> SafeString | str:
-    """The same to be seen, with UTC on hover."""
-    when = as_time(moment)
-    return "–" if when is None else _element(when, exact_words(when))
-
-
-@register.filter
-def hover(moment: Moment) -> str:
-    """What a time says when it is pointed at: exactly when, by the reader's clock and in UTC."""
-    when = as_time(moment)
-    if when is None:
-        return "–"
-    ours, theirs = f"{when.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC", exact_words(when)
-    return ours if ours == theirs else f"{theirs}\n{ours}"
-
-
-@register.filter
-def clock_words(moment: Moment) -> str:
-    """`21 Nov 04:15` by the reader's clock, for an attribute."""
-    when = as_time(moment)
-    return "–" if when is None else f"{zones.local(when):%-d %b %H:%M}"
-
-
-@register.filter
-def clock(moment: Moment) -> SafeString | str:
-    """The same to be seen, with the exact time on hover."""
-    when = as_time(moment)
-    return "–" if when is None else _element(when, clock_words(when))
-
-
-@register.filter
-def day(moment: Moment) -> SafeString | str:
-    """`21 Nov 2026` by the reader's clock, with the exact time on hover."""
-    when = as_time(moment)
-    return "–" if when is None else _element(when, f"{zones.local(when):%-d %b %Y}")
-
-
-@register.filter
-def zone(moment: Moment) -> str:
-    """`UTC+1`: how far the reader's clock is from UTC at that time."""
-    when = as_time(moment)
-    return "" if when is None else zones.offset(when)
-
-
-@register.simple_tag
-def now_exact() -> str:
-    """When a page was made, for its print."""
-    return exact_words(timezone.now())
-
-
-@register.simple_tag
-def zone_name() -> str:
-    """`Europe/Berlin`: by which clock a page is written, and by which what is typed into it is read."""
-    return zones.here().key
 
 
 @register.filter
@@ -371,15 +261,6 @@ def event_kind(name: str) -> str:
 
 
 @register.filter
-def moment_words(text: str) -> SafeString | str:
-    """The time in an `as_of` address as people write it; a log position is said to be one."""
-    try:
-        return exact(datetime.fromisoformat(text.replace(" ", "+")))
-    except ValueError:
-        return f"log position {text[-12:]}"
-
-
-@register.filter
 def range_span(estimate: dict[str, float]) -> dict[str, float]:
     """Where low, rate and high of an interval lie on an axis from 0 to a round `end`, in hundredths."""
     ends = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
@@ -417,18 +298,6 @@ def minutes(count: float | None) -> str:
     if count is not None and count < 1:
         return "< 1 min"
     return duration(None if count is None else round(count) * 60)
-
-
-@register.filter
-def span_to(start: Moment, end: Moment) -> SafeString | str:
-    """`21 Nov 02:30 to 03:30` by the reader's clock; both dates where they differ."""
-    first, last = as_time(start), as_time(end)
-    if first is None or last is None:
-        return "–"
-    same = zones.local(first).date() == zones.local(last).date()
-    until = f"{zones.local(last):%H:%M}" if same else clock_words(last)
-    utc = f"{first.astimezone(UTC):%Y-%m-%d %H:%M:%S} to {last.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-    return format_html('<span title="{}">{} to {}</span>', utc, clock_words(first), until)
 
 
 @register.filter

@@ -21,7 +21,7 @@ from analyzers.queries import Outcomes, Run, Schedule
 from frontend import param_form
 from frontend.durations import parse_span
 from frontend.moments import field_value, parse_moment
-from frontend.templatetags.dossier import clock_words
+from frontend.templatetags.times import clock_words
 from frontend.views.pages import context_of, page, show, typed_in, user_name
 from incidents.allowing import allow
 from incidents.scorecards.models import BacktestRow

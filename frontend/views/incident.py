@@ -16,7 +16,7 @@ from analyzers import queries as analyzers
 from frontend.alternatives import alternatives
 from frontend.custody import custody
 from frontend.evidence import Group, cleared, grouped, latest_of_each
-from frontend.templatetags.dossier import exact
+from frontend.templatetags.times import exact
 from frontend.views.alerts import Section, section
 from frontend.views.among import among
 from frontend.views.asking import Problem, asking

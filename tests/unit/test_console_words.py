@@ -7,6 +7,7 @@ import pytest
 
 from frontend.durations import parse_span
 from frontend.templatetags import dossier as words
+from frontend.templatetags import times
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -16,7 +17,7 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
     [(0, "now"), (42, "42 s"), (420, "7 min"), (3600 * 5, "5 h"), (86400 * 12, "12 d")],
 )
 def test_an_age_is_said_in_its_largest_unit(seconds: int, said: str) -> None:
-    assert words.words(timedelta(seconds=seconds)) == said
+    assert times.words(timedelta(seconds=seconds)) == said
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,7 @@ def test_a_cell_is_set_as_what_it_holds(cell: object, said: str) -> None:
 
 
 def test_a_time_carries_its_exact_moment_as_a_title() -> None:
-    assert 'title="2026-11-21 12:00:00 UTC"' in words.ago(NOON)
+    assert 'title="2026-11-21 12:00:00 UTC"' in times.ago(NOON)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +108,7 @@ def test_json_in_a_page_cannot_end_its_block() -> None:
 
 
 def test_a_window_says_its_date_once() -> None:
-    assert ">21 Nov 12:00 to 13:00<" in words.span_to(NOON, NOON + timedelta(hours=1))
+    assert ">21 Nov 12:00 to 13:00<" in times.span_to(NOON, NOON + timedelta(hours=1))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from frontend.moments import field_value, parse_day, parse_moment
-from frontend.templatetags import dossier as words
+from frontend.templatetags import times as words
 from frontend.zones import offset, read_in, zone_called
 
 NIGHT = datetime(2026, 11, 21, 23, 30, tzinfo=UTC)
