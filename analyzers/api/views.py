@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.conf import settings
@@ -13,9 +15,11 @@ from rest_framework.generics import ListAPIView
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer
 from rest_framework.views import APIView
 
 from analyzers import registry
+from analyzers.api import schedules
 from analyzers.api.pages import Pages
 from analyzers.api.serializers import (
     RunDetailSerializer,
@@ -30,6 +34,7 @@ from analyzers.runs.requests import BadRun, NotRepeatable, request_rerun, reques
 from analyzers.runs.results import runs
 from ingest.api.authentication import HasScope
 from ingest.api.problems import problem
+from ingest.queries import Context
 
 FILTERS = {
     "analyzer": "analyzer",
@@ -143,6 +148,33 @@ class SchedulesView(Scoped, viewsets.ModelViewSet[Schedule]):
     pagination_class = ByName
     lookup_field = "name"
     http_method_names = ["get", "post", "patch", "delete", "head", "options"]  # noqa: RUF012
+
+    def perform_create(self, serializer: BaseSerializer[Schedule]) -> None:
+        self._put(serializer)
+
+    def perform_update(self, serializer: BaseSerializer[Schedule]) -> None:
+        self._put(serializer)
+
+    def perform_destroy(self, instance: Schedule) -> None:
+        with _still_there():
+            schedules.remove(instance, _asking(self.request))
+
+    def _put(self, serializer: BaseSerializer[Schedule]) -> None:
+        assert isinstance(serializer, ScheduleSerializer)
+        with _still_there():
+            schedules.put(serializer, _asking(self.request))
+
+
+@contextmanager
+def _still_there() -> Iterator[None]:
+    try:
+        yield
+    except Schedule.DoesNotExist as error:
+        raise NotFound("Someone else removed this schedule at the same time.") from error
+
+
+def _asking(request: Request) -> Context:
+    return Context(actor(request), trace=getattr(request, "trace", None))
 
 
 def _run(id: str) -> Run:

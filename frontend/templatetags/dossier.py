@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
+from analyzers.queries import analyzers
 from frontend import evidence
 from frontend.charts import bundle_name
 from frontend.markdown import render
@@ -62,6 +63,14 @@ def component_chip(name: str) -> SafeString:
     if address := component_url(name):
         return format_html('<a class="chip" href="{}">{}</a>', address, name)
     return format_html('<span class="chip">{}</span>', name)
+
+
+@register.filter
+def analyzer_link(name: str) -> SafeString:
+    """An analyzer, leading to its page; one that is not installed any more has none."""
+    if name in analyzers():
+        return format_html('<a href="{}">{}</a>', reverse("analyzer", args=[name]), name)
+    return format_html('{} <span class="muted">(not installed)</span>', name)
 
 
 @register.filter

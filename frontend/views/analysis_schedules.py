@@ -11,8 +11,10 @@ from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
+from rest_framework.serializers import BaseSerializer
 
 from analyzers import queries as analyzers
+from analyzers.api import schedules as keeping
 from analyzers.api.serializers import ScheduleSerializer
 from analyzers.commands import span_text
 from analyzers.contract import Analyzer
@@ -20,7 +22,8 @@ from analyzers.queries import Schedule
 from frontend import param_form
 from frontend.durations import parse_span
 from frontend.templatetags.dossier import duration
-from frontend.views.pages import page, show, staff_only, typed_in
+from frontend.views.editing import Read, edited, named
+from frontend.views.pages import context_of, page, show, staff_only, typed_in
 from ingest.queries import regions
 
 STAFF = "Schedules are changed by staff."
@@ -51,9 +54,7 @@ def schedules(request: HttpRequest) -> HttpResponse:
 def _edit(request: HttpRequest) -> dict[str, str]:
     """Change one schedule; the reason by field when it cannot be."""
     staff_only(request)
-    schedule = Schedule.objects.filter(name=request.POST.get("name", "")).first()
-    if schedule is None:
-        raise Http404("no such schedule")
+    schedule = _found(request.POST.get("name", "").replace("\0", ""))
     spans: dict[str, timedelta] = {}
     for field in ("every", "length", "grace"):
         try:
@@ -67,7 +68,7 @@ def _edit(request: HttpRequest) -> dict[str, str]:
         schedule.full_clean()
     except ValidationError as error:
         return {"name": schedule.name, "reason": " ".join(error.messages)}
-    schedule.save()
+    keeping.save(schedule, context_of(request), *_SPANS, "enabled")
     return {}
 
 
@@ -78,21 +79,24 @@ def edit(request: HttpRequest, name: str | None = None) -> HttpResponse:
     staff_only(request, STAFF)
     row = None if name is None else _found(name)
     analyzer = _analyzer(row.analyzer if row else request.GET.get("analyzer", ""))
-    if request.method != "POST":
-        return _form(request, row, analyzer, _begun(row, analyzer), {})
-    form = typed_in(request)
-    data, problems = _data(analyzer, form)
-    if not problems:
-        serializer = ScheduleSerializer(row, data=data, partial=row is not None)
-        if serializer.is_valid():
-            kept = serializer.save()
-            messages.success(request, f"Saved {kept.name}")
-            return HttpResponseRedirect(reverse("analyzer", args=[analyzer.name]) + "#schedules")
-        problems = {
-            key: " ".join(map(str, value)) if isinstance(value, list) else str(value)
-            for key, value in serializer.errors.items()
-        }
-    return _form(request, row, analyzer, form, problems)
+
+    def read() -> tuple[Mapping[str, str], Read]:
+        typed = typed_in(request)
+        return typed, _read(analyzer, typed)
+
+    def keep(serializer: BaseSerializer[Any]) -> str:
+        assert isinstance(serializer, ScheduleSerializer)
+        messages.success(request, f"Saved {keeping.put(serializer, context_of(request)).name}")
+        return reverse("analyzer", args=[analyzer.name]) + "#schedules"
+
+    return edited(
+        request,
+        lambda: _begun(row, analyzer),
+        read,
+        lambda data: ScheduleSerializer(row, data=data, partial=row is not None),
+        keep,
+        lambda typed, problems: _form(request, row, analyzer, typed, problems),
+    )
 
 
 @page
@@ -102,7 +106,7 @@ def pause(request: HttpRequest, name: str) -> HttpResponse:
     staff_only(request, STAFF)
     row = _found(name)
     row.enabled = "resume" in request.POST
-    row.save(update_fields=["enabled"])
+    keeping.save(row, context_of(request), "enabled")
     said = (
         "runs again from the next window on"
         if row.enabled
@@ -117,16 +121,13 @@ def pause(request: HttpRequest, name: str) -> HttpResponse:
 def remove(request: HttpRequest, name: str) -> HttpResponse:
     staff_only(request, STAFF)
     row = _found(name)
-    row.delete()
+    keeping.remove(row, context_of(request))
     messages.success(request, f"Removed {name}. Its runs stay.")
     return HttpResponseRedirect(reverse("analyzer", args=[row.analyzer]) + "#schedules")
 
 
 def _found(name: str) -> Schedule:
-    row = Schedule.objects.filter(name=name).first()
-    if row is None:
-        raise Http404("no such schedule")
-    return row
+    return named(Schedule.objects.all(), name, "schedule")
 
 
 def _analyzer(name: str) -> Analyzer:
@@ -150,8 +151,7 @@ def _begun(row: Schedule | None, analyzer: Analyzer) -> dict[str, str]:
     }
 
 
-def _data(analyzer: Analyzer, form: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """What the API would be sent, and by field what cannot be read."""
+def _read(analyzer: Analyzer, form: Mapping[str, str]) -> Read:
     params, wrong = param_form.read(analyzer, form)
     problems = {f"{param_form.PREFIX}{name}": reason for name, reason in wrong.items()}
     data: dict[str, Any] = {
@@ -167,7 +167,7 @@ def _data(analyzer: Analyzer, form: Mapping[str, str]) -> tuple[dict[str, Any], 
             data[name] = span_text(parse_span(form.get(name, "")))
         except ValueError as error:
             problems[name] = str(error)
-    return data, problems
+    return Read(data, problems)
 
 
 def _form(

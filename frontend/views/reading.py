@@ -29,6 +29,8 @@ GUIDES = (
         (
             ("welcome", "Set up step by step", "from nothing to a ticket that calls you"),
             ("docs_console", "The console", "addresses, search, keys"),
+            ("docs_grid", "The grid", "what fails where, and how to read it"),
+            ("docs_components", "Components", "the tree, search, one of them"),
         ),
     ),
     (
@@ -70,20 +72,9 @@ def docs(request: HttpRequest) -> HttpResponse:
 
 @page
 @require_safe
-def docs_routes(request: HttpRequest) -> HttpResponse:
-    return show(request, "frontend/docs_routes.html", section="docs")
-
-
-@page
-@require_safe
-def docs_policies(request: HttpRequest) -> HttpResponse:
-    return show(request, "frontend/docs_policies.html", section="docs")
-
-
-@page
-@require_safe
-def docs_correlation(request: HttpRequest) -> HttpResponse:
-    return show(request, "frontend/docs_correlation.html", section="docs")
+def guide(request: HttpRequest, about: str) -> HttpResponse:
+    """A page of documentation that says the same to everybody."""
+    return show(request, f"frontend/docs_{about}.html", section="docs")
 
 
 @page

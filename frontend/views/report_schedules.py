@@ -7,17 +7,21 @@ from typing import Any
 from zoneinfo import available_timezones
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
+from rest_framework.serializers import BaseSerializer
 
 from analyzers.queries import analyzers
 from frontend import zones
-from frontend.views.pages import page, show, staff_only, typed_in
+from frontend.views.editing import Read, edited, named
+from frontend.views.pages import context_of, page, show, staff_only, typed_in
 from incidents import queries
 from incidents.reports.models import ReportSchedule
 from incidents.reports.periods import CADENCES
 from incidents.reports.serializers import ReportScheduleSerializer
+from incidents.reports.views import ReportSchedulesView
 from ingest.queries import regions
 
 STAFF = "Report schedules are changed by staff."
@@ -30,8 +34,23 @@ def edit(request: HttpRequest, name: str | None = None) -> HttpResponse:
     """One schedule; a new one without `name`."""
     staff_only(request, STAFF)
     row = None if name is None else _found(name)
-    if request.method != "POST":
-        return _form(request, row, _begun(row), {})
+
+    def keep(serializer: BaseSerializer[Any]) -> str:
+        ReportSchedulesView.acting_for(context_of(request)).put(serializer)
+        messages.success(request, f"Saved {serializer.validated_data['title']}")
+        return reverse("reports")
+
+    return edited(
+        request,
+        lambda: _begun(row),
+        lambda: _read(request, row),
+        lambda data: ReportScheduleSerializer(row, data=data),
+        keep,
+        lambda typed, problems: _form(request, row, typed, problems),
+    )
+
+
+def _read(request: HttpRequest, row: ReportSchedule | None) -> tuple[dict[str, Any], Read]:
     form = typed_in(request)
     typed: dict[str, Any] = {field: form.get(field, "").strip() for field in _TEXTS}
     kept = {one["analyzer"]: one for one in (row.analyses if row else ())}
@@ -42,13 +61,7 @@ def edit(request: HttpRequest, name: str | None = None) -> HttpResponse:
     }
     if row is not None:
         typed["name"] = row.name
-    serializer = ReportScheduleSerializer(row, data=typed)
-    if serializer.is_valid():
-        saved = serializer.save()
-        messages.success(request, f"Saved {saved.title}")
-        return redirect("reports")
-    problems = {key: _words(value) for key, value in serializer.errors.items()}
-    return _form(request, row, typed, problems)
+    return typed, Read(typed)
 
 
 @page
@@ -56,26 +69,19 @@ def edit(request: HttpRequest, name: str | None = None) -> HttpResponse:
 def remove(request: HttpRequest, name: str) -> HttpResponse:
     staff_only(request, STAFF)
     row = _found(name)
-    row.delete()
+    ReportSchedulesView.acting_for(context_of(request)).perform_destroy(row)
     messages.success(request, f"Removed {row.title}. Its reports stay; nobody gets new ones.")
     return redirect("reports")
 
 
 def _found(name: str) -> ReportSchedule:
-    row = ReportSchedule.objects.filter(name=name).first()
-    if row is None:
-        raise Http404(f"there is no report schedule {name}")
-    return row
+    return named(ReportSchedule.objects.all(), name, "report schedule")
 
 
 def _begun(row: ReportSchedule | None) -> dict[str, Any]:
     if row is None:
         return {"cadence": "weekly", "zone": zones.here().key, "hour": 0, "enabled": True, "analyses": []}
     return {field: getattr(row, field) for field in (*_TEXTS, "enabled", "analyses")}
-
-
-def _words(value: Any) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _form(

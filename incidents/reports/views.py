@@ -21,6 +21,7 @@ from rest_framework.views import APIView
 
 from analyzers.api.pages import Pages
 from incidents.api.bodies import StrictJSONParser
+from incidents.api.catalog import Catalog
 from incidents.reports.models import ProducedReport, ReportSchedule, Subscription
 from incidents.reports.producing import NoSuchReport, now_utc, report
 from incidents.reports.serializers import ReportScheduleSerializer, SubscriptionSerializer
@@ -134,9 +135,12 @@ class Editable(viewsets.ModelViewSet[Any]):
         return [HasScope("incidents:read" if self.request.method in SAFE_METHODS else "admin")]
 
 
-class ReportSchedulesView(Editable):
-    """Which reports are produced: how often, of what, in which time zone."""
+class ReportSchedulesView(Catalog):
+    """Which reports are produced: how often, of what, in which time zone. For staff: a report's team is what it is
+    about, not whose it is."""
 
+    kind = "report_schedule"
+    by_team = False
     queryset = ReportSchedule.objects.all()
     serializer_class = ReportScheduleSerializer
     pagination_class = ByName

@@ -16,6 +16,7 @@ from analyzers.queries import Run, Schedule
 from incidents.catalog.models import Membership, Team
 from incidents.scorecards import working
 from incidents.scorecards.models import BacktestRow
+from ingest.queries import configured
 from tests.integration.runs_cases import HOUR, MINUTE, TOP, Door, healthy, hourly, work
 
 pytestmark = pytest.mark.usefixtures("log_database", "tally")
@@ -150,6 +151,14 @@ def test_staff_make_change_pause_and_remove_a_schedule(alice: Client) -> None:
     row = Schedule.objects.get(name="nightly")
     assert (row.every, row.enabled) == (2 * HOUR, False)
     alice.post("/schedules/nightly/remove")
+    changes = [(one.actor, one.body) for one in configured("analysis_schedule", "nightly")]
+    assert [body["after"] and (body["after"]["every"], body["after"]["enabled"]) for _, body in changes] == [
+        ("1h", True),
+        ("2h", True),
+        ("2h", False),
+        None,
+    ]
+    assert {who for who, _ in changes} == {"user:alice"}
     assert not Schedule.objects.filter(name="nightly").exists()
 
 

@@ -16,7 +16,7 @@ from incidents.reports import composing, demanding
 from incidents.reports.demanding import BadPeriod, demand
 from incidents.reports.models import Mailing, ProducedReport, Production, ReportSchedule, Subscription
 from incidents.reports.periods import period_of
-from ingest.queries import Context
+from ingest.queries import Context, configured
 
 pytestmark = pytest.mark.usefixtures("log_database")
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -157,6 +157,8 @@ def test_a_report_is_set_up_changed_and_removed(alice: Client) -> None:
     row.refresh_from_db()
     assert (row.title, row.zone, row.team, row.analyses) == ("All of ours", "Europe/Berlin", "", [])
     alice.post("/reports/schedules/ours/remove")
+    kept = [one.body["after"] for one in configured("report_schedule", "ours")]
+    assert [one and one["title"] for one in kept] == ["Ours", "All of ours", None]
     assert not ReportSchedule.objects.filter(name="ours").exists()
 
 

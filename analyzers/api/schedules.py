@@ -1,0 +1,49 @@
+"""Changes of schedules: each is recorded as what it was and is, in the transaction that makes it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.db import transaction
+
+from analyzers.api.serializers import ScheduleSerializer
+from analyzers.runs.models import Schedule
+from ingest.commands import record_configuration
+from ingest.queries import Context
+
+KIND: Final = "analysis_schedule"
+
+
+@transaction.atomic
+def put(serializer: ScheduleSerializer, who: Context) -> Schedule:
+    """Make or change what a valid serializer says. Raises Schedule.DoesNotExist where it was removed meanwhile."""
+    row = serializer.instance
+    before = told(_locked(row)) if isinstance(row, Schedule) else None
+    kept: Schedule = serializer.save()
+    record_configuration(KIND, kept.name, before, told(kept), who)
+    return kept
+
+
+@transaction.atomic
+def save(row: Schedule, who: Context, *fields: str) -> None:
+    """Keep these of its fields as they are now, all of them where none is named. Raises as `put`."""
+    before = told(_locked(row))
+    row.save(update_fields=fields or None)
+    record_configuration(KIND, row.name, before, told(Schedule.objects.get(pk=row.pk)), who)
+
+
+@transaction.atomic
+def remove(row: Schedule, who: Context) -> None:
+    """Its runs stay. Raises as `put`."""
+    before = told(_locked(row))
+    row.delete()
+    record_configuration(KIND, row.name, before, None, who)
+
+
+def told(row: Schedule) -> dict[str, Any]:
+    """As the API tells it, but for its id."""
+    return {name: value for name, value in ScheduleSerializer(row).data.items() if name != "id"}
+
+
+def _locked(row: Schedule) -> Schedule:
+    return Schedule.objects.select_for_update().get(pk=row.pk)
