@@ -119,8 +119,12 @@ class Catalog(viewsets.ModelViewSet[Any]):
         return str(getattr(instance, self.lookup_field))
 
     def _record(self, key: str, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
-        allow_configuring(self.asking, before, after)
+        self.allow(before, after)
         record_configuration(self.kind, key, before, after, self.asking)
+
+    def allow(self, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
+        """Raises Forbidden where who asks may not make that of it."""
+        allow_configuring(self.asking, before, after)
 
     @property
     def asking(self) -> Context:

@@ -14,6 +14,7 @@ from incidents.api.catalog import Catalog, TeamsView
 from incidents.api.escalation import PoliciesView
 from incidents.api.holding import InhibitionsView, MaintenanceView
 from incidents.api.routes import RoutesView
+from incidents.api.saved_views import SavedViewsView
 from incidents.api.schedules import SchedulesView
 from incidents.api.services import ServicesView
 from ingest.queries import Context, configured
@@ -28,6 +29,7 @@ RESTORABLE: Final[dict[str, type[Catalog]]] = {
         SchedulesView,
         MaintenanceView,
         InhibitionsView,
+        SavedViewsView,
     )
 }
 """What the log keeps whole. Secrets, and the text of calendars, are not in it."""

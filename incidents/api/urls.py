@@ -24,6 +24,7 @@ from incidents.api.people import MembersView, MemberView, UsersView
 from incidents.api.receipts import ReceiptView
 from incidents.api.route_trials import ExplainView, ReplayView
 from incidents.api.routes import RoutesView
+from incidents.api.saved_views import SavedViewsView
 from incidents.api.schedules import CalendarsView, SchedulesView
 from incidents.api.services import ServicesView
 from incidents.api.several import SeveralView
@@ -204,6 +205,7 @@ router.register("calendars", CalendarsView, basename="calendars")
 router.register("users", UsersView, basename="users")
 router.register("webhooks", WebhooksView, basename="webhooks")
 router.register("maintenance", MaintenanceView, basename="maintenance")
+router.register("saved_views", SavedViewsView, basename="saved_views")
 router.register("inhibitions", InhibitionsView, basename="inhibitions")
 
 urlpatterns = [

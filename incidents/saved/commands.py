@@ -9,6 +9,7 @@ from uuid import UUID
 from django.contrib.auth import get_user_model
 from django.db import IntegrityError, transaction
 from django.utils import timezone
+from django.utils.text import slugify
 
 from incidents.allowing import actor_name, person
 from incidents.catalog.models import Team
@@ -20,6 +21,7 @@ from ingest.commands import record_configuration
 from ingest.queries import Context
 
 KIND = "saved_view"
+TABS = ("unresolved", "open", "work", "resolved", "all")
 KEPT = ("tab", "search", "order")
 """Of an address of the inbox what a view keeps: not the page, nor the moment."""
 USUAL = {"tab": "unresolved", "order": "severity"}
@@ -51,6 +53,7 @@ def keep(name: str, query: str, team: str, context: Context) -> SavedView:
     if SavedView.objects.filter(maker=maker, removed_at=None).count() >= MOST:
         raise Refused(f"nobody keeps more than {MOST} views; remove some first")
     row = SavedView(maker=maker, team=_team(team, context), name=name, query=canonical(query))
+    row.slug = None if row.team is None else free_slug(row.team, name)
     _save(row)
     _record(row, None, told(row), context)
     return row
@@ -105,20 +108,23 @@ def open_with(id: UUID | None, context: Context) -> None:
 
 def may_change(row: SavedView, name: str) -> bool:
     """Its maker may, and of a team's view whoever responds for the team."""
-    if row.maker.get_username() == name:
+    if row.maker is not None and row.maker.get_username() == name:
         return True
-    return row.team is not None and _responds(name, row.team.slug)
+    return row.team is not None and responds(name, row.team.slug)
 
 
 def told(row: SavedView) -> dict[str, Any]:
-    return {"name": row.name, "query": row.query, "team": None if row.team is None else row.team.slug}
+    """What is recorded of it, and shown by the API: its name, and what it shows in parts."""
+    said = dict(parse_qsl(row.query))
+    kept = {name: said.get(name, USUAL.get(name, "")) for name in KEPT}
+    return {"slug": row.slug, "name": row.name, "team": None if row.team is None else row.team.slug, **kept}
 
 
 def _found(id: UUID, context: Context, *, removed: bool = False) -> SavedView:
     found = SavedView.objects.select_for_update(of=("self",)).select_related("maker", "team").filter(pk=id)
     row = (found if removed else found.filter(removed_at=None)).first()
     name = actor_name(context) or ""
-    if row is None or (row.team is None and row.maker.get_username() != name):
+    if row is None or (row.team is None and (row.maker is None or row.maker.get_username() != name)):
         raise NoSuchView
     if not may_change(row, name):
         assert row.team is not None
@@ -132,12 +138,23 @@ def _team(slug: str, context: Context) -> Team | None:
     team = Team.objects.filter(slug=slug[:60].replace("\0", "")).first()
     if team is None:
         raise Invalid("team", "is none that there is")
-    if not _responds(actor_name(context) or "", team.slug):
+    if not responds(actor_name(context) or "", team.slug):
         raise Forbidden(f"to share a view with {team.slug} takes a responder of it")
     return team
 
 
-def _responds(name: str, team: str) -> bool:
+def free_slug(team: Team, name: str) -> str:
+    """What a team's view is called by: out of both names, and a number where that is taken."""
+    wanted = slugify(f"{team.slug}-{name}")[:70] or "view"
+    taken = set(
+        SavedView.objects.filter(slug__startswith=wanted, removed_at=None).values_list("slug", flat=True)
+    )
+    numbered = (f"{wanted}-{n}" for n in range(2, len(taken) + 3))
+    return wanted if wanted not in taken else next(one for one in numbered if one not in taken)
+
+
+def responds(name: str, team: str) -> bool:
+    """Whether who asks may share views with a team."""
     who = person(name)
     return who is None or who.is_staff or who.has("responder", team)
 
@@ -155,7 +172,7 @@ def _record(
 ) -> None:
     """A person's own views are theirs alone; those of a team are configuration."""
     if row.team is not None:
-        record_configuration(KIND, str(row.pk), before, after, context)
+        record_configuration(KIND, row.slug or str(row.pk), before, after, context)
 
 
 def _user(context: Context) -> Any:

@@ -14,9 +14,14 @@ class SavedView(models.Model):
     """A tab, a search and an order of the inbox under a name: of one person, or with a team of all its people."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
-    maker = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="saved_views")
+    # None where a file or a key made it, for a team.
+    maker = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="saved_views"
+    )
     team = models.ForeignKey(Team, null=True, on_delete=models.CASCADE, related_name="saved_views")
     name = models.CharField(max_length=60)
+    # What a team's view is called by in the API and in files.
+    slug = models.SlugField(max_length=80, null=True)
     query = models.TextField()
     removed_at = models.DateTimeField(null=True)
 
@@ -32,6 +37,11 @@ class SavedView(models.Model):
                 fields=("team", "name"),
                 condition=models.Q(team__isnull=False, removed_at__isnull=True),
                 name="one_team_view_per_name",
+            ),
+            models.UniqueConstraint(
+                fields=("slug",),
+                condition=models.Q(slug__isnull=False, removed_at__isnull=True),
+                name="one_view_per_slug",
             ),
         )
 

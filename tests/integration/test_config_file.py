@@ -11,6 +11,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from incidents.catalog.models import Route, Team
+from incidents.saved.models import SavedView
 from ingest.queries import configured
 
 pytestmark = pytest.mark.usefixtures("log_database")
@@ -49,6 +50,29 @@ def test_a_file_is_applied_with_who_did_it_and_a_second_time_changes_nothing(fil
     assert config("apply", str(file)) == "Nothing to change.\n"
     (event,) = configured("team", "storage")
     assert event.actor.startswith("user:")
+
+
+def test_the_views_of_a_team_are_configuration_and_those_of_a_person_are_not(file: Path) -> None:
+    alice = get_user_model().objects.create(username="alice")
+    SavedView.objects.create(maker=alice, name="Mine", query="search=mine")
+    file.write_text(
+        "saved_views:\n- slug: storage-disks\n  name: Disks\n  team: storage\n"
+        "  search: component:disk/ severity:critical\n"
+    )
+    assert config("apply", str(file)).endswith("1 change made.\n")
+    config("export", str(file))
+    assert "search: component:disk/ severity:critical" in file.read_text()
+    assert "mine" not in file.read_text()
+    assert config("apply", str(file), "--prune") == "Nothing to change.\n"
+    file.write_text("saved_views: []\n")
+    assert config("apply", str(file), "--prune").endswith("1 change made.\n")
+    assert [view.name for view in SavedView.objects.filter(removed_at=None)] == ["Mine"]
+
+
+def test_a_view_whose_search_cannot_be_read_is_named_with_its_line(file: Path) -> None:
+    file.write_text("saved_views:\n- slug: a\n  name: A\n  team: storage\n  search: severity:hgih\n")
+    with pytest.raises(CommandError, match=r"line 5: saved_views\[1\].search: .*critical"):
+        config("apply", str(file))
 
 
 def test_things_may_name_each_other_in_any_order(file: Path) -> None:

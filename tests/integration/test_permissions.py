@@ -89,6 +89,7 @@ RESPONDS: tuple[tuple[str, str, dict[str, str]], ...] = (
 READS = (
     *(
         "incidents",
+        "saved_views",
         "channels",
         "silences",
         "maintenance",

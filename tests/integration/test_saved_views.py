@@ -8,9 +8,11 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
+from frontend.views.listing import TABS
 from incidents import commands
 from incidents.catalog.models import Membership, Team
 from incidents.commands import Report
+from incidents.saved import commands as commands_of_views
 from incidents.saved.models import SavedView
 from ingest.log.configuration import configured
 from ingest.queries import Context
@@ -59,7 +61,7 @@ def test_a_view_of_a_team_is_shown_to_its_people_and_recorded(alice: Client) -> 
     keep(alice, "Disks", team="storage")
     charlie = signed_in("charlie")
     assert "Disks" in charlie.get("/?tab=all").content.decode()
-    event = configured("saved_view", str(the_view().pk))[0]
+    event = configured("saved_view", "storage-disks")[0]
     assert (event.actor, event.body["after"]["team"]) == ("user:alice", "storage")
 
 
@@ -95,6 +97,76 @@ def test_the_inbox_opens_with_the_view_that_was_chosen(alice: Client) -> None:
     assert alice.get("/").headers["Location"] == "?search=severity%3Acritical"
     alice.post(f"/inbox/views/{the_view().pk}/open-with", {})
     assert alice.get("/").status_code == 200
+
+
+def in_api(client: Client, method: str, path: str = "", **body: Any) -> Any:
+    ask = getattr(client, method)
+    return ask(f"/api/v1/saved_views{path}", body, content_type="application/json")
+
+
+def test_the_api_and_the_console_share_the_views_of_a_team(alice: Client) -> None:
+    made = in_api(
+        alice, "post", slug="disks", name="Disks", team="storage", search="component:disk/", tab="all"
+    )
+    assert made.status_code == 201
+    assert made.json()["order"] == "severity"
+    assert 'href="/?tab=all&amp;search=component%3Adisk%2F"' in alice.get("/?tab=open").content.decode()
+    keep(alice, "Critical", team="network")
+    keep(alice, "Only for Alice")
+    listed = alice.get("/api/v1/saved_views").json()["results"]
+    assert [(one["slug"], one["search"]) for one in listed] == [
+        ("disks", "component:disk/"),
+        ("network-critical", "severity:critical"),
+    ]
+    assert in_api(alice, "patch", "/disks", name="All disks").json()["search"] == "component:disk/"
+    assert in_api(alice, "delete", "/disks").status_code == 204
+    assert [event.type for event in configured("saved_view", "disks")] == ["configuration.changed"] * 3
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"search": "severity:hgih"}, "search"),
+        ({"search": "é" * 900}, "search"),
+        ({"tab": "mine"}, "tab"),
+        ({"order": "best"}, "order"),
+        ({"name": "a\0b"}, "name"),
+        ({"name": "two\nlines"}, "name"),
+        ({"team": "nope"}, "team"),
+        ({"slug": "Not one"}, "slug"),
+        ({"query": "search=x"}, "query"),
+    ],
+)
+def test_a_view_that_makes_no_sense_is_refused_by_field(
+    alice: Client, body: dict[str, Any], field: str
+) -> None:
+    told = {"slug": "disks", "name": "Disks", "team": "storage", **body}
+    answer = in_api(alice, "post", **told)
+    assert (answer.status_code, list(answer.json()["errors"])) == (400, [field])
+
+
+def test_two_views_of_a_name_or_slug_are_refused(alice: Client) -> None:
+    in_api(alice, "post", slug="disks", name="Disks", team="storage")
+    assert in_api(alice, "post", slug="disks", name="Other", team="storage").status_code == 400
+    assert in_api(alice, "post", slug="other", name="Disks", team="storage").status_code == 400
+
+
+def test_over_the_api_too_a_view_is_shared_by_responders_of_its_team(alice: Client) -> None:
+    charlie = signed_in("charlie")
+    Membership.objects.create(
+        team=Team.objects.get(slug="network"),
+        user=get_user_model().objects.get(username="charlie"),
+        role="responder",
+    )
+    assert in_api(charlie, "post", slug="links", name="Links", team="network").status_code == 201
+    in_api(alice, "post", slug="disks", name="Disks", team="storage")
+    assert in_api(charlie, "patch", "/disks", team="network").status_code == 403
+    assert in_api(charlie, "patch", "/links", team="storage").status_code == 403
+    assert SavedView.objects.get(slug="links").team == Team.objects.get(slug="network")
+
+
+def test_tabs_of_views_are_those_of_the_inbox() -> None:
+    assert tuple(tab.name for tab in TABS) == commands_of_views.TABS
 
 
 @pytest.mark.parametrize("name", ["", " ", "x" * 61, "a\0b", "two\nlines"])

@@ -1,0 +1,120 @@
+"""Views of the inbox that are shared with a team, over HTTP as /api/v1/saved_views and in files of configuration.
+
+What people keep for themselves is theirs alone, and in neither.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import AbstractBaseUser
+from django.utils import timezone
+from rest_framework import serializers as s
+from rest_framework.permissions import SAFE_METHODS, BasePermission
+from rest_framework.request import Request
+from rest_framework.serializers import BaseSerializer
+from rest_framework.views import APIView
+
+from incidents import search
+from incidents.allowing import actor_name
+from incidents.api.catalog import BySlug, Catalog
+from incidents.api.serializers import Strict, line
+from incidents.catalog.models import Team
+from incidents.domain.permissions import Forbidden
+from incidents.domain.values import Invalid
+from incidents.filters import ORDERS
+from incidents.queries import team_slugs
+from incidents.saved import commands
+from incidents.saved.models import SavedView
+from ingest.api.authentication import HasScope
+from ingest.api.keys import ADMIN
+
+MOST_WORDS = 1000
+
+
+class SavedViewSerializer(Strict, s.ModelSerializer[SavedView]):
+    slug = s.SlugField(max_length=80)
+    team = s.SlugRelatedField(slug_field="slug", queryset=Team.objects.all(), help_text="whose people see it")
+    tab = s.ChoiceField(choices=commands.TABS, default=commands.USUAL["tab"])
+    search = s.CharField(
+        max_length=MOST_WORDS, allow_blank=True, default="", help_text="as in the field of the inbox"
+    )
+    order = s.ChoiceField(choices=list(ORDERS), default=commands.USUAL["order"])
+
+    class Meta:
+        model = SavedView
+        fields = ("slug", "name", "team", "tab", "search", "order")
+        validators: tuple[Any, ...] = ()
+
+    def to_representation(self, row: SavedView) -> dict[str, Any]:
+        return commands.told(row)
+
+    def validate_name(self, name: str) -> str:
+        return line("name", name)
+
+    def validate_slug(self, slug: str) -> str:
+        if self.instance is not None and slug != self.instance.slug:
+            raise s.ValidationError("is what it is called by and stays; make another view")
+        if self.instance is None and SavedView.objects.filter(slug=slug, removed_at=None).exists():
+            raise s.ValidationError("there is a view of this slug already")
+        return slug
+
+    def validate_search(self, text: str) -> str:
+        # Whose it is, `owner:me` says to whoever opens it.
+        if problems := search.asked(text, timezone.now(), "somebody", team_slugs()).problems:
+            raise s.ValidationError("; ".join(map(str, problems))[:1000])
+        return text
+
+    def validate(self, given: dict[str, Any]) -> dict[str, Any]:
+        row = self.instance
+        name, team = given.get("name", row and row.name), given.get("team", row and row.team)
+        named = SavedView.objects.filter(team=team, name=name, removed_at=None)
+        if (named if row is None else named.exclude(pk=row.pk)).exists():
+            raise s.ValidationError({"name": ["the team has a view of this name already"]})
+        before = {} if row is None else commands.told(row)
+        kept = {name: given.pop(name, before.get(name, "")) for name in commands.KEPT}
+        try:
+            return {**given, "query": commands.canonical(urlencode(kept))}
+        except Invalid:
+            raise s.ValidationError({"search": ["is too long"]}) from None
+
+
+class MayShare(HasScope):
+    """Keys with `admin`, staff, and people, who are then asked for which team."""
+
+    def __init__(self) -> None:
+        super().__init__(ADMIN)
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        person = request.auth is None and isinstance(request.user, AbstractBaseUser)
+        return person or super().has_permission(request, view)
+
+
+class SavedViewsView(Catalog):
+    """Searches of the inbox that a team shares."""
+
+    kind = commands.KIND
+    queryset = SavedView.objects.filter(team__isnull=False, removed_at=None).select_related("team")
+    serializer_class = SavedViewSerializer
+    pagination_class = BySlug
+    lookup_field = "slug"
+
+    def get_permissions(self) -> list[BasePermission]:
+        return [HasScope("incidents:read") if self.request.method in SAFE_METHODS else MayShare()]
+
+    def keep(self, serializer: BaseSerializer[SavedView]) -> None:
+        maker = get_user_model().objects.filter(username=actor_name(self.asking) or "").first()
+        serializer.save(**({"maker": maker} if serializer.instance is None else {}))
+
+    def remove(self, instance: SavedView) -> None:
+        """It stays as what its undo in the console brings back."""
+        instance.removed_at = timezone.now()
+        instance.save(update_fields=["removed_at"])
+
+    def allow(self, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
+        name = actor_name(self.asking)
+        for thing in (before, after):
+            if name is not None and thing is not None and not commands.responds(name, thing["team"]):
+                raise Forbidden(f"to share a view with {thing['team']} takes a responder of it")
