@@ -18,6 +18,7 @@ from frontend.durations import parse_span
 from frontend.moments import parse_day
 from frontend.senders import BY_SLUG, SENDERS, Sender
 from frontend.views.pages import context_of, page, show, staff_only, user_name
+from frontend.views.paging import listed
 from ingest.api import keys, trial
 from ingest.api.models import IntegrationKey, Refusal
 from ingest.doors import generic
@@ -123,9 +124,14 @@ def _listed(
 ) -> HttpResponse:
     """A key that was made is in the answer to this request and nowhere else; pages are never stored."""
     rows = list(IntegrationKey.objects.all())
-    found, staff = refusals_of([row.name for row in rows]), getattr(request.user, "is_staff", False)
+    good = [row for row in rows if not row.revoked_at]
+    page_of = listed(
+        request, good, lambda row: f"{row.name} {' '.join(row.scopes)} {row.region}", lambda row: (row.name,)
+    )
+    found, staff = refusals_of([row.name for row in page_of.rows]), getattr(request.user, "is_staff", False)
     context: dict[str, Any] = {
-        "integrations": [_told(row, found, staff=staff) for row in rows if not row.revoked_at],
+        "integrations": [_told(row, found, staff=staff) for row in page_of.rows],
+        "list": page_of,
         "revoked": [row for row in rows if row.revoked_at],
         "senders": SENDERS,
         "errors": errors or {},

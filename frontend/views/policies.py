@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from frontend.durations import parse_span
 from frontend.rights import configurers_only, own_teams, rights
 from frontend.views.pages import context_of, page, show
+from frontend.views.paging import listed
 from frontend.views.restoring import removed
 from incidents.api.escalation import PoliciesView, PolicySerializer
 from incidents.api.views import Conflict
@@ -61,8 +62,10 @@ def _listed(
     request: HttpRequest, edited: EscalationPolicy | None, typed: Mapping[str, str], errors: dict[str, str]
 ) -> HttpResponse:
     asking = rights(request)
+    found = listed(request, list(all_policies()), _said, lambda row: (row.slug,))
     context = {
-        "policies": [_shown(row) for row in all_policies()],
+        "policies": [_shown(row) for row in found.rows],
+        "list": found,
         "edited": edited,
         "typed": typed,
         "errors": errors,
@@ -71,6 +74,10 @@ def _listed(
         "rights": asking,
     }
     return show(request, "frontend/policies.html", context, section="settings", status=400 if errors else 200)
+
+
+def _said(row: EscalationPolicy) -> str:
+    return f"{row.name} {row.slug} {'' if row.team is None else row.team.name}"
 
 
 def _shown(row: EscalationPolicy) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib import messages
@@ -19,6 +20,7 @@ from rest_framework.exceptions import ValidationError
 
 from frontend.rights import configurers_only, own_teams, rights
 from frontend.views.pages import context_of, page, show
+from frontend.views.paging import listed
 from frontend.views.restoring import removed
 from frontend.views.route_form import body_of, typed_from, typed_in
 from incidents import routes
@@ -134,11 +136,13 @@ def _shown(request: HttpRequest, told: _Page) -> HttpResponse:
     table = routing_table()
     explained, asked, problem = _explained(request, table)
     asking = rights(request)
+    levels = _levels(table.rules, {} if explained is None else {one.rule: one for one in explained.rules})
+    found = listed(request, levels, _words, _names)
     context = {
         "told": told,
-        "rules": _levels(
-            table.rules, {} if explained is None else {one.rule: one for one in explained.rules}
-        ),
+        # The way of a ticket is read along all rules that were tried.
+        "rules": found.rows if explained is None else levels,
+        "list": None if explained else found,
         "default": table.default,
         "passed_over": sorted(table.passed_over.items()),
         "services": sorted(table.services.values(), key=lambda one: one.slug),
@@ -222,6 +226,16 @@ def _levels(rules: Any, tried: dict[str, Tried]) -> list[dict[str, Any]]:
     ]
 
 
+def _words(level: dict[str, Any]) -> str:
+    """What a rule and those beneath it say: a branch is found as a whole."""
+    said = (level["rule"].name, level["asks"], *level["gives"], *map(_words, level["children"]))
+    return " ".join(map(str, said))
+
+
+def _names(level: dict[str, Any]) -> set[str]:
+    return {level["rule"].name}.union(*map(_names, level["children"]))
+
+
 _BY: dict[tuple[str, ...], str] = {(): "all in one ticket", EACH_ALONE: "each alone"}
 
 
@@ -257,7 +271,7 @@ def route_act(request: HttpRequest, name: str, verb: str) -> HttpResponse:
         messages.error(request, str(error.detail))
     except WrongExpectedVersion:
         messages.error(request, "Someone else changed the rules at the same time; look again.")
-    return HttpResponseRedirect(f"{reverse('routes')}#rule-{name}")
+    return HttpResponseRedirect(f"{reverse('routes')}?{urlencode({'show': name})}#rule-{name}")
 
 
 def _found(name: str) -> Route:

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from frontend.rights import configurers_only, own_teams, rights
 from frontend.views.pages import context_of, page, show
+from frontend.views.paging import listed
 from frontend.views.restoring import removed
 from incidents.api.components import blast_radius
 from incidents.api.routing_shapes import ServiceSerializer
@@ -86,8 +87,10 @@ def _shown(request: HttpRequest, edited: str, typed: dict[str, Any], errors: dic
     asked = {name: request.GET.get(name, "").strip() for name in ("component", "region")}
     radius, problem = _radius(asked)
     asking = rights(request)
+    every = list(Service.objects.select_related("team").prefetch_related("depends_on", "routes"))
     context = {
-        "services": Service.objects.select_related("team").prefetch_related("depends_on", "routes"),
+        "services": every,
+        "list": listed(request, every, _words, lambda row: (row.slug,)),
         "teams": own_teams(asking),
         "rights": asking,
         "regions": regions(),
@@ -100,6 +103,11 @@ def _shown(request: HttpRequest, edited: str, typed: dict[str, Any], errors: dic
     }
     status = 400 if errors or problem else 200
     return show(request, "frontend/services.html", context, section="settings", status=status)
+
+
+def _words(row: Service) -> str:
+    team = "" if row.team is None else row.team.name
+    return " ".join((row.name, row.slug, row.description, team, *row.patterns))
 
 
 def _radius(asked: dict[str, str]) -> tuple[dict[str, Any] | None, str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from uuid import UUID
 
 from django.contrib import messages
@@ -15,6 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from frontend import zones
 from frontend.durations import parse_span
 from frontend.views.pages import context_of, page, show, user_name
+from frontend.views.paging import listed
 from incidents import silences as writing
 from incidents.catalog.models import Silence
 from incidents.commands import Invalid
@@ -30,6 +33,7 @@ AGAIN = (
     ("every week", "FREQ=WEEKLY"),
     ("every month", "FREQ=MONTHLY"),
 )
+MOST = 2_000
 MOST_OVER = 50
 """Silences that are over that the page lists, the latest first."""
 WORDS = {"active": "Active", "pending": "Not begun yet", "expired": "Over"}
@@ -48,8 +52,10 @@ def silences(request: HttpRequest) -> HttpResponse:
     elif number := request.GET.get("ticket", ""):
         typed = {"matchers": _suggested(number), "ticket": number}
     held, total = writing.held_alerts()
+    found = listed(request, _in_order(), _words, lambda row: (str(row[1].pk),))
     context = {
-        "groups": _groups(),
+        "groups": _groups(found.rows),
+        "list": found,
         "held": held,
         "held_total": total,
         "spans": SPANS,
@@ -61,9 +67,23 @@ def silences(request: HttpRequest) -> HttpResponse:
     return show(request, "frontend/silences.html", context, section="settings", status=400 if errors else 200)
 
 
-def _groups() -> list[dict[str, object]]:
+def _in_order() -> list[tuple[str, Silence]]:
+    """Silences with their states: those that hold, those to come, and the latest of those that are over."""
+    groups = writing.by_state(Silence.objects.select_related("recurrence")[:MOST])
+    return [
+        (state, row)
+        for state, rows in groups.items()
+        for row in (rows[:MOST_OVER] if state == "expired" else rows)
+    ]
+
+
+def _words(line: tuple[str, Silence]) -> str:
+    state, row = line
+    return " ".join((WORDS[state], row.comment, row.created_by, *map(str, row.rule.matchers)))
+
+
+def _groups(lines: Sequence[tuple[str, Silence]]) -> list[dict[str, object]]:
     holding, now = writing.holding(), timezone.now()
-    groups = writing.by_state(Silence.objects.select_related("recurrence")[:1_000])
     return [
         {
             "state": state,
@@ -76,11 +96,10 @@ def _groups() -> list[dict[str, object]]:
                     "again": getattr(row, "recurrence", None),
                     "span": writing.span_of(row, now),
                 }
-                for row in rows[:MOST_OVER]
+                for _, row in rows
             ],
         }
-        for state, rows in groups.items()
-        if rows
+        for state, rows in groupby(lines, key=lambda line: line[0])
     ]
 
 

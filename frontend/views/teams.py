@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from frontend.views.pages import context_of, page, show, staff_only
+from frontend.views.paging import listed
 from frontend.views.restoring import removed
 from incidents import queries
 from incidents.api.catalog import TeamsView
@@ -65,8 +66,12 @@ def _shown(
 ) -> HttpResponse:
     unresolved = queries.unresolved_by_team()
     rows = Team.objects.annotate(people=Count("memberships"))
+    found = listed(
+        request, list(rows), lambda row: f"{row.name} {row.slug} {row.description}", lambda row: (row.slug,)
+    )
     context = {
-        "teams": [{"it": team, "unresolved": unresolved.get(team.slug, 0)} for team in rows],
+        "teams": [{"it": team, "unresolved": unresolved.get(team.slug, 0)} for team in found.rows],
+        "list": found,
         "edited": edited,
         "typed": typed,
         "errors": errors,
