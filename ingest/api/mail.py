@@ -24,6 +24,7 @@ from django.db import InterfaceError, OperationalError, close_old_connections
 from ingest.alerts.receiving import Delivery, receive
 from ingest.api import keys
 from ingest.api.limits import Overloaded, admitted
+from ingest.api.refusals import note
 from ingest.doors import generic, mail
 from ingest.doors.alert import BadPayload
 
@@ -53,6 +54,7 @@ def integration_of(address: str) -> keys.Key | None:
 
 def store(address: str, raw: bytes) -> str:
     """Commit what a mail says; the answer to its sender. Raises nothing but what is wrong with this program."""
+    key = None
     try:
         key = integration_of(address)
         if key is None:
@@ -61,17 +63,23 @@ def store(address: str, raw: bytes) -> str:
             how = mail.DEFAULT if key.mapping is None else generic.mapping(key.mapping)
             parsed = mail.alerts(raw, how)
             if parsed.refused and not parsed.alerts:
-                return f"554 5.6.0 Not stored: {_one_line(str(parsed.refused[0]))}"
+                return _refused(key, str(parsed.refused[0]))
             payload = raw if len(raw) <= settings.ALERT_MAX_BODY else mail.headers_of(raw)
             taken = receive(parsed, Delivery(key.name, DOOR, MEDIA_TYPE, payload[: settings.ALERT_MAX_BODY]))
     except BadPayload as error:
-        return f"554 5.6.0 Not stored: this mail {_one_line(str(error))}"
+        return _refused(key, f"this mail {error}")
     except Overloaded as error:
         return f"451 4.7.1 {error}"
     except (OperationalError, InterfaceError) as error:
         _log.warning("a mail was put off: %s", error)
         return LATER.format("the database does not answer")
     return f"250 2.0.0 Committed, receipt {taken.receipt}"
+
+
+def _refused(key: keys.Key | None, why: str) -> str:
+    if key is not None:
+        note(key.name, DOOR, 554, why)
+    return f"554 5.6.0 Not stored: {_one_line(why)}"
 
 
 def _one_line(text: str) -> str:

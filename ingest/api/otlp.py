@@ -21,6 +21,7 @@ from ingest.alerts import receiving as alerts
 from ingest.api.keys import Key, authenticate
 from ingest.api.limits import Overloaded, admitted
 from ingest.api.reading import read_body
+from ingest.api.refusals import note
 from ingest.doors import otlp, otlp_logs
 from ingest.doors.bodies import decompress
 from ingest.doors.otlp_messages import JSON, MOST_BYTES, PROTOBUF, SIGNALS, Signal, answer, read, status
@@ -113,6 +114,15 @@ def _taken(request: HttpRequest, signal: Signal, media_type: str, take: Take) ->
     key = authenticate(request.headers.get("Authorization"))
     if key is None:
         raise _Refused(401, "This door needs a good integration key: Authorization: Bearer KEY.")
+    try:
+        return _taken_of(request, signal, media_type, take, key)
+    except (_Refused, TooLarge, BadBody) as error:
+        code = error.code if isinstance(error, _Refused) else 413 if isinstance(error, TooLarge) else 400
+        note(key.name, f"otlp {signal.name}", code, str(error))
+        raise
+
+
+def _taken_of(request: HttpRequest, signal: Signal, media_type: str, take: Take, key: Key) -> _Done:
     scope = "alerts" if signal.name == "logs" else "telemetry"
     if not key.allows(scope):
         raise _Refused(403, f"The key {key.name} lacks the scope {scope}.")

@@ -22,8 +22,8 @@ EVERY: Final = 1.0
 REASON: Final = 500
 MOST: Final = 10_000
 """Keys and doors that a process remembers."""
-SHOWN: Final = frozenset({400, 403, 409, 413, 415, 422})
-"""Statuses that tell of something to be put right at the sender; what passes by itself is left out."""
+SHOWN: Final = frozenset({400, 403, 409, 413, 415, 422, 554})
+"""Statuses (554 of a mail) that tell of something to be put right at the sender; what passes by itself is left out."""
 
 log = structlog.get_logger("doors")
 _lock = threading.Lock()

@@ -19,6 +19,7 @@ from django.views.decorators.csrf import csrf_exempt
 from ingest.api.keys import Key, authenticate
 from ingest.api.limits import Overloaded, admitted
 from ingest.api.reading import read_body
+from ingest.api.refusals import noted
 from ingest.doors.remote_write import MESSAGES, MOST_BYTES, Version, Written, rows, unpack
 from ingest.telemetry import liveness
 from ingest.telemetry.check import Bounds
@@ -43,6 +44,14 @@ def write(request: HttpRequest) -> HttpResponse:
                 "This door needs a good integration key: Authorization: Bearer KEY, or Basic with it as password.",
                 WWW_Authenticate='Bearer realm="dossier"',
             )
+        return noted(_answered(request, key), key.name, "remote write")
+    except (OperationalError, InterfaceError):
+        return _said(503, "The database does not answer; nothing was stored.", Retry_After=RETRY_AFTER)
+
+
+def _answered(request: HttpRequest, key: Key) -> HttpResponse:
+    """What is said to a sender whose key is good. Raises django.db.Error."""
+    try:
         if not key.allows("telemetry"):
             return _said(403, f"The key {key.name} lacks the scope telemetry.")
         if not key.allows_kind("metric"):
@@ -59,8 +68,6 @@ def write(request: HttpRequest) -> HttpResponse:
         return _said(413, f"Nothing was stored: {error}.")
     except BadBody as error:
         return _said(400, f"Nothing was stored: {error}.")
-    except (OperationalError, InterfaceError):
-        return _said(503, "The database does not answer; nothing was stored.", Retry_After=RETRY_AFTER)
 
 
 def _version(request: HttpRequest) -> Version | None:
