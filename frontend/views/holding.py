@@ -30,7 +30,7 @@ from incidents.correlation.models import InhibitionRule, MaintenanceWindow
 from incidents.domain.rotation_form import read_zone
 from incidents.silences import holding
 
-WORDS = {"active": "Now", "pending": "To come", "over": "Over"}
+WORDS = {"unreadable": "Cannot be read", "active": "Now", "pending": "To come", "over": "Over"}
 Typed = Mapping[str, str]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -19,8 +20,8 @@ from incidents.correlation.models import InhibitionRule, MaintenanceWindow
 from incidents.domain.inhibiting import equal_from
 from incidents.domain.maintaining import MOST_PATTERNS, mode_from, patterns_from
 from incidents.domain.matching_text import read_matchers
-from incidents.domain.recurring import Recurrence, recurrence_from, times_from
-from incidents.domain.silencing import matchers_from, matchers_of
+from incidents.domain.recurring import Recurrence, Span, recurrence_from, times_from
+from incidents.domain.silencing import each_matcher, matchers_from
 from incidents.domain.values import Invalid, check_text
 from incidents.projections.store import keep_reactor_out
 
@@ -54,8 +55,11 @@ class MatcherTexts(s.ListField):
 
     child = s.CharField(max_length=1_500)
 
-    def to_representation(self, data: Sequence[Mapping[str, Any]]) -> list[str]:
-        return [str(one) for one in matchers_of(data)]
+    def to_representation(self, data: Any) -> list[str]:
+        try:
+            return [str(one) for one in each_matcher(data)] if data else []
+        except Invalid:
+            return [json.dumps(data)]  # as it is kept: what cannot be read is shown, with the problem beside it
 
     def to_internal_value(self, data: Any) -> list[dict[str, Any]]:
         told = super().to_internal_value(data)
@@ -101,7 +105,8 @@ class MaintenanceSerializer(Strict, s.ModelSerializer[MaintenanceWindow]):
         max_length=200, required=False, allow_blank=True, help_text="RFC 5545, such as FREQ=WEEKLY;BYDAY=SU"
     )
     time_zone = s.CharField(max_length=60, required=False, help_text="whose clocks the rule goes by")
-    state = s.SerializerMethodField(help_text="active, pending or over")
+    state = s.SerializerMethodField(help_text="active, pending, over or unreadable")
+    problem = s.SerializerMethodField(help_text="why it cannot be read, so that it holds nothing")
     next_starts_at = s.SerializerMethodField()
     next_ends_at = s.SerializerMethodField()
 
@@ -119,21 +124,27 @@ class MaintenanceSerializer(Strict, s.ModelSerializer[MaintenanceWindow]):
             "time_zone",
             "mode",
             "state",
+            "problem",
             "next_starts_at",
             "next_ends_at",
         )
 
+    def get_problem(self, row: MaintenanceWindow) -> str | None:
+        return row.problem(timezone.now())
+
     def get_state(self, row: MaintenanceWindow) -> str:
         now = timezone.now()
+        if row.problem(now) is not None:
+            return "unreadable"
         return "active" if row.times.at(now) else "over" if row.times.over(now) else "pending"
 
     def get_next_starts_at(self, row: MaintenanceWindow) -> datetime | None:
         """When the window that holds now began, else when the next one does."""
-        span = row.times.at(timezone.now()) or row.times.after(timezone.now())
+        span = _next(row)
         return None if span is None else span.starts_at
 
     def get_next_ends_at(self, row: MaintenanceWindow) -> datetime | None:
-        span = row.times.at(timezone.now()) or row.times.after(timezone.now())
+        span = _next(row)
         return None if span is None else span.ends_at
 
     def validate_reason(self, told: str) -> str:
@@ -174,6 +185,11 @@ class MaintenanceSerializer(Strict, s.ModelSerializer[MaintenanceWindow]):
         return {**attrs, "rule": "" if again is None else again.rule, "time_zone": zone}
 
 
+def _next(row: MaintenanceWindow) -> Span | None:
+    now = timezone.now()
+    return None if row.problem(now) is not None else row.times.at(now) or row.times.after(now)
+
+
 def _recurrence(rule: str, zone: str) -> Recurrence | None:
     """The zone is checked also where nothing recurs, for it is kept."""
     found = recurrence_from("recurrence", rule or "FREQ=DAILY", zone)
@@ -189,10 +205,15 @@ class InhibitionSerializer(Strict, s.ModelSerializer[InhibitionRule]):
         child=s.CharField(max_length=255), required=False, help_text="labels that both must have the same"
     )
 
+    problem = s.SerializerMethodField(help_text="why it cannot be read, so that it mutes nothing")
+
     class Meta:
         model = InhibitionRule
-        fields = ("slug", "source_matchers", "target_matchers", "equal", "comment")
+        fields = ("slug", "source_matchers", "target_matchers", "equal", "comment", "problem")
         extra_kwargs: ClassVar[dict[str, Any]] = {"comment": {"required": False}}
+
+    def get_problem(self, row: InhibitionRule) -> str | None:
+        return row.problem
 
     def validate_source_matchers(self, told: list[Any]) -> list[Any]:
         return self._some(told)
@@ -226,7 +247,7 @@ class Holding(Catalog):
 
     def _told(self, instance: Any) -> dict[str, Any]:
         """What was configured: not how it stands at the moment."""
-        passing = ("state", "next_starts_at", "next_ends_at")
+        passing = ("state", "problem", "next_starts_at", "next_ends_at")
         return {name: value for name, value in super()._told(instance).items() if name not in passing}
 
 

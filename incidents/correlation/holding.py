@@ -8,13 +8,14 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+import structlog
 from django.db.models import Exists, OuterRef, QuerySet
 
 from incidents.catalog.models import Service, silences_in_force
 from incidents.correlation.inhibition import Inhibition
-from incidents.correlation.models import InhibitingAlert, MaintenanceWindow
+from incidents.correlation.models import UNREADABLE, InhibitingAlert, MaintenanceWindow
 from incidents.domain.alerting import Reported
-from incidents.domain.maintaining import InForce, first_that_covers, in_force
+from incidents.domain.maintaining import InForce, Window, first_that_covers, in_force
 from incidents.domain.silencing import first_that_holds
 from incidents.projections.models import SuppressedAlert
 
@@ -22,6 +23,8 @@ MOST_SOURCES: Final = 10_000
 """Alerts that inhibit others that `muted` looks at."""
 MOST_NAMED: Final = 10
 """Of those that inhibit the same, so many are named with each alert."""
+
+log = structlog.get_logger("correlation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,4 +102,15 @@ def windows_in_force(at: datetime) -> list[InForce]:
     windows = list(rows)
     named = {slug for row in windows for slug in row.services}
     patterns = dict(Service.objects.filter(slug__in=named).values_list("slug", "patterns")) if named else {}
-    return in_force([row.window(patterns) for row in windows], at)
+    return in_force([found for row in windows if (found := _readable(row, patterns, at)) is not None], at)
+
+
+def _readable(row: MaintenanceWindow, patterns: Mapping[str, Sequence[str]], at: datetime) -> Window | None:
+    """One that cannot be read holds nothing back: a call too many is better than none, and alerts that wait for ever."""
+    try:
+        window = row.window(patterns)
+        window.times.at(at)
+    except UNREADABLE as error:
+        log.warning("a maintenance window cannot be read", window=row.slug, error=str(error))
+        return None
+    return window

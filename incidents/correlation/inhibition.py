@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
-from incidents.correlation.models import InhibitingAlert, InhibitionRule
+import structlog
+
+from incidents.correlation.models import UNREADABLE, InhibitingAlert, InhibitionRule
 from incidents.domain.alerting import Reported
 from incidents.domain.inhibiting import Rule, sides
 from ingest.queries import open_alerts
@@ -13,12 +15,15 @@ from ingest.queries import open_alerts
 Labels = Mapping[str, str]
 PART = 1_000
 
+log = structlog.get_logger("correlation")
+
 
 class Inhibition:
     """The rules as they are now."""
 
     def __init__(self) -> None:
-        self._rules: list[tuple[int, Rule]] = [(row.pk, row.rule) for row in InhibitionRule.objects.all()]
+        rows = InhibitionRule.objects.all()
+        self._rules = [(row.pk, rule) for row in rows if (rule := _readable(row)) is not None]
 
     def hear(self, alerts: Iterable[Reported]) -> None:
         """Keep what these alerts inhibit from now on: nothing if they fire no more."""
@@ -46,6 +51,15 @@ class Inhibition:
             for alert, keys in asked.items()
             if any(key in titles for key, _ in keys)
         }
+
+
+def _readable(row: InhibitionRule) -> Rule | None:
+    """One that cannot be read mutes nothing, and keeps no alert from its ticket."""
+    try:
+        return row.rule
+    except UNREADABLE as error:
+        log.warning("an inhibition rule cannot be read", rule=row.slug, error=str(error))
+        return None
 
 
 def _rows(pk: int, rule: Rule, alerts: Iterable[tuple[str, str, Labels]]) -> list[InhibitingAlert]:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any
+from datetime import datetime
+from typing import Any, Final
+from zoneinfo import ZoneInfoNotFoundError
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from incidents.catalog.models import Silence
 from incidents.domain import inhibiting, maintaining
-from incidents.domain.recurring import Recurrence, Times
-from incidents.domain.silencing import matchers_of
+from incidents.domain.recurring import Recurrence, Times, recurrence_from
+from incidents.domain.silencing import Matcher, each_matcher
+from incidents.domain.values import Invalid
+
+UNREADABLE: Final = (Invalid, ValueError, OverflowError, ZoneInfoNotFoundError)
+"""What a row raises that was right when it was written and can no longer be read, or was written by other hands."""
 
 
 class SilenceRecurrence(models.Model):
@@ -62,18 +68,27 @@ class MaintenanceWindow(models.Model):
 
     @property
     def times(self) -> Times:
-        again = Recurrence(self.rule, self.time_zone) if self.rule else None
+        """Raises UNREADABLE."""
+        again = recurrence_from("recurrence", self.rule, self.time_zone) if self.rule else None
         return Times(self.starts_at, self.ends_at, again)
 
+    def problem(self, at: datetime) -> str | None:
+        """Why it cannot be read as it stands, so that it holds nothing; None where it can."""
+        try:
+            self.window({}).times.at(at)
+        except UNREADABLE as error:
+            return str(error)
+        return None
+
     def window(self, patterns: Mapping[str, Sequence[str]]) -> maintaining.Window:
-        """`patterns` are those of services, by slug; one that there is no more covers nothing."""
+        """`patterns` are those of services, by slug; one that there is no more covers nothing. Raises UNREADABLE."""
         of_services = [one for slug in self.services for one in patterns.get(slug, ())]
         return maintaining.Window(
             str(self.edition),
             self.slug,
             self.reason,
-            (*self.components, *of_services),
-            matchers_of(self.matchers),
+            (*maintaining.patterns_from(self.components), *of_services),
+            _kept(self.matchers),
             self.times,
             maintaining.mode_from(self.mode),
             tuple(self.services),
@@ -99,13 +114,28 @@ class InhibitionRule(models.Model):
 
     @property
     def rule(self) -> inhibiting.Rule:
+        """Raises UNREADABLE."""
         return inhibiting.Rule(
             self.edition,
             self.slug,
-            matchers_of(self.source_matchers),
-            matchers_of(self.target_matchers),
-            tuple(self.equal),
+            each_matcher(self.source_matchers),
+            each_matcher(self.target_matchers),
+            inhibiting.equal_from(self.equal),
         )
+
+    @property
+    def problem(self) -> str | None:
+        """Why it cannot be read as it stands, so that it mutes nothing; None where it can."""
+        try:
+            _ = self.rule
+        except UNREADABLE as error:
+            return str(error)
+        return None
+
+
+def _kept(matchers: object) -> tuple[Matcher, ...]:
+    """Those of a window, which may have none."""
+    return () if matchers == [] else each_matcher(matchers)
 
 
 class InhibitingAlert(models.Model):

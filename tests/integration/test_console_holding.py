@@ -44,6 +44,18 @@ def test_planned_work_is_listed_with_what_it_holds_and_removed() -> None:
     assert [one.actor for one in configured("maintenance", "row-3")] == ["user:alice", "user:alice"]
 
 
+def test_what_cannot_be_read_is_shown_with_its_problem() -> None:
+    alice = signed_in()
+    alice.post("/settings/maintenance", WORK)
+    alice.post("/settings/inhibitions", RULE)
+    MaintenanceWindow.objects.update(matchers=[{"name": 7}])
+    InhibitionRule.objects.update(source_matchers="text")
+    body = alice.get("/settings/maintenance").content.decode()
+    assert "Cannot be read" in body
+    assert "It holds nothing back: matchers[0]" in body
+    assert "It mutes nothing: matchers: must be a list" in alice.get("/settings/inhibitions").content.decode()
+
+
 def test_work_of_every_week_says_when_it_is_next() -> None:
     alice = signed_in()
     weekly = {"again": "every week", "starts": "2026-01-03T22:00", "time_zone": "Europe/Berlin"}

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from incidents.alerting import unsilence
 from incidents.catalog.models import Service, Silence
-from incidents.correlation.models import InhibitingAlert, MaintenanceWindow
+from incidents.correlation.models import InhibitingAlert, InhibitionRule, MaintenanceWindow
 from incidents.projections.models import SuppressedAlert
 from incidents.silences import held_alerts, state_of
 from incidents.waking import wake
@@ -123,7 +123,7 @@ def test_a_rule_that_is_removed_lets_go_all() -> None:
 def test_rules_are_recorded_and_told_as_they_are_written() -> None:
     call("post", "inhibitions", RULE)
     told = call("get", "inhibitions/cluster-down").json()
-    assert told == {**RULE, "comment": ""}
+    assert told == {**RULE, "comment": "", "problem": None}
     assert configured("inhibition", "cluster-down")[0].body["after"] == told
 
 
@@ -344,3 +344,40 @@ def test_a_silence_that_cannot_recur_so_is_refused(told: object) -> None:
     assert answer.status_code == 400
     assert "recurrence" in str(answer.json()["errors"])
     assert not Silence.objects.exists()
+
+
+# What cannot be read any more
+# ----------------------------------------------------------------------------------------------------------
+BROKEN: tuple[Any, ...] = (
+    [{"name": "disk"}, 7],
+    {"name": "disk"},
+    [{"name": "disk", "value": "(", "isRegex": True, "isEqual": True}],
+    "disk=d1",
+)
+
+
+@pytest.mark.parametrize("matchers", BROKEN)
+def test_rules_and_windows_that_cannot_be_read_hold_nothing_and_say_why(matchers: Any) -> None:
+    call("post", "inhibitions", RULE)
+    call("post", "maintenance", window())
+    call("post", "maintenance", window(slug="row-4", components=["tor/r4-*"]))
+    InhibitionRule.objects.update(target_matchers=matchers)
+    MaintenanceWindow.objects.filter(slug="row-3").update(matchers=matchers)
+    send(down(), alert("a", component="tor/r3-1"), slow(), alert("b", component="tor/r4-1"))
+    assert [why for why in held() if not why.startswith("in the maintenance window row-4")] == []
+    assert len(tickets()) == 3
+    for kind in ("maintenance", "inhibitions"):
+        told = call("get", kind).json()["results"]
+        assert next(one["problem"] for one in told if one["problem"]).startswith("matchers")
+    states = {one["slug"]: one["state"] for one in call("get", "maintenance").json()["results"]}
+    assert states == {"row-3": "unreadable", "row-4": "active"}
+
+
+def test_a_window_whose_time_zone_is_no_more_holds_nothing() -> None:
+    call("post", "maintenance", window())
+    MaintenanceWindow.objects.update(rule="FREQ=DAILY", time_zone="Mars/Olympus")
+    send(alert("a", component="tor/r3-1"))
+    assert len(tickets()) == 1
+    (told,) = call("get", "maintenance").json()["results"]
+    assert "time zone" in told["problem"]
+    assert told["next_starts_at"] is None
