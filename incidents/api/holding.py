@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, TypeVar
 
@@ -59,7 +59,9 @@ class MatcherTexts(s.ListField):
         try:
             return [str(one) for one in each_matcher(data)] if data else []
         except Invalid:
-            return [json.dumps(data)]  # as it is kept: what cannot be read is shown, with the problem beside it
+            return [
+                json.dumps(data)
+            ]  # as it is kept: what cannot be read is shown, with the problem beside it
 
     def to_internal_value(self, data: Any) -> list[dict[str, Any]]:
         told = super().to_internal_value(data)

@@ -21,7 +21,7 @@ from incidents.api.views import ERRORS, PROBLEM, IncidentAPI
 from incidents.catalog.models import routing_table
 from incidents.commands import Invalid
 from incidents.domain.conditions import Subject
-from incidents.domain.replaying import Difference
+from incidents.domain.replaying import LEFT_OUT, Difference
 from incidents.domain.route_explaining import Explanation, explain
 from incidents.domain.routing import RoutingTable
 from incidents.domain.rule_form import grouping_json
@@ -116,6 +116,9 @@ class ReplayedShape(s.Serializer[Any]):
         help_text="that alerts would have opened by their groups alone, without causes, silences and storms"
     )
     tickets_after = s.IntegerField()
+    left_out = s.ListField(
+        child=s.CharField(), help_text="what decides on tickets beside the rules, and is not replayed"
+    )
     differences = DifferenceShape(many=True, help_text="of each field, the one that concerns most first")
 
 
@@ -216,6 +219,7 @@ def replayed_json(replayed: routes.Replayed) -> dict[str, Any]:
         "differ": result.differ,
         "tickets_before": result.tickets_before,
         "tickets_after": result.tickets_after,
+        "left_out": list(LEFT_OUT),
         "differences": [_difference_json(one) for one in result.differences],
     }
 

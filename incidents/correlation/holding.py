@@ -106,7 +106,7 @@ def windows_in_force(at: datetime) -> list[InForce]:
 
 
 def _readable(row: MaintenanceWindow, patterns: Mapping[str, Sequence[str]], at: datetime) -> Window | None:
-    """One that cannot be read holds nothing back: a call too many is better than none, and alerts that wait for ever."""
+    """One that cannot be read holds nothing back: a call too many is better than none."""
     try:
         window = row.window(patterns)
         window.times.at(at)

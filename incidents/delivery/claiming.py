@@ -17,10 +17,10 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, F, Max, OuterRef, Q
 
-from incidents.delivery.models import Notification, Sending
+from incidents.delivery.models import ContactMethod, Notification, Sending
 from incidents.delivery.notes import Notes, save_locked
 from incidents.delivery.people import Reachable, method_of, people
-from incidents.delivery.recording import in_order, reconsider, tickets_of
+from incidents.delivery.recording import in_order, reconsider
 from incidents.domain.delivering import Due, Go, Hold, Line, Stop, Ticket, judge
 from incidents.domain.messages import Message, Told, compose
 from incidents.domain.reaching import Kind, Method
@@ -29,7 +29,7 @@ from ingest.commands import retrying
 
 LEASE = timedelta(seconds=90)
 """How long a message may take from its claim to its record before another process may send it."""
-AT_ONCE = 500
+AT_ONCE = 2_000
 Target = tuple[str, str]
 """Whom (a person, or "" for an address) and by what."""
 
@@ -90,9 +90,7 @@ def _claim(now: datetime, full: Collection[str], room: Room) -> list[Outgoing]:
 
 def _locked(due: Any) -> list[Sending]:
     """Both the step and its call, or neither: whoever records what became of another step has the call."""
-    rows = due.select_related("notification", "method").select_for_update(
-        skip_locked=True, of=("self", "notification")
-    )
+    rows = due.select_related("notification").select_for_update(skip_locked=True, of=("self", "notification"))
     return list(rows[:AT_ONCE])
 
 
@@ -102,8 +100,9 @@ class _Judging:
     def __init__(self, due: Sequence[Sending], now: datetime) -> None:
         self.due, self.now, self.notes = due, now, Notes()
         self.calls = {one.notification_id: one.notification for one in due}
-        self.tickets = tickets_of(self.calls.values())
+        self.tickets = _tickets(call.incident for call in self.calls.values())
         self.people = people(row.person for row in self.calls.values() if row.person is not None)
+        self.rows = ContactMethod.objects.in_bulk({one.method_id for one in due if one.method_id is not None})
         self.methods = {one.pk: self._method(one) for one in due}
         self.told = _told(self.calls.values())
         self.lines = _lines(due, self.methods, now)
@@ -154,14 +153,18 @@ class _Judging:
             attempts=one.attempts,
         )
         line = self.lines.get(target_of(one), Line())
-        return judge(due, _ticket(ticket), None if person is None else person.person, line, self.now)
+        return judge(due, ticket.ticket, None if person is None else person.person, line, self.now)
 
     def _reachable(self, row: Notification) -> Reachable | None:
         return None if row.person is None else self.people.get(row.person)
 
     def _method(self, one: Sending) -> Method:
         kind: Kind = one.kind  # type: ignore[assignment]
-        return Method(one.label, kind) if one.method is None else method_of(one.method)
+        row = self._row(one)
+        return Method(one.label, kind) if row is None else method_of(row)
+
+    def _row(self, one: Sending) -> ContactMethod | None:
+        return None if one.method_id is None else self.rows.get(one.method_id)
 
     def _hold(self, one: Sending, until: datetime, why: str, bundling: bool) -> None:
         """Told on the ticket once for each reason, not each time that it is looked at."""
@@ -202,13 +205,13 @@ class _Judging:
         if one.source == "account":
             known = self._reachable(one.notification)
             return ("" if known is None else known.email), ""
-        return ("", "") if one.method is None else (one.method.address, one.method.secret)
+        row = self._row(one)
+        return ("", "") if row is None else (row.address, row.secret)
 
     def _as_told(self, one: Sending) -> Told:
-        row = self.tickets[one.notification.incident]
-        values = {field.name: getattr(row, field.name) for field in fields(Told) if hasattr(row, field.name)}
-        url = f"{settings.BASE_URL}/incidents/{row.number}"
-        return Told(**{**values, "id": str(row.pk), "reason": one.notification.why, "url": url})
+        told = self.tickets[one.notification.incident].told
+        url = f"{settings.BASE_URL}/incidents/{told['number']}"
+        return Told(**told, reason=one.notification.why, url=url)
 
 
 def target_of(one: Sending) -> Target:
@@ -216,8 +219,29 @@ def target_of(one: Sending) -> Target:
     return (call.person or call.address_ref, one.label)
 
 
-def _ticket(row: IncidentRow) -> Ticket:
-    return Ticket(**{field.name: getattr(row, field.name) for field in fields(Ticket)})
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Of a ticket, whose row is wide: what decides, and what is told of it."""
+
+    ticket: Ticket
+    told: Mapping[str, Any]
+
+
+_DECIDES = tuple(field.name for field in fields(Ticket))
+_TELLS = tuple(field.name for field in fields(Told) if field.name not in ("id", "reason", "url"))
+
+
+def _tickets(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, _Known]:
+    """Those that there are."""
+    names = ("id", *dict.fromkeys((*_DECIDES, *_TELLS)))
+    rows = IncidentRow.objects.filter(pk__in=set(ids)).values(*names)
+    return {
+        row["id"]: _Known(
+            Ticket(**{name: row[name] for name in _DECIDES}),
+            {"id": str(row["id"]), **{name: row[name] for name in _TELLS}},
+        )
+        for row in rows
+    }
 
 
 def _told(calls: Iterable[Notification]) -> set[tuple[str | None, str, uuid.UUID]]:

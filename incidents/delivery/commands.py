@@ -3,12 +3,14 @@ are committed together, and `manage.py deliver` does the rest."""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from incidents.delivery.models import Notification
+from incidents.projections.together import insert_new
 from ingest.queries import Context
 
 Direct = Literal["webhook", "apprise"]
@@ -40,21 +42,25 @@ class Call:
 def notify_all(calls: Sequence[Call]) -> None:
     """Have these people and addresses told, with one statement."""
     rows = [
-        Notification(
-            person=call.person,
-            kind=call.kind or "",
-            address_ref=call.address_ref,
-            incident=call.incident,
-            key=call.key,
-            why=call.why,
-            urgent=call.urgent,
-            cause=call.context.cause,
-            trace=call.context.trace,
-            made_at=call.when,
-        )
+        {
+            "id": uuid.uuid4(),
+            "key": call.key,
+            "person": call.person,
+            "kind": call.kind or "",
+            "address_ref": call.address_ref,
+            "incident": call.incident,
+            "why": call.why,
+            "urgent": call.urgent,
+            "cause": call.context.cause,
+            "trace": call.context.trace,
+            "made_at": call.when,
+            "state": "new",
+            "outcome": "",
+            "ended_why": "",
+        }
         for call in calls
     ]
-    Notification.objects.bulk_create(rows, ignore_conflicts=True)
+    insert_new(Notification, rows)
 
 
 def notify(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 import structlog
@@ -14,6 +13,7 @@ from incidents.delivery.models import Notification, Sending
 from incidents.domain.notified import NoteNotified, Outcome
 from incidents.projections.models import IncidentRow
 from incidents.projections.store import Asked, record_together
+from incidents.projections.together import columns, update
 from ingest.queries import Context
 
 ACTOR = "system:delivery"
@@ -71,9 +71,5 @@ def _context(call: Notification) -> Context:
 
 def save_locked(rows: Sequence[models.Model], names: Sequence[str]) -> None:
     """Write some columns of rows of one model, which the caller has locked, with one statement."""
-    if not rows:
-        return
-    model: Any = type(rows[0])
-    model.objects.bulk_create(
-        rows, update_conflicts=True, unique_fields=[model._meta.pk.name], update_fields=names
-    )
+    if rows:
+        update(type(rows[0]), [columns(row, ("id", *names)) for row in rows], "id")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import partial
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db import transaction
@@ -12,13 +13,22 @@ from django.db import transaction
 from incidents.delivery.models import Notification, Sending
 from incidents.delivery.notes import Notes
 from incidents.delivery.people import Reachable, channel, people
-from incidents.delivery.recording import end, save_ended, tickets_of
-from incidents.delivery.steps import lane_of, planned, shown
+from incidents.delivery.recording import end, save_ended
+from incidents.delivery.steps import SENDING, lane_of, planned, shown
 from incidents.domain.reaching import steps
+from incidents.domain.values import Severity
 from incidents.projections.models import IncidentRow
+from incidents.projections.together import columns, insert
 from ingest.commands import retrying
 
-AT_ONCE = 200
+AT_ONCE = 1_000
+
+
+class Ticket(NamedTuple):
+    """What is wanted of a ticket here, whose row is wide."""
+
+    number: int
+    severity: Severity
 
 
 def plan_new(now: datetime, limit: int = AT_ONCE) -> int:
@@ -31,7 +41,7 @@ def _plan(now: datetime, limit: int) -> int:
     new = Notification.objects.filter(state="new").order_by("made_at")[:limit]
     rows = list(new.select_for_update(skip_locked=True))
     known = people(row.person for row in rows if row.person is not None)
-    tickets = tickets_of(rows)
+    tickets = _tickets(rows)
     fresh, ended, notes = list[Sending](), list[Notification](), Notes()
     for row in sorted(rows, key=lambda row: _number(tickets, row)):
         ticket = tickets.get(row.incident)
@@ -42,7 +52,7 @@ def _plan(now: datetime, limit: int) -> int:
         else:
             end(row, "given_up", problem, now, notes)
             ended.append(row)
-    Sending.objects.bulk_create(fresh)
+    insert(Sending, [columns(one, SENDING) for one in fresh])
     going = [row.pk for row in rows if row.state == "going"]
     Notification.objects.filter(pk__in=going).update(state="going")
     save_ended(ended)
@@ -51,22 +61,28 @@ def _plan(now: datetime, limit: int) -> int:
 
 
 def _planned(
-    row: Notification, ticket: IncidentRow | None, known: Mapping[str, Reachable]
+    row: Notification, ticket: Ticket | None, known: Mapping[str, Reachable]
 ) -> tuple[list[Sending], str]:
     if ticket is None:
         return [], "there is no such ticket"
     return _addressed(row) if row.person is None else _called(row, ticket, known.get(row.person))
 
 
-def _number(tickets: Mapping[UUID, IncidentRow], row: Notification) -> int:
+def _tickets(rows: Iterable[Notification]) -> dict[UUID, Ticket]:
+    found = IncidentRow.objects.filter(pk__in={row.incident for row in rows})
+    told = found.values_list("pk", "number", "severity")
+    return {pk: Ticket(number, severity) for pk, number, severity in told}  # type: ignore[arg-type]
+
+
+def _number(tickets: Mapping[UUID, Ticket], row: Notification) -> int:
     ticket = tickets.get(row.incident)
     return 0 if ticket is None else ticket.number
 
 
-def _called(row: Notification, ticket: IncidentRow, known: Reachable | None) -> tuple[list[Sending], str]:
+def _called(row: Notification, ticket: Ticket, known: Reachable | None) -> tuple[list[Sending], str]:
     if known is None:
         return [], f"there is no open account {row.person}"
-    found = steps(known.person, ticket.severity, row.urgent, row.made_at)  # type: ignore[arg-type]
+    found = steps(known.person, ticket.severity, row.urgent, row.made_at)
     return planned(
         row, found, known
     ), f"{row.person} has no way to be reached: no method and no e-mail address"

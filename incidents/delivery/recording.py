@@ -17,12 +17,13 @@ from django.db import transaction
 from incidents.delivery.models import Notification, Sending
 from incidents.delivery.notes import Notes, save_locked
 from incidents.delivery.people import people
-from incidents.delivery.steps import planned
+from incidents.delivery.steps import SENDING, planned
 from incidents.domain.delivering import Again, Done, GiveUp, Tried, after, is_stuck, outcome
 from incidents.domain.notified import Outcome
 from incidents.domain.reaching import Step, another_way
 from incidents.domain.replies import Reply
 from incidents.projections.models import IncidentRow
+from incidents.projections.together import columns, insert
 from ingest.commands import retrying
 
 
@@ -72,10 +73,6 @@ def numbers_of(rows: Iterable[Notification]) -> dict[UUID, int]:
     """By ticket, of those that there are: a ticket's row is wide, and seldom wanted whole."""
     tickets = IncidentRow.objects.filter(pk__in={row.incident for row in rows})
     return dict(tickets.values_list("pk", "number"))
-
-
-def tickets_of(rows: Iterable[Notification]) -> dict[UUID, IncidentRow]:
-    return IncidentRow.objects.in_bulk({row.incident for row in rows})
 
 
 def _settle(one: Sending, row: Notification, result: Result, now: datetime, notes: Notes) -> None:
@@ -138,7 +135,7 @@ def _further(row: Notification, steps: Sequence[Sending], now: datetime) -> Trie
     if known is None or method is None:
         return None
     made = planned(row, [Step(method, now)], known, after=len(steps))
-    Sending.objects.bulk_create(made)
+    insert(Sending, [columns(one, SENDING) for one in made])
     return Tried(method.name, "waiting")
 
 

@@ -4,11 +4,29 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from typing import Final
 from urllib.parse import urlsplit
 
 from incidents.delivery.models import ContactMethod, Notification, Sending
 from incidents.delivery.people import Reachable
 from incidents.domain.reaching import Step
+
+SENDING: Final = (
+    "notification_id",
+    "place",
+    "source",
+    "method_id",
+    "label",
+    "kind",
+    "lane",
+    "at",
+    "next_at",
+    "attempts",
+    "state",
+    "held",
+    "why",
+)
+"""The columns of a step that is new; the others are empty."""
 
 
 def planned(row: Notification, found: Sequence[Step], known: Reachable, after: int = 0) -> list[Sending]:

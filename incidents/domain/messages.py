@@ -13,7 +13,7 @@ from incidents.domain.blame import percent
 from incidents.domain.values import SEVERITIES, Severity
 
 MOST_SHOWN: Final = 20
-"""Tickets that one message describes; it only counts the rest."""
+"""Tickets that one message describes; people are told how many the rest are, machines which."""
 SUBJECT_LIMIT: Final = 150
 SHORT_LIMIT: Final = 300
 
@@ -64,6 +64,9 @@ def compose(id: str, told: Sequence[Told], base_url: str) -> Message:
             "type": "notification",
             "text": subject,
             "incidents": [asdict(one) for one in tickets[:MOST_SHOWN]],
+            "others": [
+                {"id": one.id, "number": one.number, "severity": one.severity} for one in tickets[MOST_SHOWN:]
+            ],
             "total": len(tickets),
         },
     )
@@ -74,7 +77,7 @@ def test_message(id: str, who: str, base_url: str) -> Message:
     text = (
         f"This is a test from Dossier for {who}: messages about tickets will look like this one. {base_url}"
     )
-    body = {"id": id, "type": "test", "text": text, "incidents": [], "total": 0}
+    body = {"id": id, "type": "test", "text": text, "incidents": [], "others": [], "total": 0}
     return Message("Dossier can reach you", f"{text}\n", text, body)
 
 

@@ -23,6 +23,8 @@ Kind = Literal["alert", "finding", "report"]
 REPLAYED: Final = ("alert.reported", "incident.opened")
 EXAMPLES: Final = 3
 """Of each difference, the first ones."""
+LEFT_OUT: Final = ("silences", "maintenance windows", "inhibition", "causes", "storms", "what people did")
+"""What decides on tickets beside the rules, and is not replayed."""
 COMPARED: Final = ("team", "service", "severity", "policy", "grouping")
 
 

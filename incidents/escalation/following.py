@@ -4,6 +4,7 @@ ever open without one."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from django.db import transaction
 
@@ -13,6 +14,7 @@ from incidents.escalation.models import EscalationRow
 from incidents.projections.models import IncidentRow
 from incidents.projections.parts import Change
 from incidents.projections.store import loaded, stream_of
+from incidents.projections.together import upsert
 from ingest.queries import read_stream
 
 
@@ -22,16 +24,13 @@ def project(changes: Sequence[Change]) -> None:
     asked = [change.after.id for change in about if change.before is not None]
     rows = EscalationRow.objects.filter(incident__pk__in=asked).values_list("pk", "state") if asked else ()
     known = {str(pk): escalation_from(state) for pk, state in rows}
-    EscalationRow.objects.bulk_create(
-        [_followed(change, known.get(change.after.id)) for change in about],
-        # Updated in place also by a rebuild, as the ticket's own row is.
-        update_conflicts=True,
-        unique_fields=("incident",),
-        update_fields=("version", "phase", "due_at", "state"),
-    )
+    # Updated in place also by a rebuild, as the ticket's own row is.
+    followed = [_followed(change, known.get(change.after.id)) for change in about]
+    upsert(EscalationRow, followed, ("incident_id",))
 
 
-def _followed(change: Change, known: Escalation | None) -> EscalationRow:
+def _followed(change: Change, known: Escalation | None) -> dict[str, Any]:
+    """The columns of its EscalationRow."""
     state, events, version = change.before, change.events, 0
     if known is None and state is not None:
         # A ticket that is older than escalations: its own events say how it stands.
@@ -41,13 +40,13 @@ def _followed(change: Change, known: Escalation | None) -> EscalationRow:
         known = follow(known, state, event)
         version = event.version if event.type in CONCERNS else version
     assert known is not None, "a ticket's first event opens it"
-    return EscalationRow(
-        incident_id=change.after.id,
-        version=version,
-        phase=known.phase,
-        due_at=known.due_at,
-        state=as_json(known),
-    )
+    return {
+        "incident_id": change.after.id,
+        "version": version,
+        "phase": known.phase,
+        "due_at": known.due_at,
+        "state": as_json(known),
+    }
 
 
 def overlooked(most: int) -> list[str]:

@@ -31,7 +31,7 @@ from ingest.queries import Context, Event
 
 MOST: Final = 1000
 """Tickets of one sweep; what is left is due in the next, which follows at once."""
-TOGETHER: Final = 100
+TOGETHER: Final = 250
 """Tickets of one transaction."""
 MOST_AT_ONCE: Final = 3
 """What one ticket does in a sweep: forgotten, started and its first step taken."""
@@ -117,10 +117,10 @@ def _go_on(rows: Sequence[IncidentRow], directory: Directory) -> list[Recorded]:
     asked = []
     for row in rows:
         timer = timers[str(row.pk)]
-        command = _command(timer.escalation, state_of(row), directory)
+        command = _command(timer.escalation, state := state_of(row), directory)
         if command is not None:
             context = Context(ENGINE, cause=f"{stream_of(str(row.pk))}@{timer.version}")
-            asked.append(Asked(row, command, context))
+            asked.append(Asked(row, command, context, state))
     recorded = record_together(asked, directory.now)
     notify_all(
         [

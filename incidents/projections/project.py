@@ -22,6 +22,7 @@ from incidents.projections.models import (
 from incidents.projections.parts import Change, parts
 from incidents.projections.rows import fields_of
 from incidents.projections.timeline import COUNTED, Entry, evidence_in, next_entry
+from incidents.projections.together import upsert
 from ingest.queries import Event
 
 _SETTLES = frozenset({"incident.resolved", "incident.reopened", "incident.cause_missed"})
@@ -104,20 +105,16 @@ def _timeline(changes: Sequence[Change]) -> None:
         if change.events[0].version > 1 and change.events[0].type in COUNTED
     ]
     last = _last_entries(counting) if counting else {}
-    made: list[TimelineEntry] = []
+    made: list[dict[str, Any]] = []
     for change in changes:
         id_ = change.after.id
         entry, changed = last.get(id_), dict[int, Entry]()
         for event in change.events:
             entry = next_entry(entry, event)
             changed[entry.version] = entry
-        made += [TimelineEntry(incident_id=id_, **_columns(one)) for one in changed.values()]
-    TimelineEntry.objects.bulk_create(
-        made,
-        update_conflicts=True,
-        unique_fields=("incident", "version"),
-        update_fields=("last_version", "count", "last_at", "actor", "trace", "text", "body", "position"),
-    )
+        made += [{"incident_id": id_, **_columns(one)} for one in changed.values()]
+    # A line that is counted on stays of its type and keeps its first time: the upsert writes both as they were.
+    upsert(TimelineEntry, made, ("incident_id", "version"))
 
 
 def _last_entries(incidents: Sequence[str]) -> dict[str, Entry]:

@@ -49,6 +49,8 @@ class Asked:
     row: IncidentRow
     command: Command
     context: Context
+    state: Incident | None = None
+    """That of the row, where the caller has made it already."""
 
 
 def record(incident_id: str, command: Command, context: Context, when: datetime | None = None) -> Recorded:
@@ -76,7 +78,7 @@ def record_together(asked: Sequence[Asked], when: datetime | None = None) -> lis
         return []
     now = when or datetime.now(UTC)
     known = heads([stream_of(str(one.row.pk)) for one in asked])
-    states = _all_loaded([one.row for one in asked], known)
+    states = _all_loaded([one.row for one in asked], known, [one.state for one in asked])
     assert len(states) == len(asked), "each command is on another incident"
     decided = [
         (one, state, _decided(state, one.command, one.context, now))
@@ -101,18 +103,20 @@ def record_together(asked: Sequence[Asked], when: datetime | None = None) -> lis
 def loaded(row: IncidentRow) -> Incident:
     """The incident of a row that the caller has locked."""
     stream = stream_of(str(row.pk))
-    return _all_loaded([row], heads([stream]))[str(row.pk)]
+    return _all_loaded([row], heads([stream]), [None])[str(row.pk)]
 
 
-def _all_loaded(rows: Sequence[IncidentRow], known: Mapping[str, Head]) -> dict[str, Incident]:
+def _all_loaded(
+    rows: Sequence[IncidentRow], known: Mapping[str, Head], made: Sequence[Incident | None]
+) -> dict[str, Incident]:
     """A row was written with the event; one that is behind is not believed."""
     streams = {str(row.pk): stream_of(str(row.pk)) for row in rows}
     behind = [streams[str(row.pk)] for row in rows if row.version != known[streams[str(row.pk)]].version]
     events = read_streams(behind) if behind else {}
     states: dict[str, Incident] = {}
-    for row in rows:
+    for row, ready in zip(rows, made, strict=True):
         told = events.get(streams[str(row.pk)])
-        state = state_of(row) if told is None else fold(told)
+        state = (ready or state_of(row)) if told is None else fold(told)
         assert state is not None
         states[str(row.pk)] = state
     return states

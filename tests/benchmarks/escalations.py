@@ -1,9 +1,10 @@
 """Escalations due at once, to a receiver on this machine: how long until all are there, and that none is there twice.
 
 Every ticket has a policy whose next step calls one of twenty people by HTTP; what one person is told at the same moment
-may be one message. `manage.py deliver` is started when all are due; in the second turn it is killed (SIGKILL) half-way
-and started again. A message that was under way when it was killed is sent again under the same `Idempotency-Key`; told
-twice is a ticket that stands in messages of two keys.
+may be one message. `manage.py deliver` runs (DELIVERERS=N of it, 2 by default) and all become due at one moment, the
+commit of the transaction that opens them; in the second turn one of them is killed (SIGKILL) half-way and started
+again. A message that was under way when it was killed is sent again under the same `Idempotency-Key`; told twice is a
+ticket that stands in messages of two keys.
 
     nice python -m tests.benchmarks.escalations
 
@@ -30,6 +31,7 @@ from deploy.embedded import Home, start_postgres, stop
 from tests.benchmarks.ingest import ROOT, _manage
 
 TICKETS = int(os.environ.get("ESCALATIONS", "6000"))
+DELIVERERS = int(os.environ.get("DELIVERERS", "2"))
 PEOPLE = 20
 PATIENCE = 900.0
 """Seconds."""
@@ -61,7 +63,10 @@ class _Taking(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        key, about = self.headers["Idempotency-Key"], {one["id"] for one in body["incidents"]}
+        key, about = (
+            self.headers["Idempotency-Key"],
+            {one["id"] for one in (*body["incidents"], *body["others"])},
+        )
         self.server.keys.append(key)
         self.server.tickets |= about
         self.server.told |= {(key, ticket) for ticket in about}
@@ -85,10 +90,11 @@ def main() -> list[Row]:
         rows: list[Row] = []
         for killed in (False, True):
             receiver = Receiver()
+            processes = [_deliver(environment) for _ in range(DELIVERERS)]
             began = time.perf_counter()
             open_tickets(receiver.url)
             opened = time.perf_counter() - began
-            rows += _measured(environment, receiver, killed, opened)
+            rows += _measured(environment, receiver, killed, opened, processes)
             receiver.shutdown()
         return rows
 
@@ -145,25 +151,34 @@ def open_tickets(url: str) -> None:
             record(opened.incident.id, c.StartEscalation(policy, "it was opened"), bench, at)
 
 
-def _measured(environment: dict[str, str], receiver: Receiver, killed: bool, opened: float) -> list[Row]:
-    began = time.perf_counter()
-    process = _deliver(environment)
+def _measured(
+    environment: dict[str, str],
+    receiver: Receiver,
+    killed: bool,
+    opened: float,
+    processes: list[subprocess.Popen[bytes]],
+) -> list[Row]:
+    began, before = time.perf_counter(), sum(map(_cpu, processes))
     if killed:
         _until(lambda: len(receiver.tickets) >= TICKETS // 2, "half of them")
-        process.kill()
-        process.wait()
-        process = _deliver(environment)
+        processes[0].kill()
+        processes[0].wait()
+        processes[0] = _deliver(environment)
     _until(lambda: len(receiver.tickets) >= TICKETS, "all of them")
     seconds = max(receiver.at) - began
+    used = sum(map(_cpu, processes)) - before
     time.sleep(3)
-    process.terminate()
-    process.wait(30)
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        process.wait(30)
     again = len(receiver.keys) - len(set(receiver.keys))
     twice = len(receiver.told) - TICKETS
     how = "killed half-way" if killed else "undisturbed"
     first = min(receiver.at) - began
     note = (
-        f"{TICKETS / seconds:,.0f}/s, the first after {first:.1f} s of starting;"
+        f"{TICKETS / seconds:,.0f}/s, {DELIVERERS} processes, the first after {first:.1f} s"
+        f"{'' if killed else f', {used:.1f} s of CPU of the processes'};"
         f" {again} sent again under the same key; tickets opened in {opened:.0f} s"
     )
     return [
@@ -196,6 +211,12 @@ def _deliver(environment: dict[str, str]) -> subprocess.Popen[bytes]:
     command = [sys.executable, str(ROOT / "manage.py"), "deliver"]
     quiet = subprocess.DEVNULL
     return subprocess.Popen(command, env={**os.environ, **environment}, cwd=ROOT, stdout=quiet, stderr=quiet)
+
+
+def _cpu(process: subprocess.Popen[bytes]) -> float:
+    """Seconds so far."""
+    told = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(told[11]) + int(told[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _until(done: Any, what: str) -> None:
