@@ -22,6 +22,7 @@ from incidents.domain import commands as c
 from incidents.domain.alerting import (
     FLAPS,
     SETTLED,
+    STORM_KEY,
     STORM_SPAN,
     STORM_TICKETS,
     Member,
@@ -36,10 +37,11 @@ from incidents.domain.explaining import explains
 from incidents.domain.incident import Incident
 from incidents.domain.routing import Routing, RoutingTable, route
 from incidents.domain.snoozing import LONGEST as LONGEST_SNOOZE
+from incidents.domain.storming import at_least, storm_title
 from incidents.domain.symptoms import Symptom
 from incidents.domain.values import NO_CAUSE
 from incidents.projections.knowledge import known_until
-from incidents.projections.models import IncidentRow, MemberAlert, SuppressedAlert
+from incidents.projections.models import IncidentRow, MemberAlert, SuppressedAlert, TimelineEntry
 from incidents.projections.store import (
     lock_key,
     next_number,
@@ -49,7 +51,7 @@ from incidents.projections.store import (
     record_opening,
 )
 from ingest.commands import settle_alerts
-from ingest.queries import Context, Event, firing_alerts
+from ingest.queries import Context, Event, alert_briefs, firing_alerts
 
 ACTOR = "system:incidents"
 LAST_TIME = "all of its alerts are over"
@@ -238,10 +240,25 @@ class _Placing:
             return False
         members = tuple(Member(one.alert, one.title, one.severity) for one in alerts)
         after = record(found, c.JoinAlerts(members, place.why), self._context).incident
+        if place.dedup_key.startswith(STORM_KEY):
+            self._name(after, len(members), alerts[0].integration)
         # Put to sleep for planned work, which is not all that happens here any more.
         if after.snoozed_by == ACTOR and not all(self._holding.quiet(a.component, a.labels) for a in alerts):
             record(found, c.Undo("snooze"), self._context)
         return True
+
+    def _name(self, storm: Incident, joined: int, integration: str) -> None:
+        """The title of a storm says how large it has become, unless somebody gave it another one."""
+        if at_least(storm.alerts) == at_least(storm.alerts - joined):
+            return
+        named = TimelineEntry.objects.filter(incident__pk=storm.id, type="incident.title_set")
+        if named.exclude(actor__startswith="system:").exists():
+            return
+        ids = MemberAlert.objects.filter(incident__pk=storm.id).values_list("alert", flat=True)
+        briefs = alert_briefs([str(alert) for alert in ids]).values()
+        components = {brief.component for brief in briefs if brief.component is not None}
+        title = storm_title(integration, storm.alerts, components)
+        record(storm.id, c.NameStorm(title, storm.title), self._context)
 
     def _opened_again(self, place: Place) -> str | None:
         """The ticket of that place that was resolved because all its alerts had left it."""

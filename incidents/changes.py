@@ -7,7 +7,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from incidents import queries
-from ingest.queries import ReportedChange, changes, names_of_changed
+from ingest.queries import Position, ReportedChange, changes, moment_of, names_of_changed
 
 BEFORE = timedelta(hours=24)
 MOST = 20
@@ -16,12 +16,12 @@ MOST_ALERTS = 50
 """Alerts of a ticket whose labels say what it is about."""
 
 
-def changes_before(reference: str) -> list[ReportedChange]:
+def changes_before(reference: str, as_of: Position | None = None) -> list[ReportedChange]:
     """The latest changes about a ticket's component, or about what its alerts name, from a day before it began until
-    it was resolved. Raises NoSuchIncident.
+    it was resolved; with `as_of` those that were known then, about what it was then. Raises NoSuchIncident.
     """
-    it = queries.get(reference).incident
-    alerts, _ = queries.members(reference, MOST_ALERTS)
+    it = queries.get(reference, as_of).incident
+    alerts, _ = queries.members(reference, MOST_ALERTS, as_of=as_of)
     labels = [("component", name) for name in it.cause]
     labels += [("component", one.alert.component or "") for one in alerts]
     labels += [label for one in alerts for label in one.alert.labels.items()]
@@ -30,4 +30,6 @@ def changes_before(reference: str) -> list[ReportedChange]:
     if not names:
         return []
     began = min([it.opened_at, *([it.failing_since] if it.failing_since else [])])
-    return changes(began - BEFORE, it.resolved_at or timezone.now(), names, MOST)
+    until = it.resolved_at or timezone.now()
+    known_by = None if as_of is None else moment_of(as_of)
+    return changes(began - BEFORE, until if known_by is None else min(until, known_by), names, MOST, known_by)

@@ -19,6 +19,7 @@ from ingest.log.registry import registered as registered_event_types
 from ingest.log.store import (
     head,
     heads,
+    moment_of,
     position_at,
     read_all,
     read_stream,
@@ -106,6 +107,7 @@ __all__ = [
     "late_rows",
     "latest_deliveries",
     "load_sums",
+    "moment_of",
     "names_of_changed",
     "open_alerts",
     "outages_of",

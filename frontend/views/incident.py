@@ -65,9 +65,13 @@ def render_incident(
         "among": among(request, number),
         "position_of_view": view.position,
         "as_of": as_of,
+        # What is fetched beside the page is of the same moment.
+        "then": f"?as_of={as_of}" if as_of else "",
         # A title that an analyzer gave says what its first verdict said; the latest stands above it.
         "by_analyzer": state.opened_by.startswith("system:")
-        and not any(entry.type == "incident.title_set" for entry in entries),
+        and not any(
+            entry.type == "incident.title_set" and not entry.actor.startswith("system:") for entry in entries
+        ),
         "history": history(entries, request.GET.get("show", "")),
         "moments": told,
         "moment_place": place_of(told, as_of),
@@ -76,7 +80,7 @@ def render_incident(
         **_opinions(view),
         "alerts": alerts,
         "joins": _joins(alerts),
-        "changes": [] if as_of else changes_before(reference),
+        "changes": changes_before(reference, as_of),
         **_calls(reference, as_of),
         "custody": custody(state, entries[-1].last_at if as_of else timezone.now()),
         "team_names": {team.slug: team.name for team in queries.teams()},

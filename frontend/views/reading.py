@@ -18,7 +18,6 @@ from frontend.senders import BY_SLUG, SENDERS
 from frontend.views.pages import page, show, user_name
 from incidents.domain.delivering import FALL_AFTER, MOST_ATTEMPTS
 from incidents.domain.messages import MOST_SHOWN
-from incidents.domain.searching import FIELDS
 from incidents.domain.webhooks import LARGEST_BODY
 from incidents.webhooks.posting import TIMEOUT
 from ingest.queries import TELEMETRY_KINDS
@@ -28,7 +27,8 @@ GUIDES = (
         "Begin",
         (
             ("welcome", "Set up step by step", "from nothing to a ticket that calls you"),
-            ("docs_console", "The console", "addresses, search, keys"),
+            ("docs_console", "The console", "addresses, keys, live updates, roles"),
+            ("docs_inbox", "The inbox", "search, views, several tickets, one after the other"),
             ("docs_grid", "The grid", "what fails where, and how to read it"),
             ("docs_components", "Components", "the tree, search, one of them"),
         ),
@@ -80,8 +80,7 @@ def guide(request: HttpRequest, about: str) -> HttpResponse:
 @page
 @require_safe
 def docs_console(request: HttpRequest) -> HttpResponse:
-    told = {"fields": FIELDS.items()}
-    return show(request, "frontend/docs_console.html", told, section="docs")
+    return show(request, "frontend/docs_console.html", section="docs")
 
 
 @page

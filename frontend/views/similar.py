@@ -17,6 +17,12 @@ from incidents.correlation.blast import blast_of
 from incidents.correlation.causes import DEFAULT_REGION
 from incidents.correlation.ownership import views_of_teams
 from incidents.domain.ownership import Learned
+from ingest.queries import Position, moment_of
+
+
+def moment_in(request: HttpRequest) -> Position | None:
+    """The moment that an address asks for."""
+    return queries.parse_moment(request.GET["as_of"]) if request.GET.get("as_of") else None
 
 
 @page
@@ -24,11 +30,13 @@ from incidents.domain.ownership import Learned
 def similar(request: HttpRequest, number: int) -> HttpResponse:
     from incidents.correlation.similar import similar_to, suggested_team
 
-    incident = queries.get(str(number)).incident
+    as_of = moment_in(request)
+    incident = queries.get(str(number), as_of).incident
     context = {
         "i": incident,
-        "similar": similar_to(incident),
-        "suggestion": suggested_team(incident),
+        "as_of": as_of,
+        "similar": similar_to(incident, as_of=as_of),
+        "suggestion": None if as_of else suggested_team(incident),
         "team_names": {team.slug: team.name for team in queries.teams()},
     }
     return show(request, "frontend/similar.html", context, section="inbox")
@@ -56,13 +64,16 @@ def teams(request: HttpRequest, number: int) -> HttpResponse:
 @require_safe
 def blast(request: HttpRequest, number: int) -> HttpResponse:
     """What fails with the ticket's component, as a drawing and as a list."""
-    incident = queries.get(str(number)).incident
+    as_of = moment_in(request)
+    incident = queries.get(str(number), as_of).incident
     graph = None
     if incident.component is not None:
-        at = incident.resolved_at or timezone.now()
-        graph = blast_of(incident.component, incident.region or DEFAULT_REGION, at)
+        then = as_of and moment_of(as_of)
+        at = incident.resolved_at or then or timezone.now()
+        graph = blast_of(incident.component, incident.region or DEFAULT_REGION, at, as_of)
     context = {
         "i": incident,
+        "as_of": as_of,
         "graph": graph,
         "drawing": None if graph is None else drawn(graph),
         "team_names": {team.slug: team.name for team in queries.teams()},

@@ -11,7 +11,7 @@ from rest_framework import serializers as s
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from incidents.api.views import ERRORS, MISSING, IncidentAPI, limit_of, parameters
+from incidents.api.views import AS_OF, ERRORS, MISSING, IncidentAPI, as_of_in, limit_of, parameters
 from incidents.changes import changes_before
 from incidents.commands import Invalid
 from incidents.domain.times import parse_rfc3339, rfc3339
@@ -64,11 +64,15 @@ class ChangesView(IncidentAPI):
 
 
 class IncidentChangesView(IncidentAPI):
-    @extend_schema(operation_id="incidents_changes", responses={200: ChangeListShape, **ERRORS, **MISSING})
+    @extend_schema(
+        operation_id="incidents_changes",
+        parameters=[AS_OF],
+        responses={200: ChangeListShape, **ERRORS, **MISSING},
+    )
     def get(self, request: Request, reference: str) -> Response:
         """Changes about what the incident is about, from a day before it began until it was resolved."""
-        parameters(request)
-        return Response({"results": [as_json(one) for one in changes_before(reference)]})
+        as_of = as_of_in(parameters(request, "as_of"))
+        return Response({"results": [as_json(one) for one in changes_before(reference, as_of)]})
 
 
 def _time(name: str, text: str) -> Any:

@@ -11,12 +11,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from incidents import queries
-from incidents.api.views import ERRORS, MISSING, IncidentAPI, parameters
+from incidents.api.views import AS_OF, ERRORS, MISSING, IncidentAPI, as_of_in, parameters
 from incidents.commands import Invalid
 from incidents.domain.times import optional_rfc3339
 
 if TYPE_CHECKING:
     from incidents.correlation.similar import Alike
+    from incidents.correlation.suggesting import Suggestion
 
 MOST = 50
 """Incidents that one request gets."""
@@ -54,13 +55,15 @@ class SuggestedTeamShape(s.Serializer[Any]):
 
 class SimilarListShape(s.Serializer[Any]):
     results = SimilarShape(many=True)
-    suggested_team = SuggestedTeamShape()
+    suggested_team = SuggestedTeamShape(
+        allow_null=True, help_text="null with `as_of`: it was learned from what came later, too"
+    )
 
 
 class SimilarView(IncidentAPI):
     @extend_schema(
         operation_id="incidents_similar",
-        parameters=[OpenApiParameter("limit", int, description="1 to 50, default 5")],
+        parameters=[OpenApiParameter("limit", int, description="1 to 50, default 5"), AS_OF],
         responses={200: SimilarListShape, **ERRORS, **MISSING},
     )
     def get(self, request: Request, reference: str) -> Response:
@@ -68,24 +71,17 @@ class SimilarView(IncidentAPI):
         # Learning brings a hundred megabytes, which a process that is never asked should not carry.
         from incidents.correlation.similar import similar_to, suggested_team
 
-        limit = _limit(parameters(request, "limit").get("limit", "5"))
-        incident = queries.get(reference).incident
-        found, suggestion = similar_to(incident, limit), suggested_team(incident)
-        return Response(
-            {
-                "results": [_as_json(one) for one in found],
-                "suggested_team": {
-                    "team": suggestion.team,
-                    "probability": suggestion.probability,
-                    "record": {
-                        "judged": suggestion.record.judged,
-                        "suggested": suggestion.record.suggested,
-                        "right": suggestion.record.right,
-                    },
-                    "why": suggestion.why,
-                },
-            }
-        )
+        asked = parameters(request, "limit", "as_of")
+        limit, as_of = _limit(asked.get("limit", "5")), as_of_in(asked)
+        incident = queries.get(reference, as_of).incident
+        found = [_as_json(one) for one in similar_to(incident, limit, as_of)]
+        suggestion = None if as_of else _suggested(suggested_team(incident))
+        return Response({"results": found, "suggested_team": suggestion})
+
+
+def _suggested(found: Suggestion) -> dict[str, Any]:
+    record = {"judged": found.record.judged, "suggested": found.record.suggested, "right": found.record.right}
+    return {"team": found.team, "probability": found.probability, "record": record, "why": found.why}
 
 
 def _limit(text: str) -> int:

@@ -112,7 +112,7 @@ def parameters(request: Request, *known: str) -> dict[str, str]:
     return {name: request.query_params[name] for name in request.query_params}
 
 
-def _as_of(asked: Mapping[str, str]) -> Position | None:
+def as_of_in(asked: Mapping[str, str]) -> Position | None:
     return queries.parse_moment(asked["as_of"]) if "as_of" in asked else None
 
 
@@ -182,7 +182,7 @@ class IncidentsView(IncidentAPI):
             order=asked.get("order", "newest"),
             cursor=asked.get("cursor"),
             limit=limit_of(asked),
-            as_of=_as_of(asked),
+            as_of=as_of_in(asked),
         )
         here = request.build_absolute_uri()
         body = {
@@ -223,7 +223,7 @@ class IncidentView(IncidentAPI):
     )
     def get(self, request: Request, reference: str) -> Any:
         """One incident, by id or number."""
-        view = queries.get(reference, _as_of(parameters(request, "as_of")))
+        view = queries.get(reference, as_of_in(parameters(request, "as_of")))
         return tagged(request, view.as_json(), view.position)
 
 
@@ -236,7 +236,7 @@ class EventsView(IncidentAPI):
     def get(self, request: Request, reference: str) -> Any:
         """The timeline, oldest first. Findings that join in a row are one line, unless `all=true`."""
         asked = parameters(request, "as_of", "all")
-        view, as_of = queries.get(reference, _as_of(asked)), _as_of(asked)
+        view, as_of = queries.get(reference, as_of_in(asked)), as_of_in(asked)
         if _flag(asked, "all"):
             entries = [next_entry(None, event) for event in queries.incident_events(view.incident.id, as_of)]
         else:
@@ -254,7 +254,7 @@ class EvidenceView(IncidentAPI):
     def get(self, request: Request, reference: str) -> Any:
         """The evidence, oldest first: of each analyzer the first and the latest, unless `all=true`."""
         asked = parameters(request, "as_of", "all")
-        view, as_of = queries.get(reference, _as_of(asked)), _as_of(asked)
+        view, as_of = queries.get(reference, as_of_in(asked)), as_of_in(asked)
         pieces = queries.evidence(view.incident.id, as_of, everything=_flag(asked, "all"))
         body = {"results": [_piece(view.incident.id, piece) for piece in pieces]}
         return tagged(request, body, _digest(body))

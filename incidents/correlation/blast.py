@@ -11,18 +11,22 @@ from incidents.catalog.models import services_by_slug
 from incidents.domain.blast import reached, touched
 from incidents.domain.blast_graph import BlastGraph, Trouble, blast_graph
 from incidents.projections.models import IncidentRow
-from ingest.queries import firing_on, topology_at
+from ingest.queries import Position, firing_on, topology_at
 
 LOOKED_AT = 20_000
 """Components, the nearest ones, that are asked for tickets and alerts; all are counted."""
 
 
-def blast_of(component: str, region: str, at: datetime) -> BlastGraph:
-    components = topology_at(region, at).components
+def blast_of(component: str, region: str, at: datetime, upto: Position | None = None) -> BlastGraph:
+    """With `upto` what had been told of the topology by then, without services, tickets and alerts: those are known
+    as they are now."""
+    components = topology_at(region, at, upto).components
     far = reached(component, components.values())
     own = components.get(component)
     parents, needs = ((), ()) if own is None else (own.parents, own.depends_on)
     names = [component, *parents, *needs, *(one.component for one in far[:LOOKED_AT])]
+    if upto is not None:
+        return blast_graph(component, parents, needs, far, (), {})
     services = touched(component, far, services_by_slug())
     return blast_graph(component, parents, needs, far, services, _troubles(names))
 

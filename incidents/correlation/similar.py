@@ -8,9 +8,15 @@ from incidents.correlation.learned import Kept, Resolved
 from incidents.correlation.likeness import Similarity
 from incidents.correlation.suggesting import Suggesting, Suggestion
 from incidents.domain.describing import Described
+from incidents.domain.evolve import fold
 from incidents.domain.incident import Incident
 from incidents.projections.models import IncidentRow
 from incidents.projections.rows import state_of
+from incidents.projections.store import stream_of
+from ingest.queries import Position, moment_of, read_stream
+
+NEAR = 500
+"""Tickets that are looked at for those that were resolved at a moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +38,13 @@ def described(incident: Incident) -> Described:
     return Described(incident.title, incident.component, incident.labels, incident.confirmed_cause or blamed)
 
 
-def similar_to(incident: Incident, most: int = 5) -> list[Alike]:
-    """The most similar resolved tickets first, of equals the latest; never the ticket itself."""
+def similar_to(incident: Incident, most: int = 5, as_of: Position | None = None) -> list[Alike]:
+    """The most similar resolved tickets first, of equals the latest; never the ticket itself.
+
+    With `as_of` those that were resolved then, as they stood, out of the nearest that are resolved now.
+    """
+    if as_of is not None:
+        return _similar_then(incident, most, as_of)
     found = _SIMILARITY.model().nearest(described(incident), most + 1)
     rows = IncidentRow.objects.in_bulk([pk for pk, _ in found])
     alike = [Alike(state_of(rows[pk]), score) for pk, score in found if pk in rows]
@@ -41,6 +52,20 @@ def similar_to(incident: Incident, most: int = 5) -> list[Alike]:
     return [one for one in alike if one.incident.state == "resolved" and one.incident.id != incident.id][
         :most
     ]
+
+
+def _similar_then(incident: Incident, most: int, as_of: Position) -> list[Alike]:
+    then, alike = moment_of(as_of), list[Alike]()
+    near = [] if then is None else _SIMILARITY.model().nearest(described(incident), NEAR)
+    known = IncidentRow.objects.filter(pk__in=[pk for pk, _ in near], resolved_at__lte=then)
+    over = set(known.values_list("pk", flat=True))
+    for pk, score in near:
+        if len(alike) == most:
+            break
+        state = fold(read_stream(stream_of(str(pk)), upto=as_of)) if pk in over else None
+        if state is not None and state.state == "resolved" and state.id != incident.id:
+            alike.append(Alike(state, score))
+    return alike
 
 
 def suggested_team(incident: Incident) -> Suggestion:

@@ -19,6 +19,8 @@ from incidents.domain.routing import Grouping, Routing
 from incidents.domain.times import optional_time
 from incidents.domain.values import SEVERITIES, Severity
 
+STORM_KEY: Final = "storm:"
+"""What the dedup key of a ticket that collects a storm begins with."""
 STORM_TICKETS: Final = 100
 STORM_SPAN: Final = timedelta(minutes=5)
 """An integration that opened so many tickets within so long is in a storm."""
@@ -152,7 +154,7 @@ def _within(why: str, grouping: Grouping) -> str:
 def storm_place(integration: str, team: str) -> Place:
     """Where an alert that has no ticket yet goes in a storm."""
     why = f"storm: {integration} opened more than {STORM_TICKETS} tickets within {_minutes(STORM_SPAN)}"
-    return Place(f"storm:{integration}:{team}", why)
+    return Place(f"{STORM_KEY}{integration}:{team}", why)
 
 
 def symptom(component: str) -> str:

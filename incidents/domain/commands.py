@@ -295,6 +295,14 @@ class SetTitle:
 
 
 @dataclass(frozen=True, slots=True)
+class NameStorm:
+    """A title that says how large a storm has become, in the place of the one that said so before."""
+
+    title: str
+    instead_of: str
+
+
+@dataclass(frozen=True, slots=True)
 class Link:
     href: str
     text: str = ""
@@ -366,6 +374,7 @@ Command = (
     | Comment
     | SetSeverity
     | SetTitle
+    | NameStorm
     | Link
     | Resolve
     | Reopen

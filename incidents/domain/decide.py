@@ -283,6 +283,13 @@ def _set_title(state: Incident, command: c.SetTitle) -> Bodies:
     return [("incident.title_set", {"title": command.title, "previous": state.title})]
 
 
+def _name_storm(state: Incident, command: c.NameStorm) -> Bodies:
+    """Where somebody has named it meanwhile, that stays."""
+    if state.state == "resolved" or state.title != command.instead_of:
+        return []
+    return _set_title(state, c.SetTitle(command.title))
+
+
 def _link(state: Incident, command: c.Link) -> Bodies:
     link = {"href": command.href, "text": command.text}
     if link in state.links:
@@ -352,6 +359,7 @@ _DECIDE: dict[type, Callable[[Incident, Any], Bodies]] = {
     c.Comment: _comment,
     c.SetSeverity: _set_severity,
     c.SetTitle: _set_title,
+    c.NameStorm: _name_storm,
     c.Link: _link,
     c.Resolve: _resolve,
     c.Reopen: _reopen,

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from incidents.domain import commands as c
-from incidents.domain.alerting import Member, in_common, worst
+from incidents.domain.alerting import STORM_KEY, Member, in_common, worst
 from incidents.domain.blame import is_worse
 from incidents.domain.bodies import Bodies, opening, raise_severity, refuse_resolved, resolution
 from incidents.domain.incident import Incident
+from incidents.domain.storming import storm_title
 from incidents.domain.values import Severity
 
 
@@ -17,7 +18,7 @@ def open_for_alerts(command: c.OpenForAlerts) -> Bodies:
     first = command.alerts[0]
     opened = {
         **opening(command.id, command.number, command.routing, command.group_key),
-        "title": first.title,
+        "title": _title(command),
         "description": first.description,
         "severity": command.routing.severity or worst(alert.severity for alert in command.alerts),
         "component": first.component,
@@ -33,6 +34,15 @@ def open_for_alerts(command: c.OpenForAlerts) -> Bodies:
     }
     members = [Member(alert.alert, alert.title, alert.severity) for alert in command.alerts]
     return [("incident.opened", opened), _members_joined(members, command.why)]
+
+
+def _title(command: c.OpenForAlerts) -> str:
+    """The first alert's; of a storm, which is not about its first alert, what it is."""
+    first = command.alerts[0]
+    if not command.dedup_key.startswith(STORM_KEY):
+        return first.title
+    components = {alert.component for alert in command.alerts if alert.component is not None}
+    return storm_title(first.integration, len(command.alerts), components)
 
 
 def _members_joined(members: Sequence[Member], why: str) -> tuple[str, dict[str, Any]]:

@@ -1,12 +1,13 @@
-"""Whether tickets come faster than people read: pure."""
+"""Whether tickets come faster than people read, and what the one that collects the rest is called: pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from incidents.domain.alerting import STORM_SPAN
+from incidents.domain.values import TITLE_LIMIT
 
 MANY: Final = 50
 """So many tickets within `SPAN` are more than people can look at one by one."""
@@ -41,6 +42,37 @@ class Storm:
     @property
     def minutes(self) -> int:
         return int(SPAN.total_seconds() // 60)
+
+
+LEAST_SAID: Final = 10
+
+
+def at_least(count: int) -> int:
+    """The largest of 10, 20, 50, 100, 200 … that is no more than a count; 0 below 10. What is said so stays true while
+    more comes, and is said anew a few times only."""
+    said = 0
+    for place in range(1, len(str(count))):
+        said = max([said, *(digit * 10**place for digit in (1, 2, 5) if digit * 10**place <= count)])
+    return said
+
+
+def storm_title(integration: str, alerts: int, components: Collection[str]) -> str:
+    """`Storm from prometheus: 20,000+ alerts on 200+ components`, as far as that is known."""
+    on = at_least(len(components))
+    where = (
+        f" on {on:,}+ {_kind(components)}"
+        if on
+        else f" on {next(iter(components))}"
+        if len(components) == 1
+        else ""
+    )
+    said = at_least(alerts)
+    return f"Storm from {integration}: {f'{said:,}+ ' if said else ''}alerts{where}"[:TITLE_LIMIT]
+
+
+def _kind(components: Collection[str]) -> str:
+    kinds = {name.partition("/")[0] for name in components}
+    return f"components of the kind {kinds.pop()}" if len(kinds) == 1 else "components"
 
 
 def storm_of(gatherings: Sequence[Gathering], arrivals: int) -> Storm | None:

@@ -148,12 +148,18 @@ def _body(id_: str, change: Change, prepared: Prepared) -> dict[str, Any]:
 
 
 def changes(
-    since: datetime, until: datetime, names: Sequence[str] | None = None, limit: int = 100
+    since: datetime,
+    until: datetime,
+    names: Sequence[str] | None = None,
+    limit: int = 100,
+    known_by: datetime | None = None,
 ) -> list[ReportedChange]:
     """Changes that happened between two moments, the latest first; with `names` those about any of them (lower
-    case)."""
+    case), with `known_by` those that had been told of by then."""
     about = "" if names is None else " AND names && %s::text[]"
-    values: list[Any] = [since, until, *([] if names is None else [list(names)]), limit]
+    about += "" if known_by is None else " AND received_at <= %s"
+    told = [*([] if names is None else [list(names)]), *([] if known_by is None else [known_by])]
+    values: list[Any] = [since, until, *told, limit]
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT {_SHOWN} FROM reported_change WHERE at >= %s AND at <= %s{about}"

@@ -363,6 +363,18 @@ def watermark_age() -> float:
     return max(0.0, float(seconds or 0))
 
 
+def moment_of(position: Position) -> datetime | None:
+    """When the last event up to a position was recorded; None where there is none."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT recorded_at FROM log_event WHERE (epoch, txid, seq) <= (%s, %s::text::xid8, %s)"
+            " ORDER BY epoch DESC, log_event.txid DESC, seq DESC LIMIT 1",
+            (position.epoch, str(position.txid), position.seq),
+        )
+        row = cursor.fetchone()
+    return row[0] if row else None
+
+
 def position_at(moment: datetime) -> Position:
     """The position of the last event recorded up to `moment`; `Position.START` when there is none.
 

@@ -16,7 +16,7 @@ from incidents.reactors import follower
 from ingest.alerts.receiving import Delivery, receive
 from ingest.api import keys
 from ingest.doors.alert import Alert, Parsed
-from ingest.log.store import read_stream
+from ingest.log.store import read_stream, watermark
 from tests.following import follow_to_the_end
 
 pytestmark = pytest.mark.usefixtures("log_database")
@@ -90,6 +90,21 @@ def test_a_ticket_shows_the_changes_of_the_day_before_about_what_its_alerts_name
     number = a_ticket(service="cart")
     found = get(f"/api/v1/incidents/{number}/changes", key)["results"]
     assert [one["summary"] for one in found] == ["Deployed cart 2.31"]
+
+
+def test_of_the_past_a_ticket_shows_the_changes_that_were_known_then(key: str) -> None:
+    tell(key, custom_details={"service": "cart"})
+    number = a_ticket(service="cart")
+    then = watermark()
+    tell(key, summary="Deployed cart 2.32", custom_details={"service": "cart"})
+    for address, known in ((f"?as_of={then}", 1), ("", 2)):
+        found = get(f"/api/v1/incidents/{number}/changes{address}", key)["results"]
+        assert len(found) == known
+    alice = Client()
+    alice.force_login(get_user_model().objects.create(username="alice"))
+    body = alice.get(f"/incidents/{number}?as_of={then}").content.decode()
+    assert "Deployed cart 2.31" in body
+    assert "Deployed cart 2.32" not in body
 
 
 def test_a_change_of_a_host_meets_an_alert_of_one_of_its_ports(key: str) -> None:

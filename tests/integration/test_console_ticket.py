@@ -13,6 +13,7 @@ from django.test import Client
 from analyzers.queries import runs
 from incidents import commands, queries
 from incidents.catalog.models import Membership, Team
+from ingest.queries import watermark
 from tests.browser import content
 from tests.integration.test_console_pages import id_of, opened, signed_in
 from tests.integration.test_incident_alerts import alert, send
@@ -184,6 +185,19 @@ def test_what_fails_with_it_is_drawn_with_what_fires_there(alice: Client) -> Non
     body = body_of(alice, "/incidents/1/blast-radius")
     assert "3 components fail with it" in body
     assert "<title>3 hosts, within it, directly; host/h1: 1 alert</title>" in body
+
+
+def test_what_failed_with_it_is_drawn_as_it_was_known_then(alice: Client) -> None:
+    tell(START, "host/h1", parents=["tor/t12"])
+    run(0, suspect("tor/t12", sure=True))
+    then = watermark()
+    tell(START, "host/h2", parents=["tor/t12"])
+    send(alert("h1", component="host/h1"))
+    body = body_of(alice, f"/incidents/1/blast-radius?as_of={then}")
+    assert "1 component fails with it" in body
+    assert "1 alert" not in body
+    assert "not shown for a past moment" in body
+    assert f'hx-get="/incidents/1/blast-radius?as_of={then}"' in body_of(alice, f"/incidents/1?as_of={then}")
 
 
 def test_what_fails_with_an_unknown_component_is_said_to_be_unknown(alice: Client) -> None:

@@ -249,6 +249,6 @@ def test_the_example_of_a_policy_in_the_docs_is_one_that_can_be_typed() -> None:
 
 def test_the_example_of_a_search_in_the_docs_can_be_searched_for() -> None:
     alice = signed_in()
-    shown = unescape(text(alice, "/docs/console"))
+    shown = unescape(text(alice, "/docs/inbox"))
     search = shown.partition("<pre>")[2].partition("</pre>")[0]
     assert alice.get("/", {"q": search}).status_code == 200

@@ -148,6 +148,32 @@ def test_a_storm_of_many_rules_is_one_more_ticket() -> None:
     )
 
 
+def storm() -> queries.View:
+    return next(view for view in tickets() if view.incident.dedup_key.startswith("storm:"))
+
+
+def test_the_title_of_a_storm_says_how_large_it_is_and_what_on() -> None:
+    send(*(alert(f"k{n}", group=f"rule {n}") for n in range(STORM_TICKETS)))
+    send(*(alert(f"a{n}", group=f"rule a{n}", component=f"tor/t{n}") for n in range(12)))
+    assert storm().incident.title == "Storm from prometheus: 10+ alerts on 10+ components of the kind tor"
+    send(*(alert(f"b{n}", group=f"rule b{n}", component=f"tor/u{n}") for n in range(40)))
+    assert storm().incident.title == "Storm from prometheus: 50+ alerts on 50+ components of the kind tor"
+    assert "Dossier changed the title to" in " ".join(texts(storm().incident.number))
+    before = queries.get(storm().incident.id).as_json()
+    rebuild()
+    assert queries.get(storm().incident.id).as_json() == before
+
+
+def test_the_title_that_a_person_gave_a_storm_stays() -> None:
+    send(*(alert(f"k{n}", group=f"rule {n}") for n in range(STORM_TICKETS + 5)))
+    commands.set_title(storm().incident.id, "The cooling of hall 2", ALICE)
+    send(*(alert(f"more {n}", group=f"rule more {n}") for n in range(30)))
+    assert storm().incident.title == "The cooling of hall 2"
+    commands.set_title(storm().incident.id, "Storm from prometheus: 20+ alerts", ALICE)
+    send(*(alert(f"again {n}", group=f"rule again {n}") for n in range(70)))
+    assert storm().incident.title == "Storm from prometheus: 20+ alerts"
+
+
 def test_a_storm_of_one_rule_is_one_row_with_a_count() -> None:
     send(*(alert(f"k{n}") for n in range(1500)))
     (view,) = tickets()

@@ -14,7 +14,7 @@ from incidents import commands, queries
 from incidents.commands import Report
 from incidents.correlation.suggesting import CALIBRATES, LEARNS
 from ingest.api import keys
-from ingest.queries import Context
+from ingest.queries import Context, watermark
 
 ALICE = Context("user:alice")
 _READERS = itertools.count()
@@ -44,6 +44,17 @@ def test_tickets_that_were_resolved_say_how() -> None:
     assert (found["number"], found["confirmed_cause"], found["team"]) == (2, "tor/t3", "storage")
     assert 0.1 < found["similarity"] < 1
     assert found["seconds_to_resolve"] >= 0
+
+
+def test_what_was_resolved_later_was_not_known_then() -> None:
+    opened("Disk d7 of s7 is slow", "storage_cluster/s7")
+    resolved("Disk d3 of s9 is slow", "storage_cluster/s9", "tor/t3")
+    then = str(watermark())
+    resolved("Disk d5 of s8 is slow", "storage_cluster/s8")
+    commands.set_title(queries.get("2").incident.id, "Disk d3 was replaced", ALICE)
+    (found,) = asked(as_of=then).json()["results"]
+    assert (found["number"], found["title"]) == (2, "Disk d3 of s9 is slow")
+    assert asked(as_of=then).json()["suggested_team"] is None
 
 
 def test_open_tickets_are_no_past_ones() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from incidents.domain.storming import MANY, Gathering, storm_of
+import pytest
+
+from incidents.domain.storming import MANY, Gathering, at_least, storm_of, storm_title
 
 
 def test_a_ticket_that_collects_a_storm_is_a_storm() -> None:
@@ -19,3 +21,35 @@ def test_many_tickets_at_once_are_a_storm_without_one_that_collects_them() -> No
 
 def test_a_few_tickets_at_once_are_none() -> None:
     assert storm_of([], MANY - 1) is None
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        (0, 0),
+        (9, 0),
+        (10, 10),
+        (19, 10),
+        (20, 20),
+        (49, 20),
+        (50, 50),
+        (99, 50),
+        (100, 100),
+        (31_415, 20_000),
+    ],
+)
+def test_a_count_is_said_so_that_it_stays_true(count: int, said: int) -> None:
+    assert at_least(count) == said
+
+
+def test_the_title_of_a_storm_says_only_what_is_known() -> None:
+    assert storm_title("prometheus", 3, ()) == "Storm from prometheus: alerts"
+    assert storm_title("prometheus", 30_000, {"tor/t1"}) == "Storm from prometheus: 20,000+ alerts on tor/t1"
+    many = {f"{kind}/{n}" for kind in ("tor", "disk") for n in range(206)}
+    assert (
+        storm_title("prometheus", 30_000, many) == "Storm from prometheus: 20,000+ alerts on 200+ components"
+    )
+
+
+def test_the_title_of_a_storm_fits() -> None:
+    assert len(storm_title("x" * 500, 12, {"tor/t1"})) == 300
