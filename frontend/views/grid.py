@@ -63,7 +63,8 @@ def grid(request: HttpRequest) -> HttpResponse:
     context["grid"] = found
     if found.crossing is not None:
         context |= _shown(request, found)
-    return show(request, "frontend/grid.html", context, section="grid")
+    live = "" if asked.end else "incidents runs"
+    return show(request, "frontend/grid.html", context, section="grid", watch=live)
 
 
 def _shown(request: HttpRequest, found: Grid) -> dict[str, Any]:

@@ -56,7 +56,8 @@ def show(
     watch: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    """Render a page. `watch` is what it follows live: `incidents`, `runs`, or the id of one incident."""
+    """Render a page. `watch` is what it follows live: `incidents`, `runs` (or both, apart by a space), or the
+    id of one incident or run."""
     frame: dict[str, Any] = {"section": section, "watch": watch}
     if watch:
         frame["position"] = getattr(request, "log_position", "")

@@ -18,7 +18,7 @@ END = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=2)
 def feed(address: str) -> None:
     """Six ToRs in three clusters against four storage clusters, one of which fails in the last hour."""
     key = keys.create("feeder of the grid", ["telemetry"])
-    rows = [
+    rows: list[dict[str, object]] = [
         {
             "time": (END - timedelta(minutes=30 + 60 * hour)).isoformat(),
             "components": [f"compute_cluster/c{c}", f"tor/c{c}-t{t}", f"storage_cluster/s{s}"],
@@ -30,6 +30,11 @@ def feed(address: str) -> None:
         for t in range(2)
         for s in range(4)
     ]
+    send(address, rows, key)
+
+
+def send(address: str, rows: list[dict[str, object]], key: str = "") -> None:
+    key = key or keys.create("feeder of now", ["telemetry"])
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     request = Request(f"{address}/api/v1/telemetry/path_outcome", json.dumps(rows).encode(), headers)
     with urlopen(request, timeout=10) as answer:
@@ -41,6 +46,14 @@ def test_the_grid_is_walked_looked_into_and_played(console: Console) -> None:
     page = console.open("/grid?steps=3")
     grid = page.locator("#grid[data-ready]")
     expect(grid).to_be_visible()
+    time = (END + timedelta(seconds=90)).isoformat()
+    parts = ["compute_cluster/c0", "tor/c0-t0", "storage_cluster/s1"]
+    send(console.address, [{"time": time, "components": parts, "attempts": 7, "failures": 7}])
+    page.evaluate(
+        "const asked = {}; document.dispatchEvent(new CustomEvent('pageupdate', { detail: asked })); asked.by"
+    )
+    expect(page.locator("[data-worst]")).to_contain_text("207")  # telemetry that came since, without a reload
+    assert "end=" not in page.url
     grid.focus()
     for key in ("ArrowRight", "ArrowRight", "ArrowDown"):
         page.keyboard.press(key)

@@ -6,13 +6,16 @@ import { Drawing } from "./grid_drawing.js";
 const PACE = 700; // ms a step of playback stands
 const TABLE = 20;
 const EDGES = 8;
+const AGAIN = 30_000; // ms: telemetry comes without a message, so whoever looks at now has it asked for
 
 const grid = document.querySelector("#grid");
 const cursor = document.querySelector("#grid-cell");
 const row = grid.querySelector("[role=row]");
 const slider = document.querySelector("#step");
 const play = document.querySelector("[data-play]");
-let told, cells, drawing;
+// An address without `end` means now, and goes on meaning it while its last step is looked at.
+const following = !new URLSearchParams(location.search).has("end");
+let told, cells, drawing, shown;
 let place = { row: 0, column: 0 };
 let playing = null;
 
@@ -141,8 +144,11 @@ function show() {
 /** The address says what is seen, so that it can be shared. */
 function note() {
   const asked = new URLSearchParams(location.search);
-  asked.set("end", told.steps.at(-1).end);
-  asked.set("at", told.steps[step()].end);
+  if (following && step() === Number(slider.max)) ["end", "at"].forEach((name) => asked.delete(name));
+  else {
+    asked.set("end", told.steps.at(-1).end);
+    asked.set("at", told.steps[step()].end);
+  }
   history.replaceState(null, "", `?${asked}`);
 }
 
@@ -218,6 +224,31 @@ function fit() {
   show();
 }
 
+function take(text) {
+  const names = cells && [cells.rows[place.row], cells.columns[place.column]];
+  [shown, told] = [text, JSON.parse(text)];
+  cells = new Cells(told);
+  drawing = new Drawing(grid.querySelector("canvas"), cells);
+  grid.setAttribute("aria-rowcount", cells.rows.length);
+  grid.setAttribute("aria-colcount", cells.columns.length);
+  // The cursor stays on its cell, wherever that stands now.
+  if (names) place = { row: Math.max(cells.rows.indexOf(names[0]), 0), column: Math.max(cells.columns.indexOf(names[1]), 0) };
+}
+
+/** What came since: newer telemetry moves the steps on, a run or a ticket marks what it blames. */
+async function renew() {
+  if (!told || !following || playing || step() !== Number(slider.max)) return;
+  const address = new URL(grid.dataset.cells, location.href);
+  ["end", "at"].forEach((name) => address.searchParams.delete(name));
+  const answer = await fetch(address, { headers: { Accept: "application/json" } });
+  if (!answer.ok) throw new Error(String(answer.status));
+  const text = await answer.text();
+  if (text === shown || playing || step() !== Number(slider.max)) return;
+  if (!JSON.parse(text).rows) return;
+  take(text);
+  fit();
+}
+
 async function begin() {
   const answer = await fetch(grid.dataset.cells, { headers: { Accept: "application/json" } });
   if (!answer.ok) {
@@ -225,13 +256,14 @@ async function begin() {
     document.querySelector("[data-inspect]").replaceChildren(element("p", why.detail || `The cells could not be read (${answer.status}).`, { className: "problem" }));
     return;
   }
-  told = await answer.json();
-  cells = new Cells(told);
-  drawing = new Drawing(grid.querySelector("canvas"), cells);
+  take(await answer.text());
   fit();
   new ResizeObserver(() => { if (Math.abs(grid.parentElement.clientWidth - (fit.room ?? 0)) > 1) { fit.room = grid.parentElement.clientWidth; fit(); } }).observe(grid.parentElement);
   document.addEventListener("themechange", fit);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", fit);
   grid.dataset.ready = "";
+  if (!following) return;
+  document.addEventListener("pageupdate", (event) => { event.detail.by = renew(); });
+  setInterval(() => { if (!document.hidden) renew().catch(() => {}); }, AGAIN);
 }
 begin();

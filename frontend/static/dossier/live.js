@@ -38,7 +38,9 @@ function offline() {
 async function update() {
   const began = performance.now();
   try {
-    await refresh();
+    const asked = {}; // a screen that draws by itself also reads by itself
+    document.dispatchEvent(new CustomEvent("pageupdate", { detail: asked }));
+    await (asked.by ?? refresh());
     ended = performance.now();
     took = Math.min(ended - began, POLL / CALM);
     heard = Date.now();
@@ -55,9 +57,9 @@ function soon() {
 }
 
 function concerns(message) {
-  const wanted = body.dataset.watch; // "incidents", "runs" or the id of one incident
+  const wanted = body.dataset.watch.split(" "); // of "incidents" and "runs", or the id of one incident or run
   const change = JSON.parse(message.data);
-  return wanted === change.about || wanted === change.id;
+  return wanted.includes(change.about) || wanted.includes(change.id);
 }
 
 // Which ticket it was is for whoever shows more than what a fresh copy of the page has; without an id, any of them.
