@@ -11,43 +11,22 @@ acknowledged, and the clock runs from the commit to the pixels.
 from __future__ import annotations
 
 import json
-import os
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
-from deploy.embedded import Home, start_postgres, stop
+from tests.benchmarks.apart import Row, rows_of
 
-ROOT = Path(__file__).parent.parent.parent
 OPEN, RESOLVED, EVENTS = 10_000, 1_000_000, 10_000_000
 LOADS, TURNS, WATCHERS, REAL, CHANGES = 10, 40, 200, 4, 10
 PASSWORD = "correct horse battery staple"
-Row = dict[str, Any]
 
 
 def main(open_: int = OPEN, resolved: int = RESOLVED, events: int = EVENTS) -> list[Row]:
     """Rows of name, value, unit, bar and a note. Takes about ten minutes, most of it to make the events."""
-    home = Home(Path(os.environ.get("DOSSIER_HOME", ".dossier")).absolute() / "bench" / "console")
-    home.forget()
-    server = start_postgres(home)
-    environment = {**os.environ, "DATABASE_URL": home.database_url, "DOSSIER_HOME": str(home.root)}
-    environment |= {"DJANGO_SETTINGS_MODULE": "deploy.settings", "DOSSIER_LOG_LEVEL": "ERROR"}
-    environment |= {"DOSSIER_SECRET_KEY": "only for this benchmark", "DJANGO_ALLOW_ASYNC_UNSAFE": "true"}
-    try:
-        sizes = [str(open_), str(resolved), str(events)]
-        command = [sys.executable, "-m", "tests.benchmarks.console", "inside", *sizes]
-        done = subprocess.run(
-            command, env=environment, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
-        )
-        rows: list[Row] = json.loads(done.stdout.splitlines()[-1])
-        return rows
-    finally:
-        stop(server)
-        home.forget()
+    return rows_of("console", open_, resolved, events)
 
 
 def inside(open_: int, resolved: int, events: int) -> list[Row]:

@@ -19,7 +19,8 @@ from urllib.parse import urlencode, urlsplit
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from tests.acceptance.stack import ROOT, free_port, wait_for
-from tests.benchmarks.console import CHANGES, LOADS, PASSWORD, REAL, WATCHERS, Row
+from tests.benchmarks.apart import Row
+from tests.benchmarks.console import CHANGES, LOADS, PASSWORD, REAL, WATCHERS
 from tests.browser.chromium import FLAGS, chromium
 
 # Largest paint in ms, ms that tasks of more than 50 ms took beyond these, and the sum of layout shifts.

@@ -10,42 +10,22 @@ behind them (rows copied by the server: what a list reads is only rows); a rebui
 from __future__ import annotations
 
 import json
-import os
 import statistics
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
-from typing import Any
 
-from deploy.embedded import Home, start_postgres, stop
+from tests.benchmarks.apart import Row, rows_of
 
-ROOT = Path(__file__).parent.parent.parent
 OPEN, RESOLVED = 10_000, 1_000_000
 COMMANDS, CROWD, LISTS = 100, 64, 40
-Row = dict[str, Any]
 
 
 def main(open_: int = OPEN, resolved: int = RESOLVED) -> list[Row]:
     """Rows of name, value, unit, bar and a note. Takes about five minutes, most of it to make the tickets."""
-    home = Home(Path(os.environ.get("DOSSIER_HOME", ".dossier")).absolute() / "bench" / "tickets")
-    home.forget()
-    server = start_postgres(home)
-    environment = {**os.environ, "DATABASE_URL": home.database_url, "DOSSIER_HOME": str(home.root)}
-    environment |= {"DJANGO_SETTINGS_MODULE": "deploy.settings", "DOSSIER_LOG_LEVEL": "ERROR"}
-    try:
-        command = [sys.executable, "-m", "tests.benchmarks.tickets", "inside", str(open_), str(resolved)]
-        done = subprocess.run(
-            command, env=environment, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
-        )
-        rows: list[Row] = json.loads(done.stdout.splitlines()[-1])
-        return rows
-    finally:
-        stop(server)
-        home.forget()
+    return rows_of("tickets", open_, resolved)
 
 
 def inside(open_: int, resolved: int) -> list[Row]:
