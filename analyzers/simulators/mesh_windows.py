@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import ndtr, ndtri
 
 from analyzers.contract import Sums, Window
 from analyzers.simulators.deepview import EPOCH
@@ -213,13 +213,13 @@ def _put(binned: Ints, count: Ints, shares: Floats, rng: np.random.Generator) ->
 
 def _shares(edges: Floats, times: tuple[float, float]) -> Floats:
     """Shares by bin of a log-normal time with that P50 and P99."""
-    below = stats.norm.cdf(np.log(edges / times[0]) / width_of(times))
+    below = ndtr(np.log(edges / times[0]) / width_of(times))
     return np.diff(np.concatenate([[0.0], below, [1.0]]))
 
 
 def width_of(times: tuple[float, float]) -> float:
     """The standard deviation of the logarithm of a log-normal time with that P50 and P99."""
-    return float(np.log(times[1] / times[0]) / stats.norm.ppf(0.99))
+    return float(np.log(times[1] / times[0]) / ndtri(0.99))
 
 
 def _late_shares(edges: Floats) -> Floats:

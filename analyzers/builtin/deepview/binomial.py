@@ -8,7 +8,6 @@ from datetime import timedelta
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import erfc
 
 from analyzers.builtin.deepview.baseline import ENOUGH_HISTORY, Baseline, from_history, from_window
@@ -209,6 +208,8 @@ def _crossing(judges: Judges, blamed: Blamed, at: int, outer: float, theta: floa
         outer *= 2
     if drop(outer) <= 0:
         return outer
+    from scipy.optimize import brentq  # takes half a second to load: only when there is a suspect
+
     return float(brentq(drop, theta, outer, xtol=1e-4 * max(theta, 1e-6), rtol=1e-6))
 
 

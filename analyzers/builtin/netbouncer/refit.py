@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import chdtrc
 
 from analyzers.builtin.incidence import Incidence
 
@@ -197,7 +197,7 @@ class Fit:
         rest = np.maximum(self.eta[rows] - theta, self.base)
         low, high = _interval(self.lost[rows], self.sent[rows], rest, theta)
         ratio = self._ratio(place)
-        p_value = float(0.5 * stats.chi2.sf(max(ratio, 0.0), 1))
+        p_value = float(0.5 * chdtrc(1, max(ratio, 0.0)))
         loss, least, most = (float(-np.expm1(-one)) for one in (theta, low, high))
         return loss, least, most, ratio, p_value
 

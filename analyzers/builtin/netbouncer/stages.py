@@ -13,12 +13,12 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
-from scipy.special import xlogy
+from scipy.special import chdtri, gammaincinv, pdtr, xlogy
 
 from analyzers.builtin.incidence import Incidence
 from analyzers.builtin.netbouncer.descent import Problem, success
 from analyzers.builtin.netbouncer.refit import Bar, Fit
+from analyzers.builtin.share import at_least
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -89,9 +89,8 @@ def noise_of(seen: Incidence, among: Mask) -> float:
 
     def expected(noise: float) -> float:
         mean = noise * kinds[:, 0]
-        below = stats.poisson.cdf(kinds[:, 1] - 1, mean) / np.maximum(
-            stats.poisson.cdf(kinds[:, 1], mean), 1e-300
-        )
+        # Every cut is one or more.
+        below = pdtr(kinds[:, 1] - 1, mean) / np.maximum(pdtr(kinds[:, 1], mean), 1e-300)
         return float(paths @ (mean * below))
 
     low, high = lost / max(sent, 1.0), 0.1
@@ -99,7 +98,7 @@ def noise_of(seen: Incidence, among: Mask) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if expected(middle) < lost else (low, middle)
     exposure = lost / low if lost else sent
-    return float(min(0.1, stats.gamma.ppf(0.95, lost + 0.5) / max(exposure, 1.0)))
+    return float(min(0.1, gammaincinv(lost + 0.5, 0.95) / max(exposure, 1.0)))
 
 
 def judge(seen: Incidence, is_link: Mask, min_loss: float, one_penalty: float, alpha: float) -> Found:
@@ -121,7 +120,7 @@ def judge(seen: Incidence, is_link: Mask, min_loss: float, one_penalty: float, a
 def _judged(
     seen: Incidence, is_link: Mask, noise: float, min_loss: float, one_penalty: float, alpha: float
 ) -> Found:
-    clean = np.asarray(stats.binom.sf(seen.failures - 1, seen.attempts, noise) > CLEAN, dtype=np.bool_)
+    clean = at_least(seen.failures, seen.attempts, noise) > CLEAN
     devices = _devices(seen, is_link, clean)
     left = ~seen.holding(devices) & np.ones(seen.paths, dtype=bool)
     x = np.ones(seen.components)
@@ -159,7 +158,7 @@ def bar_of(alpha: float, components: int) -> Bar:
     @functools.cache
     def bar(blamed: int) -> float:
         level = alpha + FALSE * max(0, blamed - 1) / max(1, components)
-        return float(stats.chi2.isf(min(1.0, 2 * level), 1))
+        return float(chdtri(1, min(1.0, 2 * level)))
 
     return bar
 

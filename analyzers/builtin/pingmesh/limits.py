@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+
+from analyzers.builtin.share import at_least
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -38,7 +39,7 @@ def totals(place: Ints, values: Floats, size: int) -> Floats:
 
 def tail(hits: Floats, tries: Floats, limit: float | Floats) -> Floats:
     """The probability of so many hits or more if the true share is the limit; 1 without tries."""
-    return np.asarray(stats.binom.sf(np.asarray(hits) - 1, tries, limit), dtype=np.float64)
+    return at_least(hits, tries, limit)
 
 
 def p_of(hits: Floats, tries: Floats, limit: float) -> float:

@@ -7,7 +7,6 @@ from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from analyzers.builtin.pingmesh.black_holes import BlackHole
 from analyzers.builtin.pingmesh.calibration import probability
@@ -15,6 +14,7 @@ from analyzers.builtin.pingmesh.observed import Observed
 from analyzers.builtin.pingmesh.patterns import Blamed, Found
 from analyzers.builtin.pingmesh.reductions import SLICE
 from analyzers.builtin.pingmesh.timing import Minutes, minutes_of
+from analyzers.builtin.share import wilson
 from analyzers.builtin.words import count, listed, percent
 from analyzers.contract import Estimate, Suspect, Window
 
@@ -121,7 +121,7 @@ def _names(seen: Observed, blamed: Blamed) -> tuple[str, tuple[str, ...]]:
 def suspect(window: Window, seen: Observed, one: Named, drop_limit: float, p99_us: float) -> Suspect:
     blamed = one.blamed
     first, last = span(window, one)
-    low, high = _interval(blamed.hits, blamed.tries)
+    low, high = wilson(int(blamed.hits), int(blamed.tries))
     sure = (
         one.score >= SURE
         and not one.alike
@@ -141,12 +141,6 @@ def suspect(window: Window, seen: Observed, one: Named, drop_limit: float, p99_u
         last_failure=last,
         says=_title(one),
     )
-
-
-def _interval(hits: float, tries: float) -> tuple[float, float]:
-    found = stats.binomtest(int(hits), int(tries)).proportion_ci(method="wilson")
-    share = hits / tries
-    return min(float(found.low), share), max(float(found.high), share)
 
 
 def span(window: Window, one: Named) -> tuple[datetime, datetime]:
