@@ -8,6 +8,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -139,7 +141,8 @@ def test_the_process_delivers_what_is_called_while_it_runs(mails: MailSink) -> N
     assert len(mails.mails) == 1
 
 
-def deliverer(database: str, port: int) -> subprocess.Popen[bytes]:
+@contextmanager
+def deliverer(database: str, port: int) -> Iterator[subprocess.Popen[bytes]]:
     environment = {
         **os.environ,
         "DATABASE_URL": database,
@@ -147,9 +150,12 @@ def deliverer(database: str, port: int) -> subprocess.Popen[bytes]:
         "EMAIL_URL": f"smtp://127.0.0.1:{port}",
         "OUTGOING_ALLOW": "127.0.0.0/8",
     }
-    return subprocess.Popen(
-        [sys.executable, "manage.py", "deliver"], env=environment, stdout=subprocess.DEVNULL
-    )
+    command = [sys.executable, "manage.py", "deliver"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as process:
+        try:
+            yield process
+        finally:
+            process.kill()  # else a test that fails waits for it
 
 
 def test_killed_in_the_middle_nothing_is_lost_and_each_ticket_is_told(
@@ -162,7 +168,7 @@ def test_killed_in_the_middle_nothing_is_lost_and_each_ticket_is_told(
         call(incident, name)
     hooks.silent = threading.Event()
     with deliverer(log_database, settings.EMAIL_PORT) as first:
-        assert hooks.asked.wait(30)
+        assert hooks.asked.wait(90)
         first.send_signal(signal.SIGKILL)
     silent, hooks.silent = hooks.silent, None
     silent.set()
