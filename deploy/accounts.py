@@ -14,10 +14,9 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
 from django.http import HttpRequest
 
-from incidents import people
+from incidents import people, sealing
 from incidents.catalog.models import Membership, Team
 from incidents.domain.permissions import ROLES
-from incidents.webhooks import sealing
 from ingest.commands import retrying
 from ingest.queries import Context
 

@@ -75,17 +75,23 @@ METRICS_TOKEN = env.text(
 )
 
 
-def _secret_key() -> str:
-    """From the environment, else from the file that the first start writes, else for this process alone."""
+def _secret_key() -> tuple[str, bool]:
+    """From the environment, else from the file that the first start writes, else for this process alone; and whether it
+    is one that others have, too."""
     if given := env.text(
         "DOSSIER_SECRET_KEY", "", "signs sessions; made and kept under DOSSIER_HOME when unset"
     ):
-        return given
+        return given, True
     kept = HOME.root / "secret_key"
-    return kept.read_text() if kept.exists() else secrets.token_urlsafe(48)
+    return (kept.read_text(), True) if kept.exists() else (secrets.token_urlsafe(48), False)
 
 
-SECRET_KEY = _secret_key()
+SECRET_KEY, SECRET_KEY_IS_KEPT = _secret_key()
+SECRET_KEY_FALLBACKS = env.words(
+    "DOSSIER_SECRET_KEY_OLD",
+    (),
+    "earlier ones, that still open what they sealed until manage.py reseal has run",
+)
 DEBUG = env.boolean("DOSSIER_DEBUG", False, "show tracebacks in the browser; never where others can reach it")
 ALLOWED_HOSTS = env.words(
     "DOSSIER_ALLOWED_HOSTS", ("localhost", "127.0.0.1", "[::1]"), "host names that requests may carry"
@@ -161,6 +167,15 @@ MAY_ANALYZE = "incidents.api.permissions.MayAnalyze"
 """Who may have analyzers run over HTTP: roles are known above the floor that runs them."""
 
 # Django -------------------------------------------------------------------------------------------
+# In the database, so that limits of sign-in hold for all web processes together; a table of deploy/migrations.
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "shared_limits",
+        # More are thinned out, so that many made-up names would give a guesser more tries at one.
+        "OPTIONS": {"MAX_ENTRIES": 100_000},
+    }
+}
 INSTALLED_APPS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",

@@ -21,7 +21,7 @@ for name in ("DATABASE_URL", "REDIS_URL", "PORT", "EVENTS_PORT"):
 
 from deploy.settings import *  # noqa: E402, F403
 
-SECRET_KEY = "tests"
+SECRET_KEY, SECRET_KEY_IS_KEPT = "tests", True
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 ALLOWED_HOSTS = ["*"]
 LOGGING = {"level": "WARNING", "format": "console"}

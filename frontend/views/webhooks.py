@@ -15,13 +15,13 @@ from django.views.decorators.http import require_http_methods, require_POST
 from frontend.durations import parse_span
 from frontend.moments import parse_moment
 from frontend.views.pages import context_of, page, show, staff_only
-from incidents import queries
+from incidents import queries, sealing
 from incidents.api.views import Conflict
 from incidents.api.webhooks import WebhookSerializer, WebhooksView
 from incidents.domain.evolve import EVENT_TYPES
 from incidents.domain.times import rfc3339
 from incidents.domain.values import SEVERITIES, Invalid
-from incidents.webhooks import commands, sealing
+from incidents.webhooks import commands
 from incidents.webhooks.models import Webhook
 from incidents.webhooks.queries import lag_of
 from ingest.queries import WrongExpectedVersion

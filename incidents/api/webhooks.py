@@ -15,6 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
+from incidents import sealing
 from incidents.api.bodies import context
 from incidents.api.catalog import Catalog
 from incidents.api.serializers import ProblemShape, Strict
@@ -24,7 +25,7 @@ from incidents.domain.addresses import Refused, check_literal
 from incidents.domain.evolve import EVENT_TYPES
 from incidents.domain.values import SEVERITIES, Invalid
 from incidents.queries import parse_moment
-from incidents.webhooks import commands, sealing
+from incidents.webhooks import commands
 from incidents.webhooks.models import Attempt, Held, Parked, Webhook
 from incidents.webhooks.queries import lag_of
 from ingest.api.authentication import HasScope

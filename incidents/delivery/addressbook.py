@@ -224,8 +224,16 @@ def try_method(row: ContactMethod) -> Tried:
     """Send a test message now and say what was answered; one that is taken verifies the method."""
     reply = _try(row.kind, row.address, row.secret, _key(row))  # type: ignore[arg-type]
     if reply.kind == "taken":
-        ContactMethod.objects.filter(pk=row.pk, address=row.address).update(verified_at=datetime.now(UTC))
+        _verified(row)
     return Tried(reply.kind == "taken", reply.why)
+
+
+@transaction.atomic
+def _verified(row: ContactMethod) -> None:
+    """Unless its address was changed while the message was under way."""
+    locked = ContactMethod.objects.select_for_update(of=("self",)).filter(pk=row.pk).first()
+    if locked is not None and locked.address == row.address:
+        ContactMethod.objects.filter(pk=row.pk).update(verified_at=datetime.now(UTC))
 
 
 def try_account(user: User) -> Tried:

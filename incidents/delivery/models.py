@@ -11,6 +11,8 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
+from incidents.sealing import SealedText
+
 KINDS = (("email", "e-mail"), ("webhook", "webhook"), ("apprise", "service"))
 
 
@@ -22,8 +24,8 @@ class ContactMethod(models.Model):
     )
     name = models.SlugField(max_length=60)
     kind = models.CharField(max_length=8, choices=KINDS)
-    address = models.TextField()
-    secret = models.TextField(blank=True, default="")
+    address = SealedText()
+    secret = SealedText(blank=True, default="")
     """What messages of a webhook are signed with."""
     most = models.PositiveIntegerField(null=True)
     """Messages within `span` seconds; None: as many as there are."""

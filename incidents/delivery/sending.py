@@ -22,7 +22,7 @@ _SENDERS: Mapping[str, Callable[[Outgoing], Reply]] = {
 
 def send(outgoing: Outgoing) -> Reply:
     if not outgoing.address:
-        return refused("the method or its address was removed")
+        return refused("the method or its address was removed, or cannot be read any more")
     try:
         return _SENDERS[outgoing.kind](outgoing)
     except Exception as error:  # noqa: BLE001  the shell around senders, of which plugins are foreign code

@@ -79,6 +79,8 @@ def _host(address: str) -> str:
 
 def masked(row: ContactMethod) -> str:
     """What may be shown of an address: of a mail all of it, of a webhook the host, of a service its name."""
+    if not row.address:
+        return "cannot be read: enter it again"
     if row.kind == "email":
         return row.address
     scheme, _, _ = row.address.partition("://")

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 from django.db import transaction
 
+from incidents import sealing
 from incidents.domain.times import rfc3339
 from incidents.domain.webhooks import payload
-from incidents.webhooks import sealing
 from incidents.webhooks.letters import Letter
 from incidents.webhooks.models import Webhook
 from incidents.webhooks.posting import Address, Try, send

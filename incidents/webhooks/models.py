@@ -6,8 +6,8 @@ from datetime import datetime
 
 from django.db import models
 
+from incidents import sealing
 from incidents.domain.webhooks import Health, Wanted
-from incidents.webhooks import sealing
 from ingest.queries import Position
 
 

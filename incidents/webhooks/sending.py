@@ -16,13 +16,13 @@ from functools import partial
 import structlog
 from django.db import InterfaceError, OperationalError, connection
 
+from incidents.sealing import Unreadable
 from incidents.webhooks import rounds
 from incidents.webhooks.commands import disable_by_name
 from incidents.webhooks.letters import Histories
 from incidents.webhooks.models import Webhook
 from incidents.webhooks.posting import send_in_order
 from incidents.webhooks.rounds import Round
-from incidents.webhooks.sealing import Unreadable
 from ingest.commands import retrying
 from ingest.queries import Position
 

@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
-from django.core.cache import cache
 from django.test import Client
 from pytest_django import Settings
 
@@ -24,7 +23,6 @@ pytestmark = pytest.mark.usefixtures("log_database")
 
 @pytest.fixture
 def provider(settings: Settings) -> Iterator[Provider]:
-    cache.clear()
     with oidc_provider() as one:
         one.claims = {"sub": "1", "preferred_username": "bob", "email": "bob@example.com", "groups": []}
         settings.SOCIALACCOUNT_PROVIDERS = oidc_apps(one.address, CLIENT, SECRET, "Example")

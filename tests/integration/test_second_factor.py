@@ -21,7 +21,7 @@ PASSWORD = "correct horse battery staple"
 
 
 @pytest.fixture(autouse=True)
-def nobody_tried_yet() -> Iterator[None]:
+def nobody_tried_yet(db: None) -> Iterator[None]:  # noqa: ARG001  # what is counted stands in it
     cache.clear()
     yield
     cache.clear()

@@ -12,9 +12,8 @@ from typing import Any
 
 from django.db import connection
 
-from incidents import commands
+from incidents import commands, sealing
 from incidents.commands import Report
-from incidents.webhooks import sealing
 from incidents.webhooks.models import Webhook
 from incidents.webhooks.sending import Courier, run
 from ingest.queries import Context, Position, watermark

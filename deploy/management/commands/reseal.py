@@ -1,0 +1,61 @@
+"""`manage.py reseal`: seal every secret anew under DOSSIER_SECRET_KEY, after which DOSSIER_SECRET_KEY_OLD can go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allauth.mfa.models import Authenticator
+from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
+
+from incidents import sealing
+from incidents.delivery.models import ContactMethod
+from incidents.webhooks.models import Webhook
+
+OF_AUTHENTICATORS = ("secret", "seed")
+
+
+class Command(BaseCommand):
+    help = (
+        "Seal addresses, secrets of webhooks and second factors anew under DOSSIER_SECRET_KEY: all or none."
+    )
+
+    def handle(self, **_: Any) -> None:
+        try:
+            with transaction.atomic():
+                count = _methods() + _webhooks() + _authenticators()
+        except sealing.Unreadable as error:
+            raise CommandError(f"{error}. Nothing was changed: set DOSSIER_SECRET_KEY_OLD.") from None
+        self.stdout.write(f"{count} sealed anew.")
+
+
+def _methods() -> int:
+    rows = list(ContactMethod.objects.select_for_update(of=("self",)))
+    for row in rows:
+        if isinstance(row.address, sealing.Lost) or isinstance(row.secret, sealing.Lost):
+            raise sealing.Unreadable(f"the address of {row.name} was sealed under another key")
+        row.save(update_fields=("address", "secret"))
+    return len(rows)
+
+
+def _webhooks() -> int:
+    rows = list(Webhook.objects.select_for_update())
+    for row in rows:
+        row.secret = _anew(bytes(row.secret))
+        row.previous_secret = None if row.previous_secret is None else _anew(bytes(row.previous_secret))
+        row.save(update_fields=("secret", "previous_secret"))
+    return len(rows)
+
+
+def _authenticators() -> int:
+    rows = list(Authenticator.objects.select_for_update())
+    for row in rows:
+        for name in OF_AUTHENTICATORS:
+            if name in row.data:
+                row.data[name] = _anew(row.data[name].encode()).decode()
+        row.save(update_fields=("data",))
+    return len(rows)
+
+
+def _anew(kept: bytes) -> bytes:
+    return sealing.seal(sealing.unseal(kept))

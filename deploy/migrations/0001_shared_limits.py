@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+from django.db import migrations
+
+# As `createcachetable` makes it.
+CREATE = """
+CREATE TABLE shared_limits (
+    cache_key varchar(255) NOT NULL PRIMARY KEY,
+    value text NOT NULL,
+    expires timestamp with time zone NOT NULL
+);
+CREATE INDEX shared_limits_expires ON shared_limits (expires);
+"""
+
+
+class Migration(migrations.Migration):
+    initial = True
+    operations = [migrations.RunSQL(CREATE, "DROP TABLE shared_limits")]

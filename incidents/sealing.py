@@ -1,0 +1,99 @@
+"""Secrets that have to be had again: kept encrypted under the installation's own key.
+
+A signature needs the secret itself and a message its address, so a hash will not do. Encrypted, a dump of the database
+alone signs and reaches nothing; who has the machine has both, which nothing here could change.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from django.conf import settings
+from django.db import models
+
+MARK: Final = "sealed:"
+log = structlog.get_logger("sealing")
+
+
+class Unreadable(ValueError):
+    """The secret was encrypted under another DOSSIER_SECRET_KEY."""
+
+
+def seal(secret: str) -> bytes:
+    return _box().encrypt(secret.encode())
+
+
+def unseal(kept: bytes) -> str:
+    try:
+        return _box().decrypt(kept).decode()
+    except InvalidToken:
+        raise Unreadable(
+            "its secret cannot be read: DOSSIER_SECRET_KEY is not the one that it was kept under; set"
+            " DOSSIER_SECRET_KEY_OLD or rotate the secret"
+        ) from None
+
+
+def _box() -> MultiFernet:
+    return _of_keys((str(settings.SECRET_KEY), *map(str, settings.SECRET_KEY_FALLBACKS)))
+
+
+@lru_cache(maxsize=4)
+def _of_keys(keys: tuple[str, ...]) -> MultiFernet:
+    return MultiFernet([Fernet(_derived(key)) for key in keys])
+
+
+def _derived(key: str) -> bytes:
+    return base64.urlsafe_b64encode(hashlib.sha256(b"webhook secrets\0" + key.encode()).digest())
+
+
+class Lost(str):
+    """Empty: a sealed text that cannot be read under the keys that there are. Saved again it stays what it is, so that
+    the right key brings it back."""
+
+    __slots__ = ("kept",)
+    kept: str
+
+
+def _lost(kept: str) -> Lost:
+    text = Lost("")
+    text.kept = kept
+    return text
+
+
+if TYPE_CHECKING:
+    _Text = models.TextField[str, str]
+else:
+    _Text = models.TextField
+
+
+class SealedText(_Text):
+    """A text that is sealed in the table and open in Python. What stands there in the clear is read as it is: from
+    before it was sealed, or from a process without a key that is kept.
+
+    It cannot be searched for: the same text is sealed otherwise each time.
+    """
+
+    def get_prep_value(self, value: Any) -> Any:
+        if isinstance(value, Lost):
+            return value.kept
+        text = super().get_prep_value(value)
+        if not text or not settings.SECRET_KEY_IS_KEPT:
+            return text  # under a key of this process alone no other process could open it
+        return f"{MARK}{seal(text).decode()}"
+
+    def from_db_value(self, value: str | None, *_: object) -> str | None:
+        if value is None or not value.startswith(MARK):
+            return value
+        try:
+            return unseal(value.removeprefix(MARK).encode())
+        except Unreadable:
+            log.error("a sealed text cannot be read: DOSSIER_SECRET_KEY is another one", field=str(self))
+            return _lost(value)
+
+    def get_lookup(self, lookup_name: str) -> Any:
+        return super().get_lookup(lookup_name) if lookup_name == "isnull" else None
