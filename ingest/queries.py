@@ -30,7 +30,7 @@ from ingest.log.store import (
 )
 from ingest.log.types import Body, Context, Event, Head, Json, NewEvent, Position, WrongExpectedVersion
 from ingest.log.wake import CHANNEL as LOG_CHANNEL
-from ingest.telemetry.component import is_component
+from ingest.telemetry.component import is_component, natural
 from ingest.telemetry.crossing import Axis as GridAxis
 from ingest.telemetry.crossing import Crossing, PathSums, cross, default_axes, finer
 from ingest.telemetry.crossing import Seen as KindOnPaths
@@ -48,6 +48,7 @@ from ingest.telemetry.receipts import receipt as telemetry_receipt
 from ingest.telemetry.retention import whole_for as telemetry_whole_for
 from ingest.telemetry.windows import DataClock, data_clock, read_window, regions
 from ingest.topology.above import Beneath, rests_on
+from ingest.topology.placed import placed_names
 from ingest.topology.reading import Component, Topology, component, topology_at
 from ingest.topology.snapshot import Snapshot as TopologySnapshot
 from ingest.topology.snapshot import topology_snapshot
@@ -109,12 +110,14 @@ __all__ = [
     "load_sums",
     "moment_of",
     "names_of_changed",
+    "natural",
     "open_alerts",
     "outages_of",
     "path_clock",
     "path_rates",
     "path_source",
     "path_sums",
+    "placed_names",
     "position_at",
     "read_all",
     "read_stream",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -15,14 +15,16 @@ from frontend.sparks import drawn
 from frontend.views.pages import page, show
 from incidents import queries
 from incidents.components.health import health_of
-from incidents.components.standing import changes_about, owner_of, tickets_about, unresolved_on
+from incidents.components.standing import Trouble, changes_about, owner_of, tickets_about, trouble_in
 from incidents.domain.blast import reached_over
 from incidents.domain.times import parse_rfc3339
 from incidents.domain.values import Invalid, check_component, check_line
-from ingest.queries import TopologySnapshot, regions, rests_on, topology_snapshot
+from ingest.queries import TopologySnapshot, natural, placed_names, regions, rests_on, topology_snapshot
 
 PAGE = 100
 """Components of a list, and of one opening of the tree."""
+OPENED = 3
+"""Levels that are open without asking where each is of one component alone."""
 MOST_RELATED = 12
 """Names that a relation shows at once; the rest is a page of its own."""
 TITLES = {
@@ -34,11 +36,24 @@ TITLES = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the browser: `beneath` counts what it contains by kind, `open` its unresolved tickets."""
+    """A line of the browser: `beneath` counts what it contains by kind, `open` its unresolved tickets, `under` those of
+    what it contains; `branch` is shown without asking. `known` is whether the topology tells of it."""
 
     name: str
     beneath: Sequence[tuple[str, int]]
     open: int
+    under: int
+    known: bool
+    branch: Branch | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """What a line contains, and the address of the rest; empty for none."""
+
+    rows: Sequence[Row]
+    total: int
+    more: str
 
 
 @page
@@ -51,7 +66,13 @@ def components(request: HttpRequest) -> HttpResponse:
     topology = topology_snapshot(region, at or datetime.now(UTC))
     kind = _kind(request, topology)
     searching = bool(text or kind)
-    names = topology.found(text, kind) if searching else list(topology.roots)
+    trouble = trouble_in(topology)
+    if searching:
+        placed = placed_names(region, text, kind) if text else set()
+        told = topology.found(text, kind)
+        names = [*told, *sorted(placed.difference(topology.names), key=natural)]
+    else:
+        names = _worst_first(trouble, topology.roots)
     shown, following, preceding = _page_of(request, names)
     context = {
         "regions": there,
@@ -63,7 +84,7 @@ def components(request: HttpRequest) -> HttpResponse:
         "searching": searching,
         "total": len(names),
         "known": len(topology.names),
-        "rows": _rows(topology, shown),
+        "rows": _opened(topology, trouble, shown) if not searching else _rows(topology, trouble, shown),
         "more": _address(request, page=following) if following else "",
         "back": _address(request, page=preceding) if preceding else "",
         "kept": _kept(region, there, at),
@@ -82,7 +103,8 @@ def beneath(request: HttpRequest) -> HttpResponse:
     if relation not in TITLES:
         raise Invalid("by", f"must be one of {', '.join(TITLES)}")
     topology = topology_snapshot(region, at or datetime.now(UTC))
-    names = list(_related(topology, name)[relation])
+    trouble = trouble_in(topology)
+    names = _worst_first(trouble, _related(topology, name)[relation])
     shown, following, preceding = _page_of(request, names)
     context = {
         "name": name,
@@ -90,7 +112,7 @@ def beneath(request: HttpRequest) -> HttpResponse:
         "title": TITLES[relation],
         "at": at,
         "total": len(names),
-        "rows": _rows(topology, shown),
+        "rows": _rows(topology, trouble, shown),
         "more": _address(request, page=following) if following else "",
         "back": _address(request, page=preceding) if preceding else "",
         "kept": _kept(region, there, at),
@@ -154,10 +176,11 @@ def _related(topology: TopologySnapshot, name: str) -> dict[str, Sequence[str]]:
 
 
 def _relations(topology: TopologySnapshot, name: str) -> list[dict[str, Any]]:
-    found = []
-    for relation, names in _related(topology, name).items():
-        if names:
-            rows = _rows(topology, names[:MOST_RELATED])
+    found, trouble = [], trouble_in(topology)
+    for relation, related in _related(topology, name).items():
+        if related:
+            names = _worst_first(trouble, related)
+            rows = _rows(topology, trouble, names[:MOST_RELATED])
             more = len(names) - len(rows)
             found.append(
                 {"name": relation, "title": TITLES[relation], "total": len(names), "rows": rows, "more": more}
@@ -165,9 +188,31 @@ def _relations(topology: TopologySnapshot, name: str) -> list[dict[str, Any]]:
     return found
 
 
-def _rows(topology: TopologySnapshot, names: Sequence[str]) -> list[Row]:
-    unresolved = unresolved_on(names)
-    return [Row(name, topology.beneath(name), unresolved.get(name, 0)) for name in names]
+def _worst_first(trouble: Trouble, names: Iterable[str]) -> list[str]:
+    """Those with most open tickets on or beneath them first, the rest as they come."""
+    return sorted(names, key=lambda name: -trouble.beneath.get(name, 0))
+
+
+def _rows(topology: TopologySnapshot, trouble: Trouble, names: Sequence[str]) -> list[Row]:
+    return [_row(topology, trouble, name) for name in names]
+
+
+def _row(topology: TopologySnapshot, trouble: Trouble, name: str, branch: Branch | None = None) -> Row:
+    own = trouble.own.get(name, 0)
+    under = max(0, trouble.beneath.get(name, 0) - own)
+    return Row(name, topology.beneath(name), own, under, topology.knows(name), branch)
+
+
+def _opened(
+    topology: TopologySnapshot, trouble: Trouble, names: Sequence[str], deep: int = OPENED
+) -> list[Row]:
+    """Roots; a single one is open, and so is what alone stands beneath it, some levels down."""
+    if len(names) != 1 or deep == 0:
+        return _rows(topology, trouble, names)
+    below = _worst_first(trouble, topology.contains.get(names[0], ()))
+    rows = _opened(topology, trouble, below[:PAGE], deep - 1)
+    branch = Branch(rows, len(below), "2" if len(below) > PAGE else "")
+    return [_row(topology, trouble, names[0], branch if below else None)]
 
 
 def _where(name: str, there: Sequence[str], at: datetime) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -13,8 +13,9 @@ from incidents import queries
 from incidents.catalog.models import routing_table
 from incidents.domain.conditions import Subject
 from incidents.domain.routing import Routing, route
+from incidents.domain.troubled import tickets_beneath
 from incidents.projections.models import IncidentRow
-from ingest.queries import ReportedChange, changes, names_of_changed
+from ingest.queries import ReportedChange, TopologySnapshot, changes, names_of_changed
 
 PAST = 20
 """Resolved tickets that are listed."""
@@ -50,14 +51,18 @@ def _views(numbers: list[int]) -> list[queries.View]:
     return queries.list_incidents(chosen, "newest", limit=max(1, min(len(numbers), 200))).items
 
 
-def unresolved_on(components: Collection[str]) -> dict[str, int]:
-    """By name how many tickets that are not resolved suspect it; components without one are left out."""
-    if not components:
-        return {}
-    wanted = set(components)
-    rows = IncidentRow.objects.exclude(state="resolved").values_list("cause", flat=True)
-    found = Counter(name for cause in rows for name in {*cause} & wanted)
-    return dict(found)
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Tickets that are not resolved: by name those that suspect it, and those about it or what it contains."""
+
+    own: Mapping[str, int]
+    beneath: Mapping[str, int]
+
+
+def trouble_in(topology: TopologySnapshot) -> Trouble:
+    causes = list(IncidentRow.objects.exclude(state="resolved").values_list("cause", flat=True))
+    own = Counter(name for cause in causes for name in set(cause))
+    return Trouble(own, tickets_beneath(causes, topology.parents))
 
 
 def owner_of(component: str) -> Routing:

@@ -71,6 +71,25 @@ def test_the_browser_begins_with_what_nothing_contains(alice: Client) -> None:
     assert ">tor/t1</a>" not in page
 
 
+def test_a_single_root_is_open_and_trouble_comes_first(alice: Client) -> None:
+    send("topology", [tell("tor/t1", "dc/d1"), *(tell(f"host/h{n}", "tor/t1") for n in range(130))])
+    commands.open_incident(Report("Broken fan", component="host/h120"), BOB)
+    page = text(alice, "/components")
+    assert page.index(">dc/d1</a>") < page.index(">tor/t1</a>") < page.index(">host/h120</a>")
+    assert page.index(">host/h120</a>") < page.index(">host/h0</a>")
+    assert "1 beneath" in page
+
+
+def test_a_component_that_only_placements_name_is_found_and_said_to_be(alice: Client) -> None:
+    fleet()
+    now = BEFORE.isoformat()
+    send("placement", [{"time": now, "unit": "vm/v1", "components": ["host/h7", "disk/HOT-7"]}])
+    page = text(alice, "/components?q=hot")
+    assert ">disk/HOT-7</a>" in page
+    assert "named by placements only" in page
+    assert ">disk/HOT-7</a>" not in text(alice, "/components?q=hot&region=north")
+
+
 def test_a_branch_is_what_a_component_contains_a_hundred_at_a_time(alice: Client) -> None:
     fleet()
     first = text(alice, "/components/beneath?of=tor/t1")
