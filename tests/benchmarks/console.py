@@ -15,12 +15,17 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
+from urllib.parse import urlencode
 
 from tests.benchmarks.apart import Row, rows_of
 
 OPEN, RESOLVED, EVENTS = 10_000, 1_000_000, 10_000_000
 LOADS, TURNS, WATCHERS, REAL, CHANGES = 10, 40, 200, 4, 10
+UNITS, CLUSTERS, STORAGE = 20_000, 16, 12
+HOUR, GRID_STEPS = timedelta(hours=1), 12
 PASSWORD = "correct horse battery staple"
 
 
@@ -59,6 +64,7 @@ def _world(open_: int, resolved: int, events: int) -> int:
     id_ = content.ticket_id(ticket)
     for turn in range(20):
         commands.comment(id_, f"Looked at path {turn}.", Context("user:alice"))
+    _region()
     copies(open_, "open", 10**7)
     copies(resolved, "resolved", 10**8)
     with connection.cursor() as cursor:
@@ -74,15 +80,70 @@ def _world(open_: int, resolved: int, events: int) -> int:
     return ticket
 
 
+def _region() -> None:
+    """A day of a region as large as the demo's: what the grid sums."""
+    from django.test import Client, override_settings
+
+    from ingest.api import keys
+
+    begin = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(days=1)
+    placed = [
+        {
+            "time": begin.isoformat(),
+            "unit": f"vm/{unit}",
+            "components": [
+                f"compute_cluster/c{unit % CLUSTERS}",
+                f"tor/c{unit % CLUSTERS}-t{unit // CLUSTERS % 8}",
+                f"storage_cluster/s{unit // 7 % STORAGE}",
+            ],
+        }
+        for unit in range(UNITS)
+    ]
+    failed = [
+        {
+            "time": (begin + timedelta(minutes=minute)).isoformat(),
+            "unit": f"vm/{(minute * 7919 + turn * 104_729) % UNITS}",
+        }
+        for minute in range(1, 1439)
+        for turn in range(14)
+    ]
+    key = keys.create("telemetry", ["telemetry"])
+    with override_settings(ALLOWED_HOSTS=["*"]):
+        for kind, rows in (("placement", placed), ("unit_failure", failed)):
+            body = "\n".join(json.dumps(row) for row in rows)
+            answer = Client().post(
+                f"/api/v1/telemetry/{kind}", body, "application/x-ndjson", HTTP_AUTHORIZATION=f"Bearer {key}"
+            )
+            assert answer.status_code == 202, answer.content
+
+
 # Server time
 # ----------------------------------------------------------------------------------------------------------
 def _server(ticket: int, sizes: str) -> Iterator[Row]:
     from django.contrib.auth import get_user_model
-    from django.db import connection
     from django.test import Client, override_settings
 
     client = Client()
     client.force_login(get_user_model().objects.get())
+    pages = {name: ([path] * TURNS, _query(sql)) for name, (path, sql) in _lists(ticket).items()}
+    ends = [f"/grid?{urlencode({'end': _end(turn).isoformat()})}" for turn in range(TURNS)]
+    pages |= {"grid, kept sums": (["/grid"] * TURNS, _sums), "grid, new window": (ends, _sums)}
+    with override_settings(ALLOWED_HOSTS=["*"]):
+        for name, (paths, bare) in pages.items():
+            _fetched(client, paths[0])
+            took, alone = list[float](), list[float]()
+            for turn, path in enumerate(paths):
+                took.append(_seconds(partial(_fetched, client, path)))
+                alone.append(_seconds(partial(bare, turn)))
+            (page_50, page_95), (bare_50, bare_95) = _quantiles(took), _quantiles(alone)
+            note = f"p50 {1e3 * page_50:.0f}, p95 {1e3 * page_95:.0f} ms; bare query {1e3 * bare_50:.1f}, "
+            note += f"{1e3 * bare_95:.1f} ms; {sizes}"
+            yield _row(f"{name}: server time p95 against its bare query's", page_95 / bare_95, "x", note)
+            yield _row(f"{name}: server time p95", page_95, "s", "")
+
+
+def _lists(ticket: int) -> dict[str, tuple[str, str]]:
+    """The address of a page, and the query of its rows."""
     inbox = (
         "SELECT * FROM incident WHERE state IN ('open', 'acknowledged', 'snoozed')"
         " ORDER BY severity_rank, number DESC LIMIT 51"
@@ -92,23 +153,37 @@ def _server(ticket: int, sizes: str) -> Iterator[Row]:
         " ORDER BY severity_rank, number DESC LIMIT 51"
     )
     one = f"SELECT * FROM log_event WHERE stream = (SELECT 'incident/' || id FROM incident WHERE number = {ticket})"
-    pages = {
+    return {
         "inbox": ("/", inbox),
         "search": ("/?q=t77", found),
         "ticket": (f"/incidents/{ticket}", one),
     }
-    with override_settings(ALLOWED_HOSTS=["*"]):
-        for name, (path, query) in pages.items():
-            page, bare = list[float](), list[float]()
-            for _ in range(TURNS):
-                page.append(_seconds(lambda path=path: _fetched(client, path)))  # type: ignore[misc]
-                with connection.cursor() as cursor:
-                    bare.append(_seconds(lambda query=query: (cursor.execute(query), cursor.fetchall())))  # type: ignore[misc]
-            (page_50, page_95), (bare_50, bare_95) = _quantiles(page), _quantiles(bare)
-            note = f"p50 {1e3 * page_50:.0f}, p95 {1e3 * page_95:.0f} ms; bare query {1e3 * bare_50:.1f}, "
-            note += f"{1e3 * bare_95:.1f} ms; {sizes}"
-            yield _row(f"{name}: server time p95 against its bare query's", page_95 / bare_95, "x", note)
-            yield _row(f"{name}: server time p95", page_95, "s", "")
+
+
+def _query(sql: str) -> Callable[[int], object]:
+    from django.db import connection
+
+    def bare(_: int) -> object:
+        with connection.cursor() as cursor:
+            cursor.execute(sql)
+            return cursor.fetchall()
+
+    return bare
+
+
+def _end(turn: int) -> datetime:
+    """An end of a window for each turn, none of which was asked for before."""
+    return datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=5 + turn)
+
+
+def _sums(turn: int) -> object:
+    """What Postgres does for a grid that nobody asked for before."""
+    from ingest.telemetry.crossing import Steps
+    from ingest.telemetry.path_sums import _failed, _placed
+    from ingest.telemetry.windows import region_number
+
+    steps = Steps(_end(turn) - GRID_STEPS * HOUR, HOUR, GRID_STEPS)
+    return _placed(region_number("default"), steps), _failed(region_number("default"), steps)
 
 
 def _fetched(client: Any, path: str) -> None:
