@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from drf_spectacular.utils import OpenApiResponse, extend_schema
@@ -28,6 +28,8 @@ from incidents.domain.rule_form import grouping_json
 from incidents.domain.times import optional_rfc3339, rfc3339
 from incidents.domain.values import SEVERITIES
 from ingest.api.authentication import HasScope
+from ingest.api.trial import DOORS, read_pasted
+from ingest.doors.alert import BadPayload
 
 NO_ALERT = {404: OpenApiResponse(PROBLEM, "There is no such alert.")}
 DAYS = 7
@@ -47,6 +49,12 @@ class SubjectShape(s.Serializer[Any]):
 
 class ToExplainShape(SubjectShape):
     alert = s.UUIDField(required=False, help_text="id of a recorded alert, instead of all the others")
+    payload = s.JSONField(
+        required=False,
+        help_text="what a sender sends, as it is (a mail as text): its first alert that fires, else its first, is"
+        " explained; beside it `door`, `integration`, `at` and `routes`",
+    )
+    door = s.ChoiceField(choices=DOORS, required=False, help_text="what reads the payload; default: generic")
     routes = s.ListField(child=s.DictField(), required=False, help_text=ROUTES)
 
 
@@ -72,6 +80,10 @@ class ExplainedShape(s.Serializer[Any]):
     rules = RuleTriedShape(many=True)
     ticket = s.IntegerField(
         allow_null=True, help_text="number of the ticket that the recorded alert has or had"
+    )
+    alerts = s.IntegerField(allow_null=True, help_text="in the payload, where one was given")
+    refused = s.ListField(
+        child=s.CharField(), help_text="alerts of the payload that its door would refuse, and why"
     )
 
 
@@ -127,6 +139,9 @@ class _Trial(IncidentAPI):
         return [HasScope("incidents:read")]
 
 
+_NO_PAYLOAD: Final[dict[str, Any]] = {"alerts": None, "refused": []}
+
+
 class ExplainView(_Trial):
     @extend_schema(
         operation_id="routes_explain",
@@ -134,16 +149,48 @@ class ExplainView(_Trial):
         responses={200: ExplainedShape, **ERRORS, **NO_ALERT},
     )
     def post(self, request: Request) -> Response:
-        """Where an alert goes and why, rule by rule: a recorded one by its id, or any that you describe."""
+        """Where an alert goes and why, rule by rule: a recorded one by its id, one that you paste as its sender
+        sends it, or any that you describe."""
         body = fields(request, ToExplainShape)
         table = _table(body)
         if "alert" in body:
             if others := sorted(set(body) - {"alert", "routes"}):
                 raise Invalid(others[0], "cannot stand beside `alert`, which says it")
             told = _recorded(body["alert"], table)
-            return Response({**explained_json(told.explanation), "ticket": told.ticket})
+            return Response({**explained_json(told.explanation), "ticket": told.ticket, **_NO_PAYLOAD})
+        if "payload" in body:
+            return Response(_pasted(body, table))
+        if "door" in body:
+            raise Invalid("door", "reads a `payload`, and there is none")
         subject = routes.subject_from(body, time_of("at", body.get("at")) or routes.now())
-        return Response({**explained_json(explain(subject, table)), "ticket": None})
+        return Response({**explained_json(explain(subject, table)), "ticket": None, **_NO_PAYLOAD})
+
+
+def _pasted(body: dict[str, Any], table: RoutingTable) -> dict[str, Any]:
+    """A payload read as its door reads it, and where its first alert goes."""
+    if others := sorted(set(body) - {"payload", "door", "integration", "at", "routes"}):
+        raise Invalid(others[0], "cannot stand beside `payload`, which says it")
+    door, integration = body.get("door", "generic"), body.get("integration") or None
+    if door not in DOORS:
+        raise Invalid("door", f"must be one of {', '.join(DOORS)}")
+    if integration is not None and not isinstance(integration, str):
+        raise Invalid("integration", "must be a text")
+    try:
+        parsed = read_pasted(door, integration, body["payload"])
+    except BadPayload as bad:
+        raise Invalid(f"payload.{bad.field}" if bad.field else "payload", bad.reason) from None
+    except LookupError as error:
+        raise Invalid("integration", str(error)) from None
+    refused = [str(one) for one in (*parsed.refused, *parsed.left_out)]
+    if not parsed.alerts:
+        raise Invalid("payload", f"holds no alert: {refused[0]}" if refused else "holds no alert")
+    one = next((alert for alert in parsed.alerts if alert.status != "resolved"), parsed.alerts[0])
+    at = time_of("at", body.get("at")) or routes.now()
+    subject = Subject(
+        component=one.component, labels=one.labels, severity=one.severity, integration=integration, at=at
+    )
+    told = explained_json(explain(subject, table))
+    return {**told, "ticket": None, "alerts": len(parsed.alerts), "refused": refused}
 
 
 def _table(body: dict[str, Any]) -> RoutingTable:

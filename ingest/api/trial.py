@@ -14,9 +14,10 @@ from typing import Any, Final
 from uuid import uuid4
 
 from ingest.alerts.receiving import Delivery, Taken, receive
+from ingest.api.models import IntegrationKey
 from ingest.doors import cloudevent_alerts, generic, grafana, mail, pagerduty, prometheus
-from ingest.doors.alert import Parsed
-from ingest.doors.cloudevents import events
+from ingest.doors.alert import BadPayload, Parsed
+from ingest.doors.cloudevents import Unsupported, events
 from ingest.doors.default_mapping import DEFAULT
 
 LASTS = timedelta(minutes=5)
@@ -91,6 +92,7 @@ def _mail(now: datetime) -> Any:
 
 
 _CLOUDEVENTS = "application/cloudevents+json"
+_BATCH = "application/cloudevents-batch+json"
 _MEDIA_TYPES = {"cloudevents": _CLOUDEVENTS, "mail": "message/rfc822"}
 _DOORS: Mapping[str, tuple[Callable[[datetime], Any], Callable[[bytes, datetime], Parsed]]] = {
     "alertmanager-api": (_prometheus, prometheus.alerts),
@@ -104,9 +106,39 @@ _DOORS: Mapping[str, tuple[Callable[[datetime], Any], Callable[[bytes, datetime]
     ),
     "mail": (_mail, lambda body, _: mail.alerts(body, mail.DEFAULT)),
 }
+_READ_AS: Mapping[str, Callable[[bytes, generic.Mapping | None], Parsed]] = {
+    "generic": lambda body, how: generic.receive(how or DEFAULT, body).parsed,
+    "cloudevents": lambda body, how: cloudevent_alerts.alerts(
+        events(body, {"content-type": _BATCH if body.lstrip().startswith(b"[") else _CLOUDEVENTS}),
+        how or cloudevent_alerts.DEFAULT,
+    ),
+    "mail": lambda body, how: mail.alerts(body, how or mail.DEFAULT),
+}
 READ_BY_MAPPINGS = ("generic", "cloudevents", "mail")
 """Where an integration has a mapping of its own, the sample of these would not be what it takes."""
 DOORS = tuple(_DOORS)
+
+
+def read_pasted(door: str, integration: str | None, payload: Any) -> Parsed:
+    """What a door (one of DOORS) makes of a payload as its sender sends it; stores nothing.
+
+    `payload` is JSON, or a text: a mail, or JSON as text. With an `integration` it is read by the mapping of that name.
+    Raises BadPayload, and LookupError where there is no such integration.
+    """
+    body = payload.encode(errors="replace") if isinstance(payload, str) else json.dumps(payload).encode()
+    if (read := _READ_AS.get(door)) is None:
+        return _DOORS[door][1](body, datetime.now(UTC))
+    try:
+        return read(body, None if integration is None else _mapping_of(integration))
+    except Unsupported as error:
+        raise BadPayload("", str(error)) from None
+
+
+def _mapping_of(integration: str) -> generic.Mapping | None:
+    row = IntegrationKey.objects.filter(name=integration).first()
+    if row is None:
+        raise LookupError(f"there is no integration {integration[:100]}")
+    return None if row.mapping is None else generic.mapping(row.mapping)
 
 
 def send_sample(integration: str, door: str, who: str) -> Taken:

@@ -176,3 +176,70 @@ def test_a_blast_radius_of_nothing_sensible_is_refused(client: Any, path: str) -
     name, _, asked = path.partition("?")
     answer = client.get(f"/api/v1/components/{name}/blast_radius?{asked}", HTTP_AUTHORIZATION=f"Bearer {key}")
     assert answer.status_code in (400, 404)
+
+
+# What a sender sends, pasted
+# ----------------------------------------------------------------------------------------------------------
+def webhook_of(*alerts: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "version": "4",
+        "status": "firing",
+        "receiver": "dossier",
+        "groupKey": "{}",
+        "alerts": list(alerts),
+    }
+
+
+def sent(status: str, component: str) -> dict[str, Any]:
+    labels = {"alertname": "Slow", "component": component, "severity": "critical"}
+    return {"status": status, "labels": labels, "annotations": {}, "startsAt": "2026-01-01T00:00:00Z"}
+
+
+def test_a_payload_is_read_by_its_door_and_what_fires_in_it_is_explained(post: Call) -> None:
+    body = webhook_of(sent("resolved", "tor/t1"), sent("firing", "disk/d7"))
+    told = post("routes/explain", {"door": "alertmanager", "payload": body}).json()
+    assert (told["team"], told["alerts"], told["refused"]) == ("storage", 2, [])
+    assert (told["subject"]["component"], told["subject"]["severity"]) == ("disk/d7", "critical")
+
+
+def test_a_payload_may_be_pasted_as_text_and_is_not_stored(post: Call) -> None:
+    text = json.dumps({"title": "slow", "component": "disk/d7"})
+    assert post("routes/explain", {"payload": text}).json()["team"] == "storage"
+    assert not MemberAlert.objects.exists()
+
+
+def test_a_payload_is_read_by_the_mapping_of_its_integration(post: Call) -> None:
+    how = {"title": "$.what", "key": "$.what", "component": "$.where"}
+    keys.create("own form", ["alerts"], mapping=how)
+    asked = {"payload": {"what": "slow", "where": "disk/d7"}, "integration": "own form"}
+    told = post("routes/explain", asked).json()
+    assert (told["team"], told["subject"]["integration"]) == ("storage", "own form")
+
+
+def nested(deep: int) -> Any:
+    found: Any = {}
+    for _ in range(deep):
+        found = [found]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({"payload": {"version": "3", "alerts": []}, "door": "alertmanager"}, "payload.version"),
+        ({"payload": [1, 2]}, "holds no alert"),
+        ({"payload": nested(600)}, "payload"),
+        ({"payload": "\x00{"}, "payload"),
+        ({"payload": {}, "door": "cloudevents"}, "payload"),
+        ({"payload": {}, "door": "pagerduty"}, "payload"),
+        ({"payload": "From: alice", "door": "nowhere"}, "door"),
+        ({"payload": {"title": "slow"}, "integration": "nobody"}, "there is no integration"),
+        ({"payload": {"title": "slow"}, "integration": 7}, "integration"),
+        ({"payload": {"title": "slow"}, "component": "disk/d7"}, "component"),
+        ({"door": "generic"}, "door"),
+    ],
+)
+def test_a_payload_that_cannot_be_read_is_refused_with_the_place(post: Call, body: Any, says: str) -> None:
+    answer = post("routes/explain", body)
+    assert answer.status_code == 400
+    assert says in answer.content.decode()
