@@ -153,6 +153,7 @@ def deliverer(database: str) -> Iterator[subprocess.Popen[bytes]]:
     environment = {
         **os.environ,
         "DATABASE_URL": database,
+        "DOSSIER_SECRET_KEY": "tests",
         "DJANGO_SETTINGS_MODULE": "deploy.settings",
         "REDIS_URL": NOWHERE,
         "OUTGOING_ALLOW": "127.0.0.0/8",

@@ -89,6 +89,7 @@ def test_silence_of_a_part_makes_it_not_ready(client: Client, broker: str) -> No
 def test_the_process_shows_life_and_ends_when_asked(log_database: str) -> None:
     command = next(command for name, command, _ in programs() if name == "delivery")
     environment = {**os.environ, "DATABASE_URL": log_database, "DJANGO_SETTINGS_MODULE": "deploy.settings"}
+    environment["DOSSIER_SECRET_KEY"] = "tests"  # what this process sealed, that one opens
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + PATIENCE
         while "sending" not in silences():

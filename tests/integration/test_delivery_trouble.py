@@ -146,6 +146,7 @@ def deliverer(database: str, port: int) -> Iterator[subprocess.Popen[bytes]]:
     environment = {
         **os.environ,
         "DATABASE_URL": database,
+        "DOSSIER_SECRET_KEY": "tests",
         "DJANGO_SETTINGS_MODULE": "deploy.settings",
         "EMAIL_URL": f"smtp://127.0.0.1:{port}",
         "OUTGOING_ALLOW": "127.0.0.0/8",
