@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
 import pytest
@@ -22,7 +22,7 @@ from ingest.queries import Context, read_stream, watermark
 
 NOW = datetime.now(UTC)
 TODAY = NOW.date()
-TOMORROW = NOW + timedelta(days=1)
+TOMORROW = datetime.combine(TODAY + timedelta(days=1), time(2), UTC)
 ALICE = Context("user:alice")
 pytestmark = pytest.mark.usefixtures("log_database")
 
@@ -115,8 +115,8 @@ def test_a_team_gets_its_own_tickets() -> None:
 def test_a_report_is_produced_once_after_its_day() -> None:
     ticket()
     assert produce_missing(NOW) == []
-    assert produce_missing(TOMORROW + timedelta(hours=1)) == [f"daily-{TODAY}"]
-    assert produce_missing(TOMORROW + timedelta(hours=1)) == []
+    assert produce_missing(TOMORROW) == [f"daily-{TODAY}"]
+    assert produce_missing(TOMORROW) == []
     (event,) = read_stream(f"report/daily-{TODAY}")
     assert event.body == ProducedReport.objects.get().body
 
