@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -17,9 +18,9 @@ from incidents.allowing import allow
 from incidents.catalog.models import Silence
 from incidents.correlation.models import SilenceRecurrence
 from incidents.domain.recurring import Recurrence, Span, times_from
-from incidents.domain.silencing import matchers_from
+from incidents.domain.silencing import Matcher, each_matcher, matchers_from
 from incidents.domain.times import rfc3339
-from incidents.domain.values import Invalid, check_line, check_text
+from incidents.domain.values import UNREADABLE, Invalid, check_line, check_text
 from incidents.projections.models import SuppressedAlert
 from ingest.commands import record_configuration
 from ingest.queries import Alert, Context, alerts
@@ -35,7 +36,8 @@ class Again:
     until: datetime | None = None
 
 
-State = Literal["active", "pending", "expired"]
+State = Literal["unreadable", "active", "pending", "expired"]
+"""An unreadable one holds nothing, though its time is not over."""
 
 
 def create_silence(
@@ -93,13 +95,32 @@ def configured(row: Silence) -> dict[str, Any]:
     """What was configured, in plain values."""
     again: SilenceRecurrence | None = getattr(row, "recurrence", None)
     return {
-        "matchers": [str(matcher) for matcher in row.rule.matchers],
+        "matchers": [str(matcher) for matcher in matchers_shown(row)],
         "starts_at": rfc3339(row.starts_at),
         "ends_at": rfc3339(row.ends_at),
         "created_by": row.created_by,
         "comment": row.comment,
         "recurrence": None if again is None else recurrence_as_json(row, again),
     }
+
+
+def matchers_shown(row: Silence) -> Sequence[Matcher]:
+    """Its matchers; in place of those that cannot be read one with what is kept."""
+    try:
+        return each_matcher(row.matchers)
+    except UNREADABLE:
+        return (Matcher("unreadable", json.dumps(row.matchers)),)
+
+
+def problem_of(row: Silence, now: datetime) -> str | None:
+    """Why it cannot be read as it stands, so that it holds nothing; None where it can, and once it is over."""
+    if row.ends_at <= now:
+        return None
+    try:
+        _span(row, now)
+    except UNREADABLE as error:
+        return str(error)
+    return None
 
 
 def recurrence_as_json(row: Silence, again: SilenceRecurrence) -> dict[str, Any]:
@@ -142,13 +163,25 @@ def end_silence(row: Silence, context: Context) -> bool:
 def state_of(row: Silence, now: datetime) -> State:
     if row.ends_at <= now:
         return "expired"
-    if row.rule.span(now) is not None:
-        return "active"
-    return "pending" if span_of(row, now) is not None else "expired"
+    try:
+        span = _span(row, now)
+    except UNREADABLE:
+        return "unreadable"
+    if span is None:
+        return "expired"
+    return "active" if span.starts_at <= now else "pending"
 
 
 def span_of(row: Silence, now: datetime) -> Span | None:
-    """From when until when it holds now, else next; None where it is over."""
+    """From when until when it holds now, else next; None where it is over, or cannot be read."""
+    try:
+        return _span(row, now)
+    except UNREADABLE:
+        return None
+
+
+def _span(row: Silence, now: datetime) -> Span | None:
+    """The same. Raises UNREADABLE."""
     rule = row.rule
     if rule.times is None:
         return Span(row.starts_at, row.ends_at) if row.ends_at > now else None
@@ -157,8 +190,8 @@ def span_of(row: Silence, now: datetime) -> Span | None:
 
 
 def by_state(rows: Iterable[Silence]) -> dict[State, list[Silence]]:
-    """Active first, then those to come, then those that are over."""
-    found: dict[State, list[Silence]] = {"active": [], "pending": [], "expired": []}
+    """First what cannot be read, then active ones, then those to come, then those that are over."""
+    found: dict[State, list[Silence]] = {"unreadable": [], "active": [], "pending": [], "expired": []}
     now = timezone.now()
     for row in rows:
         found[state_of(row, now)].append(row)

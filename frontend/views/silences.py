@@ -36,7 +36,7 @@ AGAIN = (
 MOST = 2_000
 MOST_OVER = 50
 """Silences that are over that the page lists, the latest first."""
-WORDS = {"active": "Active", "pending": "Not begun yet", "expired": "Over"}
+WORDS = {"unreadable": "Cannot be read", "active": "Active", "pending": "Not begun yet", "expired": "Over"}
 
 
 @page
@@ -79,7 +79,7 @@ def _in_order() -> list[tuple[str, Silence]]:
 
 def _words(line: tuple[str, Silence]) -> str:
     state, row = line
-    return " ".join((WORDS[state], row.comment, row.created_by, *map(str, row.rule.matchers)))
+    return " ".join((WORDS[state], row.comment, row.created_by, *map(str, writing.matchers_shown(row))))
 
 
 def _groups(lines: Sequence[tuple[str, Silence]]) -> list[dict[str, object]]:
@@ -91,9 +91,10 @@ def _groups(lines: Sequence[tuple[str, Silence]]) -> list[dict[str, object]]:
             "silences": [
                 {
                     "it": row,
-                    "matchers": [str(matcher) for matcher in row.rule.matchers],
+                    "matchers": [str(matcher) for matcher in writing.matchers_shown(row)],
                     "holds": holding.get(str(row.pk), 0),
                     "again": getattr(row, "recurrence", None),
+                    "problem": writing.problem_of(row, now),
                     "span": writing.span_of(row, now),
                 }
                 for _, row in rows

@@ -27,7 +27,16 @@ from incidents.domain.recurring import Span
 from incidents.domain.silencing import Matcher, matchers_from
 from incidents.domain.times import rfc3339
 from incidents.domain.values import Invalid, check_text
-from incidents.silences import LONGEST, configured, end_silence, note_change, span_of, state_of
+from incidents.silences import (
+    LONGEST,
+    configured,
+    end_silence,
+    matchers_shown,
+    note_change,
+    problem_of,
+    span_of,
+    state_of,
+)
 from ingest.api.alerts import alertmanager_api, key_of
 from ingest.api.keys import Key
 from ingest.doors.alert import BadPayload, instant
@@ -196,7 +205,7 @@ def _list_silences(request: HttpRequest, _: str) -> HttpResponse:
 
 def _fits(row: Silence, matchers: Iterable[Matcher]) -> bool:
     """As Alertmanager: a filter is held against the silence's own matchers, read as labels."""
-    labels = {matcher["name"]: matcher["value"] for matcher in row.matchers}
+    labels = {matcher.name: matcher.value for matcher in matchers_shown(row)}
     return all(matcher.matches(labels) for matcher in matchers)
 
 
@@ -279,17 +288,18 @@ def _time(body: Mapping[str, Any], name: str) -> datetime:
 
 def _silence(row: Silence) -> dict[str, Any]:
     now = timezone.now()
-    state = state_of(row, now)
+    state, problem = state_of(row, now), problem_of(row, now)
     # Of one that recurs the time that is now or comes next: that is all that this form can say.
     span = span_of(row, now) or Span(row.starts_at, row.ends_at)
     return {
         "id": str(row.pk),
-        "status": {"state": state},
+        # What cannot be read holds nothing, and this form has no other word for that.
+        "status": {"state": "expired" if state == "unreadable" else state},
         "updatedAt": rfc3339(row.updated_at),
-        "comment": row.comment,
+        "comment": row.comment if problem is None else f"{row.comment} (cannot be read: {problem})",
         "createdBy": row.created_by,
         "endsAt": rfc3339(span.ends_at),
-        "matchers": row.matchers,
+        "matchers": [matcher.as_json() for matcher in matchers_shown(row)],
         "startsAt": rfc3339(span.starts_at),
         "url": f"{settings.BASE_URL}/silences",
     }

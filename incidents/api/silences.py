@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
@@ -28,7 +28,8 @@ MOST = 1_000
 
 class SilenceShape(s.Serializer[Any]):
     id = s.CharField()
-    state = s.CharField(help_text="active, pending or expired")
+    state = s.CharField(help_text="active, pending, expired or unreadable")
+    problem = s.CharField(allow_null=True, help_text="why it cannot be read, so that it holds nothing")
     matchers = s.ListField(child=s.DictField(), help_text="name, value, isRegex, isEqual")
     starts_at = s.DateTimeField()
     ends_at = s.DateTimeField()
@@ -59,14 +60,14 @@ class NewSilenceShape(s.Serializer[Any]):
 class SilencesView(IncidentAPI):
     @extend_schema(
         operation_id="silences_list",
-        parameters=[OpenApiParameter("state", str, enum=["active", "pending", "expired"])],
+        parameters=[OpenApiParameter("state", str, enum=list(get_args(silences.State)))],
         responses={200: SilenceListShape, **ERRORS},
     )
     def get(self, request: Request) -> Response:
         """Silences, the one that ends last first; at most the latest 1,000."""
         wanted = parameters(request, "state").get("state")
-        if wanted not in (None, "active", "pending", "expired"):
-            raise Invalid("state", "must be active, pending or expired")
+        if wanted not in (None, *get_args(silences.State)):
+            raise Invalid("state", "must be active, pending, expired or unreadable")
         holding = silences.holding()
         shown = [
             _as_json(row, holding.get(str(row.pk), 0))
@@ -139,7 +140,8 @@ def _as_json(row: Silence, holds: int) -> dict[str, Any]:
     return {
         "id": str(row.pk),
         "state": silences.state_of(row, now),
-        "matchers": row.matchers,
+        "problem": silences.problem_of(row, now),
+        "matchers": [one.as_json() for one in silences.matchers_shown(row)],
         # Of one that recurs, of the time that is now or comes next.
         "starts_at": rfc3339(row.starts_at if span is None else span.starts_at),
         "ends_at": rfc3339(row.ends_at if span is None else span.ends_at),

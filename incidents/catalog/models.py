@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import uuid
 from datetime import datetime
-from zoneinfo import ZoneInfoNotFoundError
 
 import structlog
 from django.conf import settings
@@ -16,7 +15,7 @@ from django.db import models
 from django.utils import timezone
 
 from incidents.domain import routing, rule_form, silencing
-from incidents.domain.values import Invalid, check_severity
+from incidents.domain.values import UNREADABLE, Invalid, check_severity
 
 log = structlog.get_logger("catalog")
 
@@ -189,6 +188,7 @@ class Silence(models.Model):
 
     @property
     def rule(self) -> silencing.Silence:
+        """Raises UNREADABLE, as its `times` do."""
         again = getattr(self, "recurrence", None)  # of incidents.correlation, where there is one
         return silencing.Silence(
             str(self.id),
@@ -213,6 +213,6 @@ def _in_force(row: Silence, moment: datetime) -> silencing.Silence | None:
     try:
         rule = row.rule
         return None if rule.span(moment) is None else rule
-    except (Invalid, ZoneInfoNotFoundError) as error:
+    except UNREADABLE as error:
         log.warning("a silence cannot be read", silence=str(row.pk), error=str(error))
         return None

@@ -13,10 +13,11 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from incidents.catalog.models import Service, silences_in_force
 from incidents.correlation.inhibition import Inhibition
-from incidents.correlation.models import UNREADABLE, InhibitingAlert, MaintenanceWindow
+from incidents.correlation.models import InhibitingAlert, MaintenanceWindow
 from incidents.domain.alerting import Reported
 from incidents.domain.maintaining import InForce, Window, first_that_covers, in_force
 from incidents.domain.silencing import first_that_holds
+from incidents.domain.values import UNREADABLE
 from incidents.projections.models import SuppressedAlert
 
 MOST_SOURCES: Final = 10_000

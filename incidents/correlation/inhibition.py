@@ -7,9 +7,10 @@ from uuid import UUID
 
 import structlog
 
-from incidents.correlation.models import UNREADABLE, InhibitingAlert, InhibitionRule
+from incidents.correlation.models import InhibitingAlert, InhibitionRule
 from incidents.domain.alerting import Reported
 from incidents.domain.inhibiting import Rule, sides
+from incidents.domain.values import UNREADABLE
 from ingest.queries import open_alerts
 
 Labels = Mapping[str, str]

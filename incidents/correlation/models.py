@@ -5,20 +5,16 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
-from zoneinfo import ZoneInfoNotFoundError
+from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from incidents.catalog.models import Silence
 from incidents.domain import inhibiting, maintaining
-from incidents.domain.recurring import Recurrence, Times, recurrence_from
+from incidents.domain.recurring import Times, recurrence_from
 from incidents.domain.silencing import Matcher, each_matcher
-from incidents.domain.values import Invalid
-
-UNREADABLE: Final = (Invalid, ValueError, OverflowError, ZoneInfoNotFoundError)
-"""What a row raises that was right when it was written and can no longer be read, or was written by other hands."""
+from incidents.domain.values import UNREADABLE
 
 
 class SilenceRecurrence(models.Model):
@@ -40,7 +36,9 @@ class SilenceRecurrence(models.Model):
 
     @property
     def times(self) -> Times:
-        return Times(self.starts_at, self.ends_at, Recurrence(self.rule, self.time_zone))
+        """Raises UNREADABLE."""
+        again = recurrence_from("recurrence", self.rule, self.time_zone)
+        return Times(self.starts_at, self.ends_at, again)
 
 
 class MaintenanceWindow(models.Model):

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, get_args
+from zoneinfo import ZoneInfoNotFoundError
 
 from ingest.telemetry.component import COMPONENT_FORM, is_component
 
@@ -47,6 +48,10 @@ class Invalid(Exception):
         super().__init__(f"{field}: {reason}")
         self.field = field
         self.reason = reason
+
+
+UNREADABLE: Final = (Invalid, ValueError, OverflowError, ZoneInfoNotFoundError)
+"""What a row raises that was right when it was written and can no longer be read, or was written by other hands."""
 
 
 def check_text(field: str, text: object, limit: int = TEXT_LIMIT, *, blank: bool = True) -> str:

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.db.models import JSONField, Value
 from django.test import Client
 from django.utils import timezone
 
 from incidents import queries
 from incidents.catalog.models import Silence
+from incidents.correlation.models import SilenceRecurrence
 from incidents.reactors import follower
 from ingest.alerts.receiving import Delivery, receive
 from ingest.api import keys
@@ -128,3 +130,53 @@ def test_a_silence_that_cannot_be_read_holds_nothing_back() -> None:
     )
     send("d1")
     assert len(queries.list_incidents().items) == 1
+
+
+# What cannot be read any more
+# ----------------------------------------------------------------------------------------------------------
+def unreadable(alice: Client, **kept: Any) -> str:
+    alice.post("/silences", FORM)
+    Silence.objects.update(**kept)
+    return str(Silence.objects.get().pk)
+
+
+@pytest.mark.parametrize("matchers", [[{"name": 7}], "disk=d1", {"name": "disk"}, [7], None])
+def test_a_silence_that_cannot_be_read_is_shown_with_its_problem_and_ended(
+    alice: Client, matchers: Any
+) -> None:
+    told = unreadable(alice, matchers=Value(matchers, JSONField()))
+    page = alice.get("/silences").content.decode()
+    assert "Cannot be read" in page
+    assert "It holds nothing back: matchers" in page
+    assert alice.post(f"/silences/{told}/end").status_code == 302
+    assert "It holds nothing back" not in alice.get("/silences").content.decode()
+
+
+def test_over_http_a_silence_that_cannot_be_read_says_why_and_is_ended(alice: Client) -> None:
+    told = unreadable(alice, matchers=[{"name": 7}])
+    (one,) = call("get", "/silences?state=unreadable").json()["results"]
+    assert one["problem"].startswith("matchers[0]")
+    assert one["matchers"][0]["value"] == '[{"name": 7}]'
+    assert call("get", "/silences?state=active").json()["results"] == []
+    assert call("delete", f"/silences/{told}").json()["state"] == "expired"
+
+
+def test_a_silence_whose_time_zone_is_no_more_says_so(alice: Client) -> None:
+    alice.post("/silences", {**FORM, "again": "every day"})
+    SilenceRecurrence.objects.update(time_zone="Mars/Olympus")
+    assert "Mars/Olympus" in alice.get("/silences").content.decode().partition("It holds nothing back")[2]
+    (one,) = call("get", "/silences").json()["results"]
+    assert (one["state"], "Mars/Olympus" in one["problem"]) == ("unreadable", True)
+
+
+def test_alertmanagers_api_tells_a_silence_that_cannot_be_read_as_expired_with_the_reason(
+    alice: Client,
+) -> None:
+    told = unreadable(alice, matchers=[{"name": 7}])
+    key = keys.create("amtool", ["incidents:read", "incidents:write"])
+    amtool = Client(headers={"Authorization": f"Bearer {key}"})
+    (one,) = amtool.get("/api/v2/silences").json()
+    assert one["status"] == {"state": "expired"}
+    assert "cannot be read: matchers[0]" in one["comment"]
+    assert amtool.get(f"/api/v2/silence/{told}").json()["id"] == told
+    assert amtool.delete(f"/api/v2/silence/{told}").status_code == 200
