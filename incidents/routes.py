@@ -23,6 +23,9 @@ from incidents.domain.values import (
     check_severity,
 )
 from incidents.projections.models import MemberAlert
+from ingest.api.trial import DOORS, read_pasted
+from ingest.doors.alert import Alert as Read
+from ingest.doors.alert import BadPayload
 from ingest.queries import Alert, Position, alerts, position_at, read_all
 
 LONGEST = timedelta(days=90)
@@ -66,6 +69,42 @@ def explain_alert(id: str, table: RoutingTable) -> Explained:
         at=alert.changed_at,
     )
     return Explained(explain(subject, table), queries.ticket_numbers([id]).get(id))
+
+
+@dataclass(frozen=True, slots=True)
+class Pasted:
+    """What is in a payload: `alert`, the first of `alerts` that fires, else the first, is the one explained."""
+
+    alert: Read
+    explanation: Explanation
+    alerts: int
+    refused: tuple[str, ...]
+
+
+def explain_pasted(
+    door: object, integration: object, payload: Any, at: datetime, table: RoutingTable
+) -> Pasted:
+    """A payload read as its door reads it, by the mapping of an integration if one is named; kept nowhere.
+
+    Raises Invalid, of `door`, `integration` or the place in `payload`.
+    """
+    if not isinstance(door, str) or door not in DOORS:
+        raise Invalid("door", f"must be one of {', '.join(DOORS)}")
+    sender = check_line("integration", integration) if integration else None
+    try:
+        parsed = read_pasted(door, sender, payload)
+    except BadPayload as bad:
+        raise Invalid(f"payload.{bad.field}" if bad.field else "payload", bad.reason) from None
+    except LookupError as error:
+        raise Invalid("integration", str(error)) from None
+    refused = tuple(str(one) for one in (*parsed.refused, *parsed.left_out))
+    if not parsed.alerts:
+        raise Invalid("payload", f"holds no alert: {refused[0]}" if refused else "holds no alert")
+    one = next((alert for alert in parsed.alerts if alert.status != "resolved"), parsed.alerts[0])
+    subject = Subject(
+        component=one.component, labels=one.labels, severity=one.severity, integration=sender, at=at
+    )
+    return Pasted(one, explain(subject, table), len(parsed.alerts), refused)
 
 
 def latest_alerts(most: int) -> list[Alert]:

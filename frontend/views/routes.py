@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
-from uuid import UUID
 
 from django.contrib import messages
 from django.db import IntegrityError
@@ -23,17 +22,16 @@ from frontend.views.pages import context_of, page, show
 from frontend.views.paging import listed
 from frontend.views.restoring import removed
 from frontend.views.route_form import body_of, typed_from, typed_in
+from frontend.views.route_tester import PASTE, doors, senders, tested
 from incidents import routes
 from incidents.api.routes import RoutesView
 from incidents.api.routing_shapes import RouteSerializer
 from incidents.api.views import Conflict
 from incidents.catalog.models import Route, routing_table
 from incidents.domain.alerting import EACH_ALONE
-from incidents.domain.conditions import Subject
-from incidents.domain.matching_text import read_matchers
 from incidents.domain.permissions import Forbidden
-from incidents.domain.route_explaining import Tried, explain
-from incidents.domain.routing import RoutingTable, Rule
+from incidents.domain.route_explaining import Tried
+from incidents.domain.routing import Rule
 from incidents.domain.rule_form import Written
 from incidents.domain.values import SEVERITIES, Invalid
 from ingest.queries import WrongExpectedVersion
@@ -42,7 +40,6 @@ WHO = "Rules are changed by staff, and by managers those of their team."
 DAYS = 7
 LATEST = 5
 """Alerts that the page offers to try."""
-DESCRIBED = ("component", "labels", "severity", "integration", "analyzer", "confidence")
 
 
 @dataclass
@@ -63,6 +60,8 @@ class _Page:
 @page
 @require_http_methods(["GET", "HEAD", "POST"])
 def route_tree(request: HttpRequest) -> HttpResponse:
+    if request.POST.get("do") == PASTE:
+        return _shown(request, _Page())
     if request.method == "POST":
         configurers_only(request, WHO)
         return _posted(request)
@@ -134,7 +133,8 @@ def _text(why: Any) -> str:
 
 def _shown(request: HttpRequest, told: _Page) -> HttpResponse:
     table = routing_table()
-    explained, asked, problem = _explained(request, table)
+    tried = tested(request, table)
+    explained = tried.explained
     asking = rights(request)
     levels = _levels(table.rules, {} if explained is None else {one.rule: one for one in explained.rules})
     found = listed(request, levels, _words, _names)
@@ -151,64 +151,16 @@ def _shown(request: HttpRequest, told: _Page) -> HttpResponse:
         "names": [row.name for row in Route.objects.all() if row.name != told.name],
         "severities": SEVERITIES,
         "explained": explained,
-        "asked": asked,
-        "problem": problem,
+        "asked": tried.asked,
+        "problem": tried.problem,
+        "pasted": tried.pasted,
+        "doors": doors(),
+        "senders": senders(),
         "latest": routes.latest_alerts(LATEST),
         "days": DAYS,
     }
-    status = 400 if told.errors or problem else 200
+    status = 400 if told.errors or tried.problem else 200
     return show(request, "frontend/routes.html", context, section="settings", status=status)
-
-
-def _explained(request: HttpRequest, table: RoutingTable) -> tuple[Any, dict[str, str], dict[str, str]]:
-    """What was asked of the tester in the address, and what went wrong with it by field."""
-    asked = {name: request.GET.get(name, "").strip() for name in (*DESCRIBED, "alert")}
-    if not any(asked.values()):
-        return None, asked, {}
-    try:
-        if asked["alert"]:
-            told = routes.explain_alert(str(UUID(asked["alert"])), table)
-            return told.explanation, {**asked, **_described(told.explanation.subject)}, {}
-        given: dict[str, Any] = {name: asked[name] for name in DESCRIBED if asked[name]}
-        given["labels"] = _labels(asked["labels"])
-        if "confidence" in given:
-            given["confidence"] = _confidence(given["confidence"])
-        return explain(routes.subject_from(given, routes.now()), table), asked, {}
-    except Invalid as error:
-        return None, asked, {error.field.partition(".")[0]: error.reason}
-    except ValueError:
-        return None, asked, {"alert": "must be the id of an alert"}
-    except routes.NoSuchAlert:
-        return None, asked, {"alert": "there is no such alert"}
-
-
-def _labels(text: str) -> dict[str, str]:
-    """`rack="r1"`, one a line: only equal ones describe an alert. Raises Invalid."""
-    if not text:
-        return {}
-    try:
-        read = read_matchers(text)
-    except Invalid as error:
-        raise Invalid("labels", error.reason) from None
-    if any(one["isRegex"] or not one["isEqual"] for one in read):
-        raise Invalid("labels", 'must be such as rack="r1", one a line: what the alert carries')
-    return {one["name"]: one["value"] for one in read}
-
-
-def _confidence(text: str) -> float:
-    try:
-        return float(text.rstrip("% ")) / 100
-    except ValueError:
-        raise Invalid("confidence", "must be a number of percent, such as 90") from None
-
-
-def _described(subject: Subject) -> dict[str, str]:
-    return {
-        "component": subject.component or "",
-        "labels": "\n".join(f'{name}="{value}"' for name, value in subject.labels.items()),
-        "severity": subject.severity or "",
-        "integration": subject.integration or "",
-    }
 
 
 def _levels(rules: Any, tried: dict[str, Tried]) -> list[dict[str, Any]]:

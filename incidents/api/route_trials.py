@@ -28,8 +28,7 @@ from incidents.domain.rule_form import grouping_json
 from incidents.domain.times import optional_rfc3339, rfc3339
 from incidents.domain.values import SEVERITIES
 from ingest.api.authentication import HasScope
-from ingest.api.trial import DOORS, read_pasted
-from ingest.doors.alert import BadPayload
+from ingest.api.trial import DOORS
 
 NO_ALERT = {404: OpenApiResponse(PROBLEM, "There is no such alert.")}
 DAYS = 7
@@ -170,27 +169,16 @@ def _pasted(body: dict[str, Any], table: RoutingTable) -> dict[str, Any]:
     """A payload read as its door reads it, and where its first alert goes."""
     if others := sorted(set(body) - {"payload", "door", "integration", "at", "routes"}):
         raise Invalid(others[0], "cannot stand beside `payload`, which says it")
-    door, integration = body.get("door", "generic"), body.get("integration") or None
-    if door not in DOORS:
-        raise Invalid("door", f"must be one of {', '.join(DOORS)}")
-    if integration is not None and not isinstance(integration, str):
-        raise Invalid("integration", "must be a text")
-    try:
-        parsed = read_pasted(door, integration, body["payload"])
-    except BadPayload as bad:
-        raise Invalid(f"payload.{bad.field}" if bad.field else "payload", bad.reason) from None
-    except LookupError as error:
-        raise Invalid("integration", str(error)) from None
-    refused = [str(one) for one in (*parsed.refused, *parsed.left_out)]
-    if not parsed.alerts:
-        raise Invalid("payload", f"holds no alert: {refused[0]}" if refused else "holds no alert")
-    one = next((alert for alert in parsed.alerts if alert.status != "resolved"), parsed.alerts[0])
     at = time_of("at", body.get("at")) or routes.now()
-    subject = Subject(
-        component=one.component, labels=one.labels, severity=one.severity, integration=integration, at=at
+    told = routes.explain_pasted(
+        body.get("door", "generic"), body.get("integration"), body["payload"], at, table
     )
-    told = explained_json(explain(subject, table))
-    return {**told, "ticket": None, "alerts": len(parsed.alerts), "refused": refused}
+    return {
+        **explained_json(told.explanation),
+        "ticket": None,
+        "alerts": told.alerts,
+        "refused": list(told.refused),
+    }
 
 
 def _table(body: dict[str, Any]) -> RoutingTable:

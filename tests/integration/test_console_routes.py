@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from django.test import Client
 
 from incidents.catalog.models import Route, Service, Team
 from incidents.projections.models import MemberAlert
+from ingest.api import keys
 from ingest.queries import configured
 from tests.integration.test_route_tree import alert, send
 
@@ -85,6 +87,59 @@ def test_an_alert_that_fires_is_offered_and_shows_its_way(bob: Client) -> None:
 def test_what_makes_no_sense_is_said_beside_its_field(bob: Client, asked: dict[str, str]) -> None:
     answer = bob.get(PAGE, asked)
     assert (answer.status_code, "problem" in text(answer)) == (400, True)
+
+
+def paste(client: Client, payload: Any, **typed: str) -> Any:
+    body = payload if isinstance(payload, str) else json.dumps(payload)
+    return client.post(PAGE, {"do": "paste", "door": "generic", "payload": body, **typed})
+
+
+def test_a_payload_that_anybody_pastes_shows_which_alert_goes_where_and_what_is_not_taken(
+    bob: Client,
+) -> None:
+    storage = Team.objects.get(slug="storage")
+    Route.objects.create(name="disks", order=1, pattern="disk/*", team=storage)
+    over, fires = (
+        {"status": status, "labels": {"alertname": "Slow", "disk": name}, "startsAt": "2026-01-05T10:00:00Z"}
+        for status, name in (("resolved", "d1"), ("firing", "d7"))
+    )
+    shown = text(
+        paste(bob, {"version": "4", "status": "firing", "alerts": [over, fires]}, door="alertmanager")
+    )
+    where = shown.partition('id="where"')[2].partition("</section>")[0]
+    assert "The first that fires of 2 alerts" in where
+    assert "disk/d7" in where
+    assert "Storage" in where
+    assert not MemberAlert.objects.exists()
+
+
+def test_a_pasted_payload_is_read_by_the_mapping_of_its_integration(bob: Client) -> None:
+    how = {"title": "$.what", "key": "$.what", "component": "$.where"}
+    keys.create("own form", ["alerts"], mapping=how)
+    assert "<option>own form</option>" in text(bob.get(PAGE))
+    shown = text(paste(bob, {"what": "It crawls", "where": "disk/d7"}, sender="own form"))
+    assert "It crawls" in shown.partition('id="where"')[2].partition("</section>")[0]
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        ({"payload": "{"}, "payload"),
+        ({"payload": ""}, "payload"),
+        ({"payload": "\x00"}, "payload"),
+        ({"payload": "[" * 5_000}, "payload"),
+        ({"payload": {"version": "3", "alerts": []}, "door": "alertmanager"}, "payload.version"),
+        ({"payload": {"title": "slow"}, "door": "nowhere"}, "door: must be one of"),
+        ({"payload": {"title": "slow"}, "sender": "nobody"}, "there is no integration nobody"),
+        ({"payload": {"title": "slow"}, "sender": "a\x00b"}, "integration"),
+    ],
+)
+def test_a_payload_that_cannot_be_read_is_shown_again_with_the_reason(
+    bob: Client, typed: Any, says: str
+) -> None:
+    answer = paste(bob, **typed)
+    assert answer.status_code == 400
+    assert says in text(answer).partition("cannot be read:")[2].partition("</p>")[0]
 
 
 def test_a_rule_is_made_with_all_that_it_can_say(alice: Client) -> None:
