@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain, groupby
 from typing import Any
 
 from django.contrib import messages
@@ -16,6 +17,7 @@ from rest_framework.serializers import BaseSerializer
 from frontend import zones
 from frontend.durations import parse_span
 from frontend.views.pages import context_of, page, show
+from frontend.views.paging import listed
 from frontend.views.restoring import removed
 from frontend.views.silences import AGAIN, typed_start
 from incidents.api.holding import (
@@ -24,6 +26,7 @@ from incidents.api.holding import (
     InhibitionsView,
     MaintenanceSerializer,
     MaintenanceView,
+    MatcherTexts,
 )
 from incidents.commands import Invalid
 from incidents.correlation.models import InhibitionRule, MaintenanceWindow
@@ -44,20 +47,41 @@ def maintenance(request: HttpRequest) -> HttpResponse:
         if not errors:
             messages.success(request, "Planned. Tickets that are open stay open.")
             return HttpResponseRedirect(reverse("maintenance"))
-    held = holding()
-    shown: list[dict[str, Any]] = [
-        {"it": row, "told": MaintenanceSerializer(row).data, "holds": held.get(str(row.edition), 0)}
-        for row in MaintenanceWindow.objects.all()
-    ]
-    groups = [
-        {"state": state, "words": words, "windows": found}
-        for state, words in WORDS.items()
-        if (found := [one for one in shown if one["told"]["state"] == state])
-    ]
-    context = {"groups": groups, "again": [words for words, _ in AGAIN], "typed": typed, "errors": errors}
+    states = list(WORDS)
+    lines = [(MaintenanceSerializer().get_state(row), row) for row in MaintenanceWindow.objects.all()]
+    lines.sort(key=lambda line: states.index(line[0]))
+    found = listed(request, lines, _words_of_window, lambda line: (line[1].slug,))
+    context = {
+        "groups": _groups(found.rows),
+        "list": found,
+        "again": [words for words, _ in AGAIN],
+        "typed": typed,
+        "errors": errors,
+    }
     return show(
         request, "frontend/maintenance.html", context, section="settings", status=400 if errors else 200
     )
+
+
+def _words_of_window(line: tuple[str, MaintenanceWindow]) -> str:
+    state, row = line
+    matchers = MatcherTexts().to_representation(row.matchers)
+    return " ".join((row.slug, WORDS[state], row.reason, row.rule, *row.components, *row.services, *matchers))
+
+
+def _groups(lines: Sequence[tuple[str, MaintenanceWindow]]) -> list[dict[str, Any]]:
+    held = holding()
+    return [
+        {
+            "state": state,
+            "words": WORDS[state],
+            "windows": [
+                {"it": row, "told": MaintenanceSerializer(row).data, "holds": held.get(str(row.edition), 0)}
+                for _, row in rows
+            ],
+        }
+        for state, rows in groupby(lines, key=lambda line: line[0])
+    ]
 
 
 def _create_window(request: HttpRequest, typed: Typed) -> dict[str, str]:
@@ -124,18 +148,25 @@ def inhibitions(request: HttpRequest) -> HttpResponse:
         if not errors:
             messages.success(request, "In force. Tickets that are open stay open.")
             return HttpResponseRedirect(reverse("inhibitions"))
+    found = listed(request, list(InhibitionRule.objects.all()), _words_of_rule, lambda row: (row.slug,))
     rules = [
         {
             "it": row,
             "told": InhibitionSerializer(row).data,
             "fires": row.sources.values("alert").distinct().count(),
         }
-        for row in InhibitionRule.objects.all()
+        for row in found.rows
     ]
-    context = {"rules": rules, "typed": typed, "errors": errors}
+    context = {"rules": rules, "list": found, "typed": typed, "errors": errors}
     return show(
         request, "frontend/inhibitions.html", context, section="settings", status=400 if errors else 200
     )
+
+
+def _words_of_rule(row: InhibitionRule) -> str:
+    matchers = MatcherTexts()
+    sides = (matchers.to_representation(one) for one in (row.source_matchers, row.target_matchers))
+    return " ".join((row.slug, row.comment, *row.equal, *chain.from_iterable(sides)))
 
 
 @page

@@ -126,7 +126,11 @@ def _listed(
     rows = list(IntegrationKey.objects.all())
     good = [row for row in rows if not row.revoked_at]
     page_of = listed(
-        request, good, lambda row: f"{row.name} {' '.join(row.scopes)} {row.region}", lambda row: (row.name,)
+        request,
+        good,
+        lambda row: f"{row.name} {' '.join(row.scopes)} {row.region}",
+        lambda row: (row.name,),
+        reverse("integrations"),
     )
     found, staff = refusals_of([row.name for row in page_of.rows]), getattr(request.user, "is_staff", False)
     context: dict[str, Any] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.models import User
@@ -13,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from frontend.durations import parse_span
 from frontend.views.pages import context_of, page, show, staff_only
+from frontend.views.paging import listed
 from incidents.delivery import addressbook
 from incidents.delivery.models import ContactMethod
 from incidents.delivery.people import preferences, reachable
@@ -69,8 +71,9 @@ def channels(request: HttpRequest) -> HttpResponse:
     errors, typed = _added(request, None) if request.method == "POST" else ({}, {})
     if request.method == "POST" and not errors:
         return HttpResponseRedirect(reverse("channels"))
-    rows = ContactMethod.objects.filter(user=None).order_by("name")
-    context = {"methods": _shown(rows), "kinds": KINDS, "errors": errors, "typed": typed}
+    rows = list(ContactMethod.objects.filter(user=None).order_by("name"))
+    found = listed(request, rows, _said, lambda row: (row.name,))
+    context = {"methods": _shown(found.rows), "list": found, "kinds": KINDS, "errors": errors, "typed": typed}
     status = 400 if errors else 200
     return show(request, "frontend/channels.html", context, section="settings", status=status)
 
@@ -80,7 +83,7 @@ def channels(request: HttpRequest) -> HttpResponse:
 def act_on_channel(request: HttpRequest, name: str, verb: str) -> HttpResponse:
     staff_only(request, "Channels are for staff: their messages go out in everybody's name.")
     _act(request, ContactMethod.objects.filter(user=None, name=name).first(), verb)
-    return HttpResponseRedirect(reverse("channels"))
+    return HttpResponseRedirect(f"{reverse('channels')}?{urlencode({'show': name})}")
 
 
 @page
@@ -121,6 +124,10 @@ def _act(request: HttpRequest, row: ContactMethod | None, verb: str) -> None:
 
 def _shown(rows: Iterable[ContactMethod]) -> list[dict[str, Any]]:
     return [{"it": row, **addressbook.method_as_json(row)} for row in rows]
+
+
+def _said(row: ContactMethod) -> str:
+    return f"{row.name} {row.get_kind_display()} {addressbook.method_as_json(row)['address']}"
 
 
 def _say(request: HttpRequest, tried: addressbook.Tried) -> None:

@@ -28,6 +28,8 @@ class Listed(Generic[T]):
     first: int
     back: str
     more: str
+    path: str
+    """Of the page of the list, which may be shown in answer to a form with an address of its own."""
 
     @property
     def last(self) -> int:
@@ -40,10 +42,15 @@ class Listed(Generic[T]):
 
 
 def listed(
-    request: HttpRequest, rows: Sequence[T], words: Callable[[T], str], names: Callable[[T], Collection[str]]
+    request: HttpRequest,
+    rows: Sequence[T],
+    words: Callable[[T], str],
+    names: Callable[[T], Collection[str]],
+    path: str = "",
 ) -> Listed[T]:
     """Those lines in whose `words` all that was typed occurs, in any case, a page of them; `names` are what `?show=`
-    calls one. Raises Invalid."""
+    calls one; `path` is that of the list where the request's is another. Raises Invalid."""
+    path = path or request.path
     text = check_line("q", request.GET.get("q", ""), blank=True)
     wanted = text.casefold().split()
     found = [row for row in rows if _fits(words(row), wanted)] if wanted else rows
@@ -56,8 +63,9 @@ def listed(
         len(rows),
         text,
         start + 1,
-        _address(request, number - 1) if number > 1 else "",
-        _address(request, number + 1) if number < pages else "",
+        path + _address(request, number - 1) if number > 1 else "",
+        path + _address(request, number + 1) if number < pages else "",
+        path,
     )
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.db import IntegrityError
-from django.db.models import Q
+from django.db.models import prefetch_related_objects
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from frontend.views.pages import context_of, page, show, staff_only, user_name
+from frontend.views.paging import listed
 from incidents import people as writing
 from incidents.allowing import person
 from incidents.api.people import UserSerializer
@@ -21,8 +23,8 @@ from incidents.domain.permissions import CONFIGURE, ROLES, Forbidden, may
 from incidents.domain.values import Invalid
 from ingest.queries import WrongExpectedVersion
 
-SHOWN, FEW = 100, 12
-"""People that the page lists at once, and members of a team up to which it is unfolded."""
+FEW = 12
+"""Members of a team up to which the page unfolds it."""
 MEANS = {
     "viewer": "reads",
     "responder": "works on the team's tickets; says something, and hands over, anywhere",
@@ -64,15 +66,13 @@ def _listed(
     staff = getattr(request.user, "is_staff", False)
     asking = person(user_name(request))
     teams = Team.objects.prefetch_related("memberships__user")
-    text = request.GET.get("q", "").strip().replace("\0", "")[:150]
-    found = User.objects.prefetch_related("memberships__team").order_by("username")
-    if text:
-        found = found.filter(Q(username__icontains=text) | Q(email__icontains=text))
+    users = list(User.objects.order_by("username"))
+    found = listed(request, users, _words, lambda user: (user.username,))
+    prefetch_related_objects(found.rows, "memberships__team")
     context = {
-        "users": found[:SHOWN],
-        "total": found.count(),
-        "q": text,
-        "names": User.objects.filter(is_active=True).order_by("username").values_list("username", flat=True),
+        "users": found.rows,
+        "list": found,
+        "names": [user.username for user in users if user.is_active],
         "few": FEW,
         "teams": [
             {
@@ -89,6 +89,11 @@ def _listed(
         "typed": typed or {},
     }
     return show(request, "frontend/people.html", context, section="settings", status=400 if errors else 200)
+
+
+def _words(user: User) -> str:
+    staff, off = "staff" if user.is_staff else "", "" if user.is_active else "off"
+    return f"{user.username} {user.email} {staff} {off}"
 
 
 @page
@@ -114,7 +119,7 @@ def change_person(request: HttpRequest, username: str, verb: str) -> HttpRespons
         messages.error(request, f"Not done: {error}.")
     except WrongExpectedVersion:
         messages.error(request, "Someone else changed this at the same time; look again.")
-    return HttpResponseRedirect(reverse("people"))
+    return HttpResponseRedirect(f"{reverse('people')}?{urlencode({'show': username})}#users-title")
 
 
 @page

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from django.contrib import messages
 from django.db import IntegrityError
@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from frontend.durations import parse_span
 from frontend.moments import parse_moment
 from frontend.views.pages import context_of, page, show, staff_only
+from frontend.views.paging import listed
 from incidents import queries, sealing
 from incidents.api.views import Conflict
 from incidents.api.webhooks import WebhookSerializer, WebhooksView
@@ -70,8 +71,10 @@ def _listed(
     secret: tuple[str, str] | None = None,
 ) -> HttpResponse:
     """A secret that was made is in the answer to this request and nowhere else."""
+    found = listed(request, list(Webhook.objects.all()), _words, lambda row: (row.name,), reverse("webhooks"))
     context = {
-        "webhooks": [_shown(row) for row in Webhook.objects.all()],
+        "webhooks": [_shown(row) for row in found.rows],
+        "list": found,
         "secret": secret,
         "errors": errors or {},
         "typed": typed or {},
@@ -81,6 +84,11 @@ def _listed(
         "overlap": OVERLAP,
     }
     return show(request, "frontend/webhooks.html", context, section="settings", status=400 if errors else 200)
+
+
+def _words(row: Webhook) -> str:
+    state = "off" if not row.active else "failing" if row.failing_since else ""
+    return " ".join((row.name, urlsplit(row.url).netloc, state, *row.teams, *row.severities, *row.types))
 
 
 def _shown(row: Webhook) -> dict[str, Any]:
@@ -110,7 +118,7 @@ def act(request: HttpRequest, name: str, verb: str) -> HttpResponse:
     except WrongExpectedVersion:
         messages.error(request, "Someone else changed it at the same time; look again.")
         answer = None
-    return answer or HttpResponseRedirect(reverse("webhooks"))
+    return answer or HttpResponseRedirect(f"{reverse('webhooks')}?{urlencode({'show': name})}")
 
 
 def _test(request: HttpRequest, row: Webhook) -> None:

@@ -11,8 +11,12 @@ from django.db.models import Model
 from django.test import Client
 
 from incidents.catalog.models import Route, Service, Silence, Team
+from incidents.correlation.models import InhibitionRule, MaintenanceWindow
+from incidents.delivery.models import ContactMethod
 from incidents.escalation.models import EscalationPolicy
+from incidents.webhooks.models import Webhook
 from ingest.api.models import IntegrationKey
+from ingest.queries import Position
 
 pytestmark = pytest.mark.django_db
 MANY = 120
@@ -23,6 +27,10 @@ PAGES = (
     "/settings/policies",
     "/integrations",
     "/silences",
+    "/settings/maintenance",
+    "/settings/inhibitions",
+    "/settings/channels",
+    "/settings/webhooks",
 )
 
 
@@ -38,6 +46,7 @@ def fill(path: str) -> None:
     names = [f"crew-{n:03}" for n in range(MANY)]
     steps = [{"after": 0, "actions": [{"team": "owners"}]}]
     now = datetime.now(UTC)
+    fits = [{"name": "alertname", "value": "Down", "isRegex": False, "isEqual": True}]
     rows: dict[str, Callable[[int, str], Model]] = {
         "/teams": lambda _, name: Team(slug=name, name=name),
         "/settings/services": lambda _, name: Service(slug=name, name=name, patterns=["a/*"]),
@@ -47,6 +56,18 @@ def fill(path: str) -> None:
         "/silences": lambda _, name: Silence(
             matchers=[{"name": "alertname", "value": name, "isRegex": False, "isEqual": True}],
             starts_at=now, ends_at=now + timedelta(hours=1), created_by="alice", comment="planned",
+        ),
+        "/settings/maintenance": lambda _, name: MaintenanceWindow(
+            slug=name, components=["tor/*"], starts_at=now, ends_at=now + timedelta(hours=1), reason="planned"
+        ),
+        "/settings/inhibitions": lambda _, name: InhibitionRule(
+            slug=name, source_matchers=fits, target_matchers=fits
+        ),
+        "/settings/channels": lambda _, name: ContactMethod(
+            name=name, kind="webhook", address="https://example.com/room"
+        ),
+        "/settings/webhooks": lambda _, name: Webhook(
+            name=name, url="https://example.com/hook", position=str(Position.START), secret=b"s" * 32
         ),
     }  # fmt: skip
     made = [rows[path](n, name) for n, name in enumerate(names)]
@@ -69,3 +90,18 @@ def test_a_long_list_has_pages_and_is_searched(path: str, alice: Client) -> None
 def test_a_link_to_one_line_opens_the_page_on_which_it_stands(alice: Client) -> None:
     fill("/settings/routes")
     assert 'id="rule-crew-077"' in alice.get("/settings/routes", {"show": "crew-077"}).content.decode()
+
+
+def test_pages_shown_after_a_form_of_one_line_turn_at_the_list(alice: Client) -> None:
+    fill("/integrations")
+    one = IntegrationKey.objects.order_by("name").first()
+    assert one is not None
+    body = alice.post(f"/integration/{one.pk}/rotate", {"overlap": "1 d"}).content.decode()
+    assert 'href="/integrations?page=2"' in body
+    assert 'method="get" action="/integrations"' in body
+
+
+def test_after_an_action_the_page_of_the_line_is_shown(alice: Client) -> None:
+    fill("/settings/webhooks")
+    shown = alice.post("/settings/webhooks/crew-117/switch", follow=True).content.decode()
+    assert "Switch crew-117 on" in shown.partition("<aside")[0]

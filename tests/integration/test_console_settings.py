@@ -196,8 +196,10 @@ def test_somebody_is_found_among_many_by_a_part_of_their_name() -> None:
     get_user_model().objects.bulk_create([get_user_model()(username=f"engineer-{n:03}") for n in range(150)])
     alice = signed_in()
     everybody = text(alice, "/settings/people").partition('id="users-title"')[2]
-    assert "100 of 151" in everybody
+    assert "1 to 50 of 151" in everybody
+    assert 'href="/settings/people?page=2#users-title"' in everybody
     found = text(alice, "/settings/people?q=R-149").partition('id="users-title"')[2]
     assert "<td>engineer-149" in found
     assert "<td>engineer-148" not in found
-    assert "Nobody is called that" in text(alice, "/settings/people?q=%00%25")
+    assert "None of the 151 people" in text(alice, "/settings/people?q=%25")
+    assert "<td>engineer-120" in text(alice, "/settings/people?show=engineer-120")
