@@ -22,6 +22,7 @@ from incidents.domain.silencing import Matcher, each_matcher, matchers_from
 from incidents.domain.times import rfc3339
 from incidents.domain.values import UNREADABLE, Invalid, check_line, check_text
 from incidents.projections.models import SuppressedAlert
+from incidents.projections.store import keep_reactor_out
 from ingest.commands import record_configuration
 from ingest.queries import Alert, Context, alerts
 
@@ -34,6 +35,18 @@ class Again:
 
     recurrence: Recurrence
     until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A silence as somebody wants it to be, from a start that may be past; of one that recurs the first time."""
+
+    matchers: list[dict[str, Any]]
+    starts_at: datetime
+    ends_at: datetime
+    created_by: str
+    comment: str
+    again: Again | None = None
 
 
 State = Literal["unreadable", "active", "pending", "expired"]
@@ -91,9 +104,65 @@ def _recurring(row: Silence, again: Again) -> SilenceRecurrence:
     return made
 
 
+@transaction.atomic
+def place_silence(id: uuid.UUID, wanted: Wanted, context: Context) -> None:
+    """Make the silence of this id as it is wanted. What is to be over is ended, and not made. Raises Invalid."""
+    allow("silence", context)
+    # Nothing is decided by a silence while it changes.
+    keep_reactor_out()
+    now = timezone.now()
+    row = Silence.objects.select_for_update().filter(pk=id).first()
+    before = None if row is None else configured(row)
+    made = Silence(
+        pk=id,
+        matchers=[matcher.as_json() for matcher in matchers_from(wanted.matchers)],
+        starts_at=wanted.starts_at,
+        ends_at=wanted.ends_at,
+        created_by=check_line("created_by", wanted.created_by, 255),
+        comment=check_text("comment", wanted.comment, 2_000, blank=False),
+    )
+    if wanted.ends_at <= wanted.starts_at:
+        raise Invalid("ends_at", "must be later than the start")
+    again = None if wanted.again is None else _placed_again(made, wanted.again)
+    if made.ends_at - max(made.starts_at, now) > LONGEST:
+        field = "ends_at" if again is None else "recurrence.until"
+        raise Invalid(field, f"must be at most {LONGEST.days} days after the start")
+    if made.ends_at <= now:
+        if row is not None:
+            end_silence(row, context)
+    elif before != (after := _told(made, again)):
+        made.save(force_insert=row is None, force_update=row is not None)
+        SilenceRecurrence.objects.filter(silence=made).delete()
+        if again is not None:
+            again.save(force_insert=True)
+        if row is not None and row.matchers != made.matchers:
+            # What the older matchers held is held by nothing that there is, so it is looked at again.
+            SuppressedAlert.objects.filter(silence=id).update(silence=uuid.uuid4())
+        record_configuration("silence", str(id), before, after, context)
+
+
+def _placed_again(made: Silence, again: Again) -> SilenceRecurrence:
+    """How it recurs; makes the silence last as long."""
+    rule, until = again.recurrence, again.until or made.starts_at + LONGEST
+    times = times_from(made.starts_at, made.ends_at, rule)
+    if until < made.ends_at:
+        raise Invalid("recurrence.until", "must not be before the first end")
+    made.ends_at = until
+    return SilenceRecurrence(
+        silence=made,
+        rule=rule.rule,
+        time_zone=rule.time_zone,
+        starts_at=times.starts_at,
+        ends_at=times.ends_at,
+    )
+
+
 def configured(row: Silence) -> dict[str, Any]:
     """What was configured, in plain values."""
-    again: SilenceRecurrence | None = getattr(row, "recurrence", None)
+    return _told(row, getattr(row, "recurrence", None))
+
+
+def _told(row: Silence, again: SilenceRecurrence | None) -> dict[str, Any]:
     return {
         "matchers": [str(matcher) for matcher in matchers_shown(row)],
         "starts_at": rfc3339(row.starts_at),

@@ -208,9 +208,10 @@ def hundredths(share: float | None) -> str:
 
 @register.filter
 def who(actor: str) -> str:
-    """`user:alice` is alice; keys and the system are named as such."""
+    """`user:alice` is alice; keys, the system and whoever has a shell on its machine are named as such."""
     kind, _, name = actor.partition(":")
-    return {"user": name, "key": f"key {name}", "system": "Dossier"}.get(kind, actor)
+    named = {"user": name, "key": f"key {name}", "system": "Dossier", "shell": f"{name} (shell)"}
+    return named.get(kind, actor)
 
 
 @register.filter

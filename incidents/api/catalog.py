@@ -3,6 +3,7 @@ team."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from django.db import IntegrityError, transaction
@@ -38,6 +39,8 @@ class Catalog(viewsets.ModelViewSet[Any]):
     kind: str
     on_behalf_of: Context | None = None
     """Who changes things where no request does."""
+    environment: Mapping[str, str] = {}
+    """Where a file of configuration says that its secrets are."""
     parser_classes = (StrictJSONParser,)
     http_method_names = ["get", "post", "patch", "delete", "head", "options"]  # noqa: RUF012
 
@@ -93,6 +96,19 @@ class Catalog(viewsets.ModelViewSet[Any]):
         key, before = self._key(row), self._told(row)
         self.remove(row)
         self._record(key, before, None)
+
+    @property
+    def named_by(self) -> Mapping[str, str]:
+        """The fields by which a file says which one it means, and how each is looked up."""
+        return {self.lookup_field: self.lookup_field}
+
+    def find(self, key: Sequence[str]) -> Any | None:
+        """What a file means by these values of `named_by`."""
+        return self.get_queryset().filter(**dict(zip(self.named_by.values(), key, strict=True))).first()
+
+    def filed(self) -> Iterable[Any]:
+        """All that a file of configuration has."""
+        return self.get_queryset()
 
     def hold(self) -> None:
         """What a change keeps out until its transaction ends, before anything is read."""

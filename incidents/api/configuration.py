@@ -16,11 +16,16 @@ from django.db.models import ProtectedError
 from rest_framework.exceptions import APIException, ValidationError
 
 from incidents.api.catalog import Catalog
+from incidents.domain.bodies import Refused
 from incidents.domain.config_text import BadConfiguration, Document, Fault, Item, Path
+from incidents.domain.permissions import Forbidden
+from incidents.domain.values import Invalid
 from ingest.queries import Context
 
 _PART = re.compile(r"\[([0-9]{1,6})\]|([^.\[\]]+)")
 Catalogs = Mapping[str, type[Catalog]]
+Views = Mapping[str, Catalog]
+Key = tuple[str, ...]
 READER = Context("system:configuration")
 
 
@@ -41,19 +46,31 @@ class _Undone(Exception):
 def exported(catalogs: Catalogs) -> dict[str, list[dict[str, Any]]]:
     """Everything that is configured, by kind; only what can be written."""
     return {
-        kind: [_written(one, row) for row in one.get_queryset()]
+        kind: [_written(one, row) for row in one.filed()]
         for kind, one in ((kind, view.acting_for(READER)) for kind, view in catalogs.items())
     }
 
 
 def apply(
-    document: Document, catalogs: Catalogs, who: Context, *, prune: bool = False, dry: bool = False
+    document: Document,
+    catalogs: Catalogs,
+    who: Context,
+    *,
+    environment: Mapping[str, str] | None = None,
+    prune: bool = False,
+    dry: bool = False,
 ) -> list[Change]:
-    """Make it so, all of it or nothing; `dry` says what would change. Raises BadConfiguration."""
+    """Make it so, all of it or nothing; `dry` says what would change. Raises BadConfiguration.
+
+    `environment` holds the secrets that the document only names.
+    """
     done: list[Change] = []
+    views = {kind: catalogs[kind].acting_for(who) for kind in document.items}
+    for view in views.values():
+        view.environment = environment or {}
     try:
         with transaction.atomic():
-            _carry_out(document, catalogs, who, prune, done)
+            _carry_out(document, views, prune, done)
             if dry:
                 raise _Undone
     except _Undone:
@@ -61,8 +78,7 @@ def apply(
     return done
 
 
-def _carry_out(document: Document, catalogs: Catalogs, who: Context, prune: bool, done: list[Change]) -> None:
-    views = {kind: catalogs[kind].acting_for(who) for kind in document.items}
+def _carry_out(document: Document, views: Views, prune: bool, done: list[Change]) -> None:
     faults = list(_doubled(document, views))
     # Things name each other, also of their own kind: whatever cannot be done yet is tried again while others can.
     left = [item for items in document.items.values() for item in items]
@@ -80,37 +96,60 @@ def _carry_out(document: Document, catalogs: Catalogs, who: Context, prune: bool
         _prune(document, views, done)
 
 
-def _doubled(document: Document, views: Mapping[str, Catalog]) -> Iterator[Fault]:
+def _doubled(document: Document, views: Views) -> Iterator[Fault]:
     for kind, items in document.items.items():
-        field, seen = views[kind].lookup_field, set()
+        fields, seen = list(views[kind].named_by), set()
         for item in items:
-            key = item.values.get(field)
-            if not isinstance(key, str) or not key:
-                yield document.fault((kind, item.place, field), "is needed: it says which one is meant")
-            elif key in seen:
-                yield document.fault((kind, item.place, field), f"`{key[:60]}` stands here twice")
+            lacking = [name for name in fields if not _names(item.values.get(name))]
+            for name in lacking:
+                yield document.fault((kind, item.place, name), "is needed: it says which one is meant")
+            if lacking:
+                continue
+            if (key := _key(views[kind], item.values)) in seen:
+                yield document.fault(
+                    (kind, item.place, fields[-1]), f"`{_called(key)[:60]}` stands here twice"
+                )
             seen.add(key)
+
+
+def _names(value: object) -> bool:
+    """Whether something can be called so; the database takes no NUL."""
+    return isinstance(value, str) and bool(value) and "\0" not in value
+
+
+def _key(view: Catalog, values: Mapping[str, Any]) -> Key:
+    return tuple(str(values[name]) for name in view.named_by)
+
+
+def _called(key: Key) -> str:
+    return "/".join(key)
 
 
 def _set(document: Document, view: Catalog, item: Item, done: list[Change]) -> list[Fault]:
     """Create or change one; what is wrong with it."""
-    key, path = item.values[view.lookup_field], (item.kind, item.place)
+    key, path = _key(view, item.values), (item.kind, item.place)
     try:
         with transaction.atomic():
-            row = view.get_queryset().filter(**{view.lookup_field: key}).first()
+            row = view.find(key)
             before = None if row is None else _written(view, row)
             serializer = view.get_serializer(row, data=dict(item.values), partial=row is not None)
             serializer.is_valid(raise_exception=True)
             view.put(serializer)
-            kept: Any = serializer.instance
-            after = _written(view, view.get_queryset().get(pk=kept.pk))
+            kept = view.find(key)
+            after = None if kept is None else _written(view, kept)
     except ValidationError as error:
         return [document.fault((*path, *way), reason) for way, reason in _reasons(error.detail)]
-    except (APIException, IntegrityError) as error:
-        return [document.fault(path, str(getattr(error, "detail", None) or "it is there already"))]
+    except Invalid as error:
+        return [document.fault((*path, *_parts(error.field)), error.reason)]
+    except (APIException, IntegrityError, Refused, Forbidden) as error:
+        return [document.fault(path, _why(error) or "it is there already")]
     if before != after:
-        done.append(Change(item.kind, str(key), before, after))
+        done.append(Change(item.kind, _called(key), before, after))
     return []
+
+
+def _why(error: Exception) -> str:
+    return str(getattr(error, "detail", None) or getattr(error, "reason", None) or "")
 
 
 def _reasons(detail: Any, way: Path = ()) -> Iterator[tuple[Path, str]]:
@@ -137,30 +176,32 @@ def _written(view: Catalog, row: Any) -> dict[str, Any]:
     }
 
 
-def _prune(document: Document, views: Mapping[str, Catalog], done: list[Change]) -> None:
-    left = [
-        (kind, view, row)
-        for kind, view in reversed(list(views.items()))
-        for row in view.get_queryset()
-        if str(getattr(row, view.lookup_field))
-        not in {one.values[view.lookup_field] for one in document.items[kind]}
-    ]
+def _prune(document: Document, views: Views, done: list[Change]) -> None:
+    left: list[tuple[str, Catalog, Mapping[str, Any]]] = []
+    for kind, view in reversed(list(views.items())):
+        named = {_key(view, one.values) for one in document.items[kind]}
+        there = [_written(view, row) for row in view.filed()]
+        left += [(kind, view, told) for told in there if _key(view, told) not in named]
     while left:
-        waiting: list[tuple[str, Catalog, Any]] = []
+        waiting: list[tuple[str, Catalog, Mapping[str, Any]]] = []
         faults: list[Fault] = []
-        for kind, view, row in left:
-            key, before = str(getattr(row, view.lookup_field)), _written(view, row)
+        for kind, view, told in left:
+            key = _key(view, told)
+            if (found := view.find(key)) is None:
+                continue  # it went with what it was part of
             try:
                 with transaction.atomic():
-                    view.perform_destroy(row)
-            except (APIException, ProtectedError) as error:
-                waiting.append((kind, view, view.get_queryset().get(**{view.lookup_field: key})))
-                reason = getattr(error, "detail", None) or "something else names it"
+                    view.perform_destroy(found)
+            except (APIException, ProtectedError, Refused, Forbidden) as error:
+                waiting.append((kind, view, told))
+                reason = _why(error) or "something else names it"
                 faults.append(
-                    document.fault((kind,), f"`{key}` is missing here and cannot be removed: {reason}")
+                    document.fault(
+                        (kind,), f"`{_called(key)}` is missing here and cannot be removed: {reason}"
+                    )
                 )
             else:
-                done.append(Change(kind, key, before, None))
+                done.append(Change(kind, _called(key), told, None))
         if len(waiting) == len(left):
             raise BadConfiguration(faults)
         left = waiting

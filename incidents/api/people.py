@@ -77,8 +77,6 @@ class UsersView(Catalog):
     def handle_exception(self, exc: Exception) -> Response:
         if isinstance(exc, Invalid):
             exc = s.ValidationError({exc.field: [exc.reason]})
-        if isinstance(exc, people.LastStaff):
-            exc = Conflict(f"{exc}.")
         return super().handle_exception(exc)
 
     def perform_create(self, serializer: BaseSerializer[User]) -> None:
@@ -86,7 +84,14 @@ class UsersView(Catalog):
 
     def perform_update(self, serializer: BaseSerializer[User]) -> None:
         assert serializer.instance is not None
-        serializer.instance = people.change_user(serializer.instance, serializer.validated_data, self.asking)
+        try:
+            row = people.change_user(serializer.instance, serializer.validated_data, self.asking)
+        except people.LastStaff as error:
+            raise Conflict(f"{error}.") from None
+        serializer.instance = row
+
+    def perform_destroy(self, instance: User) -> None:
+        raise Conflict(f"{instance.username} is in the record; switch them off with `is_active: false`.")
 
 
 class MemberShape(s.Serializer[Any]):

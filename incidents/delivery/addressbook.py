@@ -6,7 +6,7 @@ All raise `Invalid` (which field and why), or `Refused` where it does not fit wh
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -76,7 +76,7 @@ def add_method(user: User | None, given: Mapping[str, Any], context: Context) ->
     row = ContactMethod(user=user)
     _fill(row, {"kind": None, "name": None, "address": None, **given})
     try:
-        return retrying(lambda: _kept(row, None, context, changed=False))
+        return retrying(lambda: _kept(row, None, context, ()))
     except IntegrityError:
         raise Invalid("name", "was taken a moment ago") from None
 
@@ -85,11 +85,21 @@ def change_method(row: ContactMethod, given: Mapping[str, Any], context: Context
     """Only what is given changes. Its name is what rules and policies know it by, and stays."""
     if given.get("name", row.name) != row.name:
         raise Invalid("name", "is what rules know it by, and stays; add another method")
-    before, address = method_as_json(row), row.address
+    before, kept = method_as_json(row), hidden(row)
     _fill(row, {"address": row.address, **given})
-    if row.address != address:
+    if row.address != kept["address"]:
         row.verified_at = None
-    return retrying(lambda: _kept(row, before, context, changed=row.address != address))
+    return retrying(lambda: _kept(row, before, context, replaced(row, kept)))
+
+
+def hidden(row: ContactMethod) -> dict[str, str]:
+    """What is kept and never told."""
+    return {"address": row.address, "secret": row.secret}
+
+
+def replaced(row: ContactMethod, before: Mapping[str, str]) -> list[str]:
+    """Of what is never told, what is another one than before."""
+    return [name for name, value in hidden(row).items() if value and before[name] not in (value, "")]
 
 
 def remove_method(row: ContactMethod, context: Context) -> None:
@@ -111,7 +121,7 @@ def _refuse_in_rules(row: ContactMethod) -> None:
 
 @transaction.atomic
 def _kept(
-    row: ContactMethod, before: dict[str, Any] | None, context: Context, *, changed: bool
+    row: ContactMethod, before: dict[str, Any] | None, context: Context, changed: Sequence[str]
 ) -> ContactMethod:
     if before is None:
         # Whoever adds two at the same time waits here; a channel has nobody to lock.
@@ -124,8 +134,8 @@ def _kept(
             raise Refused(f"there are {METHODS_LIMIT} contact methods already; remove one first")
     row.save()
     after = method_as_json(row)
-    if changed:  # what it is stays untold, and that it changed must not
-        after["address"] = f"{after['address']} (changed)"
+    for name in changed:  # what it is stays untold, and that it changed must not
+        after[name] = f"{after[name]} (changed)"
     record_configuration(_kind(row), _key(row), before, after, context)
     return row
 

@@ -49,7 +49,7 @@ def test_a_file_is_applied_with_who_did_it_and_a_second_time_changes_nothing(fil
     assert config("apply", str(file)).endswith("1 change made.\n")
     assert config("apply", str(file)) == "Nothing to change.\n"
     (event,) = configured("team", "storage")
-    assert event.actor.startswith("user:")
+    assert event.actor.startswith("shell:")
 
 
 def test_the_views_of_a_team_are_configuration_and_those_of_a_person_are_not(file: Path) -> None:

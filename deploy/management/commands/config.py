@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import os
 import sys
 from argparse import ArgumentParser
 from pathlib import Path
@@ -13,6 +14,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from incidents.api.catalog import Catalog
 from incidents.api.configuration import Catalogs, Change, apply, differences, exported
+from incidents.api.filing import FILED
 from incidents.api.urls import router
 from incidents.domain.config_text import BadConfiguration, read, write
 from ingest.queries import Context
@@ -45,7 +47,7 @@ class Command(BaseCommand):
         try:
             document = read(_text(options["file"]), list(catalogs))
             changes = apply(
-                document, catalogs, Context(f"user:{getpass.getuser()}"), prune=options["prune"], dry=dry
+                document, catalogs, _who(), environment=os.environ, prune=options["prune"], dry=dry
             )
         except BadConfiguration as error:
             told = "\n".join(f"{options['file']}: {fault}" for fault in error.faults)
@@ -59,7 +61,16 @@ class Command(BaseCommand):
 
 def configured() -> Catalogs:
     """What the API lets people configure, by the name of its address."""
-    return {prefix: view for prefix, view, _ in router.registry if issubclass(view, Catalog)}
+    served = {prefix: view for prefix, view, _ in router.registry if issubclass(view, Catalog)}
+    return {**served, **FILED}
+
+
+def _who() -> Context:
+    """Whoever has a shell here has the database, so no role is asked for: they are no user of that name."""
+    try:
+        return Context(f"shell:{getpass.getuser()}")
+    except (KeyError, OSError):  # a container may run as a number that has no name
+        return Context(f"shell:{os.getuid()}")
 
 
 def _text(file: str) -> str:

@@ -1,0 +1,41 @@
+"""Secrets that a file of configuration must not hold: it names variables of the environment instead. Pure.
+
+An address may be as good as a password, so a file has `${CHANNEL_ADDRESS_OPS_ROOM}` where it stands. Whoever applies
+the file gives the variable; where it is not given, what is there stays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Final
+
+_REFERENCE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,199})\}", re.ASCII)
+_PLAIN: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*", re.ASCII)
+
+
+class NotGiven(LookupError):
+    """The environment lacks a variable; its name is the argument."""
+
+
+def reference(prefix: str, name: str) -> str:
+    """What stands in the file for the secret of what is called `name`: the same each time, and for no other name.
+
+    >>> reference("CHANNEL_ADDRESS", "ops-room")
+    '${CHANNEL_ADDRESS_OPS_ROOM}'
+    """
+    letters = re.sub(r"[^A-Z0-9]", "_", name.upper())
+    # Names that differ only in what a variable cannot tell apart get a mark of their own.
+    mark = "" if _PLAIN.fullmatch(name) else f"_{hashlib.sha256(name.encode()).hexdigest()[:6].upper()}"
+    return f"${{{prefix}_{letters}{mark}}}"
+
+
+def resolved(text: str, environment: Mapping[str, str]) -> str:
+    """The text, or what the variable holds that it names. An empty one is none. Raises NotGiven."""
+    named = _REFERENCE.fullmatch(text)
+    if named is None:
+        return text
+    if not (value := environment.get(named[1])):
+        raise NotGiven(named[1])
+    return value
