@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from analyzers.queries import AnalysisFailed, runs
+from frontend import zones
 from frontend.evidence import Piece
 from frontend.first_steps import NAMES, called_alone, slug_of, steps
 from frontend.senders import BY_SLUG, SENDERS, Sender
@@ -218,7 +219,8 @@ def have_called(request: HttpRequest) -> HttpResponse:
 @transaction.atomic
 def _call(team: Team, username: str, context: Context) -> None:
     """Both or neither. A schedule of the team's name stays as it is. Raises Invalid, saying what is in the way."""
-    rota, policy = called_alone(team.slug, team.name, username, timezone.now().date())
+    day, zone = zones.local(timezone.now()).date(), zones.here().key
+    rota, policy = called_alone(team.slug, team.name, username, day, zone)
     if not Schedule.objects.filter(slug=team.slug).exists():
         shape = OnCallScheduleSerializer(data=rota)
         shape.is_valid(raise_exception=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import datetime
 from html import unescape
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -123,8 +125,11 @@ def test_any_seed_is_a_sample(seed: str) -> None:
 def test_one_button_makes_the_schedule_and_the_policy_that_call_who_asks() -> None:
     alice = signed_in(email="alice@example.com")
     alice.post("/welcome/team", {"team": "storage"})
+    alice.cookies["zone"] = "Pacific/Kiritimati"
     alice.post("/welcome/call")
-    assert Schedule.objects.get().layers[0]["people"] == ["alice"]
+    row, today = Schedule.objects.get(), datetime.now(ZoneInfo("Pacific/Kiritimati")).date()
+    assert row.layers[0]["people"] == ["alice"]
+    assert (row.time_zone, row.layers[0]["start"][:10]) == ("Pacific/Kiritimati", str(today))
     policy = EscalationPolicy.objects.get()
     assert policy.team is not None
     assert (policy.team.slug, policy.steps[0]["actions"]) == ("storage", [{"schedule": "storage"}])
