@@ -24,6 +24,7 @@ from frontend.durations import parse_span
 from frontend.templatetags.dossier import duration
 from frontend.views.editing import Read, edited, named
 from frontend.views.pages import context_of, page, show, staff_only, typed_in
+from frontend.views.restoring import removed
 from ingest.queries import regions
 
 STAFF = "Schedules are changed by staff."
@@ -122,7 +123,7 @@ def remove(request: HttpRequest, name: str) -> HttpResponse:
     staff_only(request, STAFF)
     row = _found(name)
     keeping.remove(row, context_of(request))
-    messages.success(request, f"Removed {name}. Its runs stay.")
+    removed(request, keeping.KIND, name, f"Removed {name}. Its runs stay.")
     return HttpResponseRedirect(reverse("analyzer", args=[row.analyzer]) + "#schedules")
 
 

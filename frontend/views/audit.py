@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from frontend.moments import parse_day
 from frontend.views.pages import page, show, staff_only
-from incidents.api.restoring import RESTORABLE
+from frontend.views.restoring import PAGES
 from incidents.audit.queries import Asked, changes, differences, kinds
 from incidents.domain.values import Invalid
 
@@ -33,7 +33,7 @@ def audit(request: HttpRequest) -> HttpResponse:
             {
                 "it": row,
                 "fields": differences(row.before, row.after),
-                "restorable": row.after is None and row.kind in RESTORABLE,
+                "restorable": row.after is None and row.kind in PAGES,
             }
             for row in found.changes
         ],

@@ -17,6 +17,7 @@ from analyzers.queries import analyzers
 from frontend import zones
 from frontend.views.editing import Read, edited, named
 from frontend.views.pages import context_of, page, show, staff_only, typed_in
+from frontend.views.restoring import removed
 from incidents import queries
 from incidents.reports.models import ReportSchedule
 from incidents.reports.periods import CADENCES
@@ -70,7 +71,8 @@ def remove(request: HttpRequest, name: str) -> HttpResponse:
     staff_only(request, STAFF)
     row = _found(name)
     ReportSchedulesView.acting_for(context_of(request)).perform_destroy(row)
-    messages.success(request, f"Removed {row.title}. Its reports stay; nobody gets new ones.")
+    words = f"Removed {row.title}. Its reports stay; nobody gets new ones."
+    removed(request, ReportSchedulesView.kind, name, words)
     return redirect("reports")
 
 

@@ -5,6 +5,7 @@ Through the view and serializer that the API makes it by, so that it is checked 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from django.db import IntegrityError
@@ -42,19 +43,24 @@ class NotRestored(ValueError):
 def restore(kind: str, key: str, who: Context) -> str:
     """Make what was removed last under this key as it was; its name. Raises NotRestored, KeyError, Forbidden."""
     view = RESTORABLE[kind].acting_for(who)
+    return made_again(kind, key, view.get_serializer, view.put)
+
+
+def made_again(kind: str, key: str, serializer_of: Callable[..., Any], keep: Callable[[Any], object]) -> str:
+    """The same of any kind, by the serializer that reads it and by what keeps what that has read."""
     changes = configured(kind, key)
     last = changes[-1].body if changes else {}
     before: Any = last.get("before")
     if not isinstance(before, dict) or last.get("after") is not None:
         raise NotRestored(f"{key} was not removed")
-    shape: Any = view.get_serializer()
+    shape: Any = serializer_of()
     given = {
         name: before[name] for name, field in shape.fields.items() if not field.read_only and name in before
     }
-    serializer = view.get_serializer(data=given)
+    serializer = serializer_of(data=given)
     try:
         serializer.is_valid(raise_exception=True)
-        view.put(serializer)
+        keep(serializer)
     except ValidationError as error:
         raise NotRestored(f"{key} cannot be as it was: {_first(error.detail)}") from None
     except (APIException, IntegrityError) as error:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
+from analyzers.api.schedules import KIND, told
+from analyzers.queries import Schedule as Analysis
+from incidents.api.saved_views import SavedViewSerializer, SavedViewsView
 from incidents.catalog.models import Membership, Route, Service, Team
 from incidents.correlation.models import MaintenanceWindow
 from incidents.oncall.models import Schedule
-from ingest.queries import configured
+from incidents.reports.models import ReportSchedule
+from incidents.saved.models import SavedView
+from ingest.queries import Context, configured
 
 pytestmark = pytest.mark.django_db
 
@@ -118,6 +124,48 @@ def test_planned_work_comes_back_too() -> None:
     alice.post("/settings/maintenance/row-3/remove")
     said(alice, "/settings/restore", {"kind": "maintenance", "key": "row-3"})
     assert MaintenanceWindow.objects.get().rule == "FREQ=WEEKLY"
+
+
+def test_a_schedule_of_an_analyzer_comes_back_with_all_that_was_set() -> None:
+    alice = signed_in()
+    row = Analysis.objects.create(
+        name="often",
+        analyzer="deepview",
+        region="eu",
+        length=timedelta(hours=2),
+        every=timedelta(minutes=7),
+        enabled=False,
+    )
+    before = told(row)
+    shown = said(alice, "/schedules/often/remove", {})
+    assert '<input type="hidden" name="key" value="often">' in shown
+    assert "often is back as it was" in said(alice, "/settings/restore", {"kind": KIND, "key": "often"})
+    assert told(Analysis.objects.get(name="often")) == before
+
+
+def test_a_schedule_of_reports_comes_back_and_says_that_nobody_gets_it_yet() -> None:
+    alice = signed_in()
+    ReportSchedule.objects.create(
+        name="mondays", title="Mondays", cadence="weekly", zone="Europe/Berlin", hour=6
+    )
+    body = {"kind": "report_schedule", "key": "mondays"}
+    said(alice, "/reports/schedules/mondays/remove", {})
+    assert "subscribes anew" in said(alice, "/settings/restore", body)
+    kept = ReportSchedule.objects.get(name="mondays")
+    assert (kept.title, kept.zone, kept.hour) == ("Mondays", "Europe/Berlin", 6)
+
+
+def test_a_view_of_the_inbox_comes_back_from_the_audit() -> None:
+    alice = signed_in()
+    view = {"slug": "disks", "name": "Disks", "team": "storage", "search": "disk"}
+    serializer = SavedViewSerializer(data=view)
+    assert serializer.is_valid(), serializer.errors
+    catalog = SavedViewsView.acting_for(Context("user:alice"))
+    catalog.put(serializer)
+    catalog.perform_destroy(SavedView.objects.get())
+    assert "Disks is back as it was" in said(
+        alice, "/settings/restore", {"kind": "saved_view", "key": "disks"}
+    )
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html import unescape
 from typing import Any
 
@@ -161,8 +162,11 @@ def test_a_manager_changes_their_own_team_on_the_page_and_no_other(alice: Client
 # ----------------------------------------------------------------------------------------------------------
 def test_a_change_is_in_the_audit_with_who_and_before_and_after(alice: Client) -> None:
     call(alice, "patch", "teams/storage", {"name": "Block storage"})
+    for kind in ("analysis_schedule", "report_schedule", "webhook"):
+        record_configuration(kind, f"a-{kind}", {"name": "x"}, None, Context("user:alice"))
     follow_to_the_end(FOLLOWER)
     page = alice.get("/settings/audit").content.decode()
+    assert re.findall(r"Put back a-(\w+)", page) == ["report_schedule", "analysis_schedule"]
     assert "<strong>storage</strong>" in page
     assert "<td>alice</td>" in page
     assert "<del>Storage</del>" in page
