@@ -19,15 +19,16 @@ class NotGiven(LookupError):
     """The environment lacks a variable; its name is the argument."""
 
 
-def reference(prefix: str, name: str) -> str:
-    """What stands in the file for the secret of what is called `name`: the same each time, and for no other name.
+def reference(prefix: str, *names: str) -> str:
+    """What stands in the file for the secret of what is called so: the same each time, and for nothing else.
 
     >>> reference("CHANNEL_ADDRESS", "ops-room")
     '${CHANNEL_ADDRESS_OPS_ROOM}'
     """
-    letters = re.sub(r"[^A-Z0-9]", "_", name.upper())
+    letters = "__".join(re.sub(r"[^A-Z0-9]", "_", name.upper()) for name in names)
     # Names that differ only in what a variable cannot tell apart get a mark of their own.
-    mark = "" if _PLAIN.fullmatch(name) else f"_{hashlib.sha256(name.encode()).hexdigest()[:6].upper()}"
+    whole = hashlib.sha256("/".join(names).encode()).hexdigest()[:6].upper()
+    mark = "" if all(map(_PLAIN.fullmatch, names)) else f"_{whole}"
     return f"${{{prefix}_{letters}{mark}}}"
 
 

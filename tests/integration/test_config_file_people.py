@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from incidents.catalog.models import Membership, Silence, Team
 from incidents.correlation.models import SilenceRecurrence
-from incidents.delivery.models import ContactMethod
+from incidents.delivery.models import ContactMethod, Preferences
 from incidents.projections.models import SuppressedAlert
 from ingest.queries import configured
 
@@ -81,6 +81,69 @@ def test_an_empty_installation_becomes_what_was_exported(file: Path, monkeypatch
     assert config("export") == exported
     assert config("apply", str(file), "--prune") == "Nothing to change.\n"
     assert (ContactMethod.objects.get().address, ContactMethod.objects.get().secret) == (ROOM, "shared")
+
+
+def test_how_people_are_reached_becomes_what_was_exported(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("METHOD_ADDRESS_ALICE__PHONE", ROOM)
+    file.write_text(
+        "notification_rules:\n- user: alice\n  rules: [{method: phone, delay: 60, severities: [critical]}]\n"
+        "  quiet_hours: {zone: Europe/Berlin, start: '22:00', end: '07:00'}\n"
+        "contact_methods:\n- user: alice\n  name: phone\n  kind: webhook\n  address: "
+        "${METHOD_ADDRESS_ALICE__PHONE}\n"
+    )
+    assert config("apply", str(file)).endswith("2 changes made.\n")
+    exported = config("export")
+    assert "verysecret" not in exported
+    Preferences.objects.all().delete()
+    ContactMethod.objects.all().delete()
+    file.write_text(exported)
+    assert config("apply", str(file)).endswith("2 changes made.\n")
+    assert config("export") == exported
+    assert config("apply", str(file), "--prune") == "Nothing to change.\n"
+    assert ContactMethod.objects.get().address == ROOM
+
+
+def test_methods_and_the_rules_that_use_them_are_pruned_together_and_once(file: Path) -> None:
+    alice = get_user_model().objects.get(username="alice")
+    ContactMethod.objects.create(user=alice, name="phone", kind="webhook", address=ROOM)
+    Preferences.objects.create(user=alice, rules=[{"method": "phone"}])
+    file.write_text("notification_rules: []\ncontact_methods: []\n")
+    assert config("apply", str(file), "--prune").endswith("2 changes made.\n")
+    assert config("apply", str(file), "--prune") == "Nothing to change.\n"
+    assert [event.body["after"] for event in configured("contact_method", "alice/phone")] == [None]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (
+            "notification_rules:\n- user: alice\n  rules:\n  - method: pigeon\n",
+            r"line 4: notification_rules\[1\].rules\[1\].method: there is no contact method pigeon",
+        ),
+        ("notification_rules:\n- user: eve\n", r"line 2: notification_rules\[1\].user: nobody"),
+        (
+            "notification_rules:\n- user: alice\n  bundle_seconds: -1\n",
+            r"line 3: notification_rules\[1\].bundle_seconds: must be a whole number",
+        ),
+        (
+            "notification_rules:\n- user: alice\n  quiet_hours: {zone: Mars/Base, start: a, end: b}\n",
+            r"line 3: notification_rules\[1\].quiet_hours.zone: must be a name",
+        ),
+        (
+            "contact_methods:\n- user: alice\n  name: phone\n  kind: webhook\n  address: ${PHONE}\n",
+            r"line 5: contact_methods\[1\].address: set PHONE in",
+        ),
+    ],
+)
+def test_what_is_wrong_with_how_somebody_is_reached_is_told_with_its_line(
+    file: Path, text: str, fault: str
+) -> None:
+    file.write_text(text)
+    with pytest.raises(CommandError, match=fault):
+        config("apply", str(file))
+    assert not Preferences.objects.exists()
 
 
 def test_members_come_change_and_go_on_the_record(file: Path) -> None:

@@ -20,6 +20,11 @@ def test_names_that_a_variable_cannot_tell_apart_have_variables_of_their_own(one
     assert reference("X", one) != reference("X", other)
 
 
+def test_a_persons_name_and_that_of_their_method_do_not_run_into_each_other() -> None:
+    assert reference("X", "al", "i-ce") == "${X_AL__I_CE}"
+    assert reference("X", "al-i", "ce") != reference("X", "al", "i-ce")
+
+
 @given(st.from_regex(r"[-a-zA-Z0-9_]{1,60}", fullmatch=True), st.text(min_size=1))
 def test_what_is_written_for_any_name_is_read_from_the_environment(name: str, secret: str) -> None:
     written = reference("CHANNEL_ADDRESS", name)
