@@ -8,7 +8,7 @@ on what that one wrote.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -211,6 +211,13 @@ def resolve(incident_id: str, confirmed_cause: str, note: str, context: Context)
     return _carry_out(incident_id, command, context)
 
 
+def without_team(slug: str, teams: Collection[str]) -> str | None:
+    """Why a ticket of this team is not opened again where there is no such team: nobody would be called for it."""
+    if slug in teams:
+        return None
+    return f"its team {slug} was removed; put that team back, or make one of that name, first"
+
+
 def reopen(incident_id: str, reason: str, context: Context) -> Recorded:
     allow("reopen", context, incident_id)
     return retrying(partial(_reopen, incident_id, c.Reopen(reason), context))
@@ -219,7 +226,11 @@ def reopen(incident_id: str, reason: str, context: Context) -> Recorded:
 @transaction.atomic
 def _reopen(incident_id: str, command: c.Reopen, context: Context) -> Recorded:
     row = IncidentRow.objects.filter(pk=incident_id).first()
-    if row is not None:
+    if row is not None and row.state == "resolved":
+        # Locked, so that the team is not removed meanwhile: a team with unresolved tickets stays.
+        own = Team.objects.select_for_update(no_key=True).filter(slug=row.team)
+        if (why := without_team(row.team, own.values_list("slug", flat=True))) is not None:
+            raise Refused(f"#{row.number} stays resolved: {why}")
         refuse_second(row)
     return record(incident_id, command, context)
 

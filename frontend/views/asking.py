@@ -10,7 +10,7 @@ from django.contrib.auth import get_user_model
 
 from incidents import queries
 from incidents.allowing import refusals
-from incidents.commands import Happened
+from incidents.commands import Happened, without_team
 from incidents.domain.permissions import ANYWHERE, AT_ITS_TEAM
 
 MORE = ("merge", "set_title", "link")
@@ -41,6 +41,8 @@ def asking(
 ) -> dict[str, Any]:
     """The context of a ticket's forms, for the person with this name."""
     refused = refusals(name, ANYWHERE | AT_ITS_TEAM, state.id)
+    no_team = without_team(state.team, queries.team_slugs()) if state.state == "resolved" else None
+    panels = _panels(state, refused) - ({"reopen"} if no_team else set())
     return {
         "causes": _causes(state, suspects),
         "snoozes": SNOOZES,
@@ -51,7 +53,8 @@ def asking(
         "refusal": refused.get("acknowledge") or next(iter(refused.values()), ""),
         "more_refused": set(MORE) <= refused.keys(),
         "problem": problem,
-        "problem_alone": problem is not None and problem.verb not in _panels(state, refused),
+        "problem_alone": problem is not None and problem.verb not in panels,
+        "no_team": no_team,
     }
 
 

@@ -10,6 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from incidents import commands, queries
+from incidents.catalog.models import Team
 from incidents.commands import Report
 from ingest.queries import Context
 
@@ -153,3 +154,20 @@ def test_a_button_that_came_too_late_says_so_without_a_form(alice: Client) -> No
     response = alice.post(f"/incidents/{number}/accept", {"seen": seen})
     assert response.status_code == 409
     assert "bob bounced it back from storage to network: not ours" in response.content.decode()
+
+
+def test_a_ticket_whose_team_was_removed_says_why_it_stays_resolved(alice: Client) -> None:
+    team = Team.objects.create(slug="lamps", name="Lamps")
+    number = opened()
+    commands.hand_over(one(number).id, "lamps", "it is dark", BOB)
+    commands.resolve(one(number).id, "none", "", BOB)
+    team.delete()
+    shown = alice.get(f"/incidents/{number}").content.decode()
+    assert "It cannot be reopened: its team lamps was removed" in shown
+    assert f'action="/incidents/{number}/reopen"' not in shown
+    answer = alice.post(f"/incidents/{number}/reopen")
+    assert (answer.status_code, one(number).state) == (409, "resolved")
+    assert "stays resolved: its team lamps was removed" in answer.content.decode()
+    Team.objects.create(slug="lamps", name="Lamps")
+    alice.post(f"/incidents/{number}/reopen")
+    assert one(number).state == "open"
