@@ -81,36 +81,44 @@ def browser() -> Iterator[Browser]:
         chosen.close()
 
 
-@pytest.fixture(scope="module")
-def database(
+@pytest.fixture(scope="session")
+def shared_database(
     django_db_setup: None,  # noqa: ARG001  the migrated template
     django_db_blocker: DjangoDbBlocker,
     postgres: Home,
-) -> Iterator[str]:
-    """A database for the module, in which transactions commit: the servers are other processes."""
+) -> str:
+    """A database of all browser tests of a worker, in which transactions commit: the servers are other processes."""
     template, name = str(settings.DATABASES["default"]["NAME"]), f"b_{uuid.uuid4().hex[:12]}"
     with django_db_blocker.unblock():
         connections.close_all()
         _administer(postgres, f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy')
-        connection.settings_dict["NAME"] = name
+    return name
+
+
+@pytest.fixture(scope="module")
+def database(shared_database: str, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
+    """The tests of a module read and write what the servers do."""
+    template = connection.settings_dict["NAME"]
+    with django_db_blocker.unblock():
+        connections.close_all()
+        connection.settings_dict["NAME"] = shared_database
         os.environ[ALLOWED] = "true"
         try:
-            yield f"postgresql://dossier@/{name}?host={postgres.run}"
+            yield shared_database
         finally:
             del os.environ[ALLOWED]
             connections.close_all()
             connection.settings_dict["NAME"] = template
-            _administer(postgres, f'DROP DATABASE "{name}" WITH (FORCE)')
 
 
-@pytest.fixture(scope="module")
-def served(database: str, home: Home) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+@pytest.fixture(scope="session")
+def served(shared_database: str, postgres: Home, home: Home) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """The address of the pages, and the process of live updates."""
     port, events_port = _free_port(), _free_port()
     environment = {
         **os.environ,
         "DJANGO_SETTINGS_MODULE": "deploy.settings",
-        "DATABASE_URL": database,
+        "DATABASE_URL": f"postgresql://dossier@/{shared_database}?host={postgres.run}",
         "DOSSIER_HOME": str(home.root),
         "DOSSIER_SECRET_KEY": settings.SECRET_KEY,
         "DOSSIER_LOG_LEVEL": "WARNING",
@@ -161,12 +169,18 @@ def served(database: str, home: Home) -> Iterator[tuple[str, subprocess.Popen[by
 
 
 @pytest.fixture(scope="module")
-def signed_in(served: tuple[str, subprocess.Popen[bytes]], browser: Browser) -> Iterator[BrowserContext]:
+def signed_in(
+    database: str,  # noqa: ARG001
+    served: tuple[str, subprocess.Popen[bytes]],
+    browser: Browser,
+) -> Iterator[BrowserContext]:
     """Alice's browser profile, after she has signed in by the form."""
     address, _ = served
     for name in ("alice", "bob"):
         hashed = PBKDF2PasswordHasher().encode(PASSWORD, "salt", 1000)
-        get_user_model().objects.create(username=name, password=hashed, is_staff=name == "alice")
+        get_user_model().objects.update_or_create(
+            username=name, defaults={"password": hashed, "is_staff": name == "alice"}
+        )
     context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")
     page = context.new_page()
     sign_in(page, address, PASSWORD)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from analyzers.queries import runs
@@ -119,8 +121,15 @@ def test_a_chosen_theme_stays_and_does_not_flash(console: Console) -> None:
     page.evaluate("localStorage.clear()")
 
 
-def test_ten_thousand_tickets_are_one_quick_page(console: Console) -> None:
+@pytest.fixture
+def ten_thousand(console: Console) -> Iterator[None]:  # noqa: ARG001
     content.fill_inbox(10_000)
+    yield
+    content.empty_inbox_again()
+
+
+@pytest.mark.usefixtures("ten_thousand")
+def test_ten_thousand_tickets_are_one_quick_page(console: Console) -> None:
     page = console.open("/")
     started = time.monotonic()
     page.goto(f"{console.address}/?severity=warning")
