@@ -162,7 +162,7 @@ class EntryShape(s.Serializer[Any]):
     type = s.CharField(help_text="incident.opened, incident.acknowledged …")
     at = s.DateTimeField()
     last_at = s.DateTimeField()
-    actor = s.CharField(help_text="user:NAME, key:NAME or system:NAME")
+    actor = s.CharField(help_text="user:NAME, key:NAME, system:NAME or shell:NAME")
     trace = s.CharField(allow_null=True, help_text="id of the request or run that caused it")
     text = s.CharField(help_text="the event as a sentence")
     body = s.DictField()

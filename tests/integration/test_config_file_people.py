@@ -146,6 +146,16 @@ def test_what_is_wrong_with_how_somebody_is_reached_is_told_with_its_line(
     assert not Preferences.objects.exists()
 
 
+def test_what_is_reported_when_is_in_the_file(file: Path) -> None:
+    file.write_text(
+        "report_schedules:\n- name: storage-weekly\n  title: Storage, weekly\n  cadence: weekly\n"
+        "  team: storage\n  zone: Europe/Berlin\n"
+    )
+    assert config("apply", str(file)).startswith("+ report_schedules storage-weekly")
+    file.write_text(config("export"))
+    assert config("apply", str(file), "--prune") == "Nothing to change.\n"
+
+
 def test_members_come_change_and_go_on_the_record(file: Path) -> None:
     file.write_text("members:\n- team: storage\n  user: alice\n  role: viewer\n")
     assert config("apply", str(file)).startswith("+ members storage/alice")

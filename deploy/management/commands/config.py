@@ -17,6 +17,7 @@ from incidents.api.configuration import Catalogs, Change, apply, differences, ex
 from incidents.api.filing import FILED
 from incidents.api.urls import router
 from incidents.domain.config_text import BadConfiguration, read, write
+from incidents.reports.views import ReportSchedulesView
 from ingest.queries import Context
 
 
@@ -62,7 +63,7 @@ class Command(BaseCommand):
 def configured() -> Catalogs:
     """What the API lets people configure, by the name of its address."""
     served = {prefix: view for prefix, view, _ in router.registry if issubclass(view, Catalog)}
-    return {**served, **FILED}
+    return {**served, **FILED, "report_schedules": ReportSchedulesView}
 
 
 def _who() -> Context:
