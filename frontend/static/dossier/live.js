@@ -6,7 +6,6 @@ import { hour, offset } from "./zone.js";
 const POLL = 10_000; // ms
 const RETRY = 30_000; // ms until live updates are tried again
 const GATHER = 150; // ms in which several changes become one refresh
-const CALM = 3; // times as long as the last refresh took, a server that is busy is left alone
 const HIDDEN = 60_000; // ms after which a page that comes back to the front looks for itself
 const body = document.body;
 const sign = document.querySelector(".live");
@@ -42,7 +41,7 @@ async function update() {
     document.dispatchEvent(new CustomEvent("pageupdate", { detail: asked }));
     await (asked.by ?? refresh());
     ended = performance.now();
-    took = Math.min(ended - began, POLL / CALM);
+    took = Math.min(ended - began, POLL);
     heard = Date.now();
     if (poll) state("polling", "Polling every 10 s");
   } catch {
@@ -52,7 +51,7 @@ async function update() {
 }
 
 function soon() {
-  const pause = Math.max(GATHER, CALM * took - (performance.now() - ended));
+  const pause = Math.max(GATHER, took - (performance.now() - ended)); // a busy server has as long a rest
   timer ??= setTimeout(() => { timer = null; update(); }, pause);
 }
 
