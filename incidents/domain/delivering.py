@@ -123,8 +123,8 @@ def judge(due: Due, ticket: Ticket, person: Person | None, line: Line, now: date
         minutes = due.method.span.total_seconds() / 60
         return Hold(free, f"{len(line.sent)} messages in {minutes:g} min; the next at {at_second(free)}")
     bundle = timedelta(0) if person is None else person.bundle
-    # A message that was sent after now was sent before the clock was set back: it holds nothing.
-    if line.last is not None and line.last <= now < (until := line.last + bundle):
+    # Two processes may be a little apart; what was sent later still was sent before the clock was set back.
+    if line.last is not None and now < (until := line.last + bundle) <= now + 2 * bundle:
         return Hold(until, f"told with what else comes until {at_second(until)}", bundling=True)
     return Go()
 

@@ -90,6 +90,12 @@ def test_what_follows_a_message_within_seconds_waits_for_others() -> None:
     assert (held.until, held.bundling) == (NOON + timedelta(seconds=10), True)
 
 
+def test_a_message_of_a_process_whose_clock_is_a_little_ahead_holds_the_next_one() -> None:
+    held = judged(line=d.Line((), NOON + timedelta(seconds=1)))
+    assert isinstance(held, d.Hold)
+    assert held.until == NOON + timedelta(seconds=16)
+
+
 def test_a_message_of_a_clock_that_was_set_back_since_holds_nothing() -> None:
     assert judged(line=d.Line((), NOON + timedelta(days=3))) == d.Go()
 
