@@ -68,8 +68,8 @@ def list_incidents(
 
 def first(filters: Sequence[Filter], order: str, limit: int) -> list[str]:
     """The ids that a list begins with."""
-    columns = [f"-{name}" if descends else name for name, descends in ORDERS[order]]
-    return [str(id_) for id_ in filtered(filters).order_by(*columns).values_list("pk", flat=True)[:limit]]
+    rows = in_order(filtered(filters), ORDERS[order])
+    return [str(id_) for id_ in rows.values_list("pk", flat=True)[:limit]]
 
 
 def view_of(row: IncidentRow) -> View:
@@ -83,8 +83,12 @@ def filtered(filters: Sequence[Filter]) -> QuerySet[IncidentRow]:
     return rows
 
 
+def in_order(rows: QuerySet[IncidentRow], columns: Columns) -> QuerySet[IncidentRow]:
+    return rows.order_by(*(f"-{name}" if descends else name for name, descends in columns))
+
+
 def _live(filters: Sequence[Filter], columns: Columns, edge: list[Any] | None, limit: int) -> list[View]:
-    rows = filtered(filters).order_by(*(f"-{name}" if descends else name for name, descends in columns))
+    rows = in_order(filtered(filters), columns)
     if edge is not None:
         rows = rows.filter(reduce(or_, stretches_beyond(columns, edge)))
     return [view_of(row) for row in rows[:limit]]

@@ -19,6 +19,7 @@ from incidents.lists import (
     compared,
     fields_of,
     filtered,
+    in_order,
     ordered,
     read_cursor,
     stretches_beyond,
@@ -125,8 +126,7 @@ class _Now:
         return sum(one.order_by()[:MOST_COUNTED].count() for one in stretches)
 
     def first(self, filters: Sequence[Filter], columns: Columns, edge: Edge) -> View | None:
-        rows = filtered(filters).exclude(pk=self.itself.incident.id)
-        rows = rows.order_by(*(f"-{name}" if descends else name for name, descends in columns))
+        rows = in_order(filtered(filters).exclude(pk=self.itself.incident.id), columns)
         # The last stretch is that of the row's own rank, where its neighbour most often is.
         stretches = (
             [rows] if edge is None else [rows.filter(q) for q in stretches_beyond(columns, edge)[::-1]]
