@@ -1,7 +1,4 @@
-"""The record of an analyzer, in a real browser.
-
-A module of its own, and so a database of its own: once its ticket is resolved, the same finding opens no other.
-"""
+"""The record of an analyzer, in a real browser."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ from playwright.sync_api import expect
 
 from incidents import commands, queries
 from incidents.reactors import follower
+from incidents.scorecards.queries import scorecard
 from tests.browser import content
 from tests.browser.conftest import Console
 from tests.browser.looking import sticks_out
@@ -16,11 +14,14 @@ from tests.following import follow_to_the_end
 
 
 def test_a_resolution_is_on_the_record_of_its_analyzer(console: Console) -> None:
-    number = content.report_finding()
+    follow_to_the_end(follower())
+    before, number = scorecard("deepview"), content.report_finding()
     cause = queries.get(str(number)).incident.component
     commands.resolve(content.ticket_id(number), str(cause), "", content.ALICE)
     follow_to_the_end(follower())
     page = console.open("/analyzers/deepview")
-    expect(page.get_by_label("Record of deepview")).to_contain_text("Right1 of 1")
+    expect(page.get_by_label("Record of deepview")).to_contain_text(
+        f"Right{before.right + 1} of {before.resolved + 1}"
+    )
     page.set_viewport_size({"width": 390, "height": 844})
     assert not sticks_out(page)
