@@ -7,6 +7,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from incidents import queries
+from incidents.domain.incident import Incident
 from ingest.queries import Position, ReportedChange, changes, moment_of, names_of_changed
 
 BEFORE = timedelta(hours=24)
@@ -16,12 +17,11 @@ MOST_ALERTS = 50
 """Alerts of a ticket whose labels say what it is about."""
 
 
-def changes_before(reference: str, as_of: Position | None = None) -> list[ReportedChange]:
+def changes_before(it: Incident, as_of: Position | None = None) -> list[ReportedChange]:
     """The latest changes about a ticket's component, or about what its alerts name, from a day before it began until
-    it was resolved; with `as_of` those that were known then, about what it was then. Raises NoSuchIncident.
+    it was resolved; with `as_of`, at which it was as given, those that were known then.
     """
-    it = queries.get(reference, as_of).incident
-    alerts, _ = queries.members(reference, MOST_ALERTS, as_of=as_of)
+    alerts, _ = queries.members(it.id, MOST_ALERTS, as_of=as_of)
     labels = [("component", name) for name in it.cause]
     labels += [("component", one.alert.component or "") for one in alerts]
     labels += [label for one in alerts for label in one.alert.labels.items()]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 from uuid import UUID
 
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 
 from incidents.catalog.models import Team
 from incidents.domain.custody import accounted
@@ -84,6 +85,9 @@ __all__ = [
 ]
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, slots=True)
 class Placed:
     """What became of a finding: it `opened`, `joined` or was `recorded` on this incident."""
@@ -110,44 +114,51 @@ def parse_moment(text: str) -> Position:
 
 def get(reference: str, as_of: Position | None = None) -> View:
     """An incident by id or number, now or as it stood then. Raises NoSuchIncident."""
-    row = _row(reference)
     if as_of is None:
-        return view_of(row)
-    events = _history(row, as_of)
+        return view_of(_found(reference, _rows(reference)))
+    events = _history(_id(reference), as_of)
     state = fold(events)
     if state is None:
         raise NoSuchIncident(f"incident {reference} was not open yet")
     return View(state, events[-1].version, str(events[-1].position))
 
 
-def _row(reference: str) -> IncidentRow:
+def _rows(reference: str) -> QuerySet[IncidentRow]:
+    """The row of an id or a number, or none."""
     if reference.isascii() and reference.isdigit() and len(reference) < 16:
-        found = IncidentRow.objects.filter(number=int(reference)).first()
-    else:
-        try:
-            found = IncidentRow.objects.filter(pk=UUID(reference)).first()
-        except ValueError:
-            found = None
+        return IncidentRow.objects.filter(number=int(reference))
+    try:
+        return IncidentRow.objects.filter(pk=UUID(reference))
+    except ValueError:
+        return IncidentRow.objects.none()
+
+
+def _found(reference: str, rows: QuerySet[IncidentRow, T]) -> T:
+    found = rows.first()
     if found is None:
         raise NoSuchIncident(f"there is no incident {reference[:100]}")
     return found
 
 
-def _history(row: IncidentRow, as_of: Position) -> list[Event]:
-    return read_stream(stream_of(str(row.pk)), upto=as_of)
+def _id(reference: str) -> UUID:
+    return _found(reference, _rows(reference).values_list("pk", flat=True))
+
+
+def _history(id_: UUID, as_of: Position) -> list[Event]:
+    return read_stream(stream_of(str(id_)), upto=as_of)
 
 
 def incident_events(reference: str, as_of: Position | None = None) -> list[Event]:
     """The events of an incident as the log has them, oldest first."""
-    return read_stream(stream_of(str(_row(reference).pk)), upto=as_of)
+    return read_stream(stream_of(str(_id(reference))), upto=as_of)
 
 
 def timeline(reference: str, as_of: Position | None = None) -> list[Entry]:
     """The timeline, oldest first; findings in a row are one entry."""
-    row = _row(reference)
+    id_ = _id(reference)
     if as_of is not None:
-        return timeline_of(_history(row, as_of))
-    return [entry_of(entry) for entry in TimelineEntry.objects.filter(incident=row).order_by("version")]
+        return timeline_of(_history(id_, as_of))
+    return [entry_of(entry) for entry in TimelineEntry.objects.filter(incident=id_).order_by("version")]
 
 
 def evidence(reference: str, as_of: Position | None = None, *, everything: bool = False) -> list[Evidence]:
@@ -155,12 +166,12 @@ def evidence(reference: str, as_of: Position | None = None, *, everything: bool 
 
     `everything` adds what came between.
     """
-    row = _row(reference)
+    id_ = _id(reference)
     if as_of is not None:
-        pieces = [piece for event in _history(row, as_of) for piece in evidence_in(event)]
+        pieces = [piece for event in _history(id_, as_of) for piece in evidence_in(event)]
         shown = worth_a_screen((piece.version, piece.analyzer) for piece in pieces)
         return [piece for piece in pieces if everything or piece.version in shown]
-    items = EvidenceItem.objects.filter(incident=row).order_by("version", "place")
+    items = EvidenceItem.objects.filter(incident=id_).order_by("version", "place")
     if not everything:
         attached = items.order_by().values_list("version", "analyzer").distinct()
         items = items.filter(version__in=worth_a_screen(attached))
@@ -179,15 +190,15 @@ def members(
     With `as_of` those that it had then, as they stood: `last_seen` is then the time of the last change and `repeats`
     0, because neither is in the log.
     """
-    row = _row(reference)
+    id_ = _id(reference)
     if as_of is None:
-        return members_of(row.pk, limit, offset)
-    return members_at(_history(row, as_of), as_of, limit, offset)
+        return members_of(id_, limit, offset)
+    return members_at(_history(id_, as_of), as_of, limit, offset)
 
 
 def why_members(reference: str, ids: Sequence[str]) -> dict[str, str]:
     """By alert of a ticket why it joined, where its event says so."""
-    return why_joined(_row(reference).pk, ids)
+    return why_joined(_id(reference), ids)
 
 
 def counts(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
@@ -152,16 +153,25 @@ NAME_LENGTH, WORDS, LONG = 28, 16, 40
 
 
 @register.filter
-def cell_class(value: Any) -> SafeString:
+def table_body(rows: Iterable[Iterable[Any]]) -> SafeString:
+    """The rows of a table of evidence. In Python: as nodes of a template the cells took a third of a ticket's page."""
+    return mark_safe("".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows))
+
+
+def _cell(value: Any) -> str:
+    return f"<td{cell_class(value)}>{escape(figure(value))}</td>"
+
+
+def cell_class(value: Any) -> str:
     """How a cell of a table is set: figures to the right, names of components unbroken, sentences with room."""
     if is_number(value):
-        return mark_safe(' class="number"')
+        return ' class="number"'
     text = value if isinstance(value, str) else ""
     if len(text) <= NAME_LENGTH and _NAME.fullmatch(text):
-        return mark_safe(' class="name"')
+        return ' class="name"'
     if len(text) < WORDS or " " not in text:
-        return mark_safe("")
-    return mark_safe(' class="long"' if len(text) >= LONG else ' class="words"')
+        return ""
+    return ' class="long"' if len(text) >= LONG else ' class="words"'
 
 
 @register.filter

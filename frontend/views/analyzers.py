@@ -51,7 +51,7 @@ class Column:
 @require_safe
 def analyzer_list(request: HttpRequest) -> HttpResponse:
     installed = analyzers.analyzers()
-    cards = scorecards(list(installed))
+    cards = scorecards(list(installed), waiting=False)
     schedules: dict[str, list[Schedule]] = {}
     for one in Schedule.objects.order_by("length", "name"):
         schedules.setdefault(one.analyzer, []).append(one)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from frontend import zones
+from incidents.domain.incident import Incident
 from incidents.domain.policies import Step, spoken
 from incidents.escalation.queries import LATE, Next, Standing, standing, standing_at
 from ingest.queries import Position
@@ -37,9 +38,9 @@ class Plan:
     steps: Sequence[PlannedStep]
 
 
-def escalation_of(reference: str, now: datetime, as_of: Position | None) -> Standing | None:
+def escalation_of(it: Incident, now: datetime, as_of: Position | None) -> Standing | None:
     """How far the calls for a ticket have come, or had come at a moment."""
-    return standing(reference, now)[1] if as_of is None else standing_at(reference, as_of)
+    return standing(it, now) if as_of is None else standing_at(it.id, as_of)
 
 
 def plan_of(found: Standing) -> Plan:

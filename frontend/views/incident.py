@@ -80,8 +80,8 @@ def render_incident(
         **_opinions(view),
         "alerts": alerts,
         "joins": _joins(alerts),
-        "changes": changes_before(reference, as_of),
-        **_calls(reference, as_of),
+        "changes": changes_before(state, as_of),
+        **_calls(state, as_of),
         "custody": custody(state, entries[-1].last_at if as_of else timezone.now()),
         "team_names": {team.slug: team.name for team in queries.teams()},
     }
@@ -121,10 +121,10 @@ def _judged(view: queries.View, entries: Sequence[queries.Entry], as_of: Positio
     }
 
 
-def _calls(reference: str, as_of: Position | None) -> dict[str, Any]:
+def _calls(it: queries.Incident, as_of: Position | None) -> dict[str, Any]:
     """Who is called for it, as a line and as a plan."""
     now = timezone.now()
-    found = escalation_of(reference, now, as_of)
+    found = escalation_of(it, now, as_of)
     if found is None:
         return {"escalation": None, "plan": None}
     return {"escalation": past_words(found) if as_of else words(found, now), "plan": plan_of(found)}
@@ -190,7 +190,7 @@ def _suspects(view: queries.View, findings: Mapping[str, Mapping[str, Any]]) -> 
 def _opinions(view: queries.View) -> dict[str, Any]:
     """What each analyzer says, with its record, and how many of them blame its cause."""
     said = view.opinions
-    cards = scorecards([one.analyzer for one in said]) if said else {}
+    cards = scorecards([one.analyzer for one in said], waiting=False) if said else {}
     return {
         "opinions": [{"said": one, "card": cards[one.analyzer]} for one in said],
         "agree": sum(one.says == "blames" for one in said),

@@ -11,6 +11,7 @@ from rest_framework import serializers as s
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from incidents import queries
 from incidents.api.views import AS_OF, ERRORS, MISSING, IncidentAPI, as_of_in, limit_of, parameters
 from incidents.changes import changes_before
 from incidents.commands import Invalid
@@ -72,7 +73,8 @@ class IncidentChangesView(IncidentAPI):
     def get(self, request: Request, reference: str) -> Response:
         """Changes about what the incident is about, from a day before it began until it was resolved."""
         as_of = as_of_in(parameters(request, "as_of"))
-        return Response({"results": [as_json(one) for one in changes_before(reference, as_of)]})
+        it = queries.get(reference, as_of).incident
+        return Response({"results": [as_json(one) for one in changes_before(it, as_of)]})
 
 
 def _time(name: str, text: str) -> Any:

@@ -20,6 +20,7 @@ from incidents.domain.values import Invalid
 from incidents.escalation import queries
 from incidents.escalation.models import POLICY_FIELDS, EscalationPolicy
 from incidents.escalation.targets import missing
+from incidents.queries import get
 
 _STEPS = {
     "type": "array",
@@ -186,7 +187,7 @@ class EscalationView(IncidentAPI):
         """Where its escalation stands: what happens next, when, and whom it reaches."""
         parameters(request)
         now = timezone.now()
-        _, standing = queries.standing(reference, now)
+        standing = queries.standing(get(reference).incident, now)
         return Response(_UNSEEN if standing is None else queries.as_json(standing, now))
 
 

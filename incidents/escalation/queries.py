@@ -42,18 +42,14 @@ class Standing:
     next: Next | None
 
 
-def standing(reference: str, now: datetime) -> tuple[Incident, Standing | None]:
-    """Of the ticket with this id or number. None for a ticket that is older than escalations and was not yet looked at.
-
-    Raises NoSuchIncident.
-    """
-    state = queries.get(reference).incident
+def standing(state: Incident, now: datetime) -> Standing | None:
+    """Of this ticket. None for one that is older than escalations and was not yet looked at."""
     row = EscalationRow.objects.filter(incident__pk=state.id).first()
     if row is None:
-        return state, None
+        return None
     escalation = row.escalation
     then = max(now, escalation.due_at or now)
-    return state, Standing(escalation, _next(escalation, state, Directory(then)))
+    return Standing(escalation, _next(escalation, state, Directory(then)))
 
 
 def standing_at(reference: str, as_of: Position) -> Standing | None:

@@ -107,13 +107,18 @@ def scorecards(
     since: datetime | None = None,
     until: datetime | None = None,
     team: str | None = None,
+    *,
+    waiting: bool = True,
 ) -> dict[str, Card]:
-    """By name: the analyzers asked for, and all that have a record; an empty card for one without."""
+    """By name: the analyzers asked for, and all that have a record; an empty card for one without.
+
+    The blamed tickets that wait are counted only where they are shown: that looks into every open ticket.
+    """
     by_name: dict[str, list[StandingRow]] = {name: [] for name in names}
     for row in _rows(since, until, team):
         by_name.setdefault(row.analyzer, []).append(row)
-    waiting = _waiting(list(by_name), team)
-    return {name: _card(name, None, rows, waiting[name]) for name, rows in sorted(by_name.items())}
+    open_ = _waiting(list(by_name), team) if waiting else {}
+    return {name: _card(name, None, rows, open_.get(name, 0)) for name, rows in sorted(by_name.items())}
 
 
 def cards_as_of(tickets: Iterable[Incident], since: datetime, until: datetime) -> dict[str, Card]:

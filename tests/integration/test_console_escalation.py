@@ -45,7 +45,7 @@ def staff() -> Client:
 
 def said(id_: str, after: float = 0) -> str | None:
     now = timezone.now() + timedelta(seconds=after)
-    _, found = standing(id_, now)
+    found = standing(queries.get(id_).incident, now)
     assert found is not None
     line = words(found, now)
     return None if line is None else line.text
