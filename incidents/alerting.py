@@ -14,6 +14,7 @@ from typing import Any
 
 from django.db.models import Q
 
+from incidents import settling
 from incidents.catalog.models import routing_table
 from incidents.correlation import causes
 from incidents.correlation.holding import Holding
@@ -50,7 +51,6 @@ from incidents.projections.store import (
     record,
     record_opening,
 )
-from ingest.commands import settle_alerts
 from ingest.queries import Context, Event, alert_briefs, firing_alerts
 
 ACTOR = "system:incidents"
@@ -308,8 +308,7 @@ def release(event: Event) -> None:
         number = IncidentRow.objects.values_list("number", flat=True).get(pk=incident)
         why = f"#{number} was resolved with nothing at fault, so it explains them no more"
         _send_back(incident, [one.alert for one in causes.symptoms_of(incident) if one.hops], why, event)
-    members = MemberAlert.objects.filter(incident__pk=incident, resting=False)
-    settle_alerts([str(alert) for alert in members.values_list("alert", flat=True)], Context(ACTOR, event.id))
+    settling.begin(event)
 
 
 def separate(event: Event) -> None:

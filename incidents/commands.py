@@ -17,7 +17,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from incidents import merging, splitting
+from incidents import merging, settling, splitting
 from incidents.allowing import allow
 from incidents.catalog.models import Team, routing_table
 from incidents.domain import commands as c
@@ -232,7 +232,7 @@ def _reopen(incident_id: str, command: c.Reopen, context: Context) -> Recorded:
         if (why := without_team(row.team, own.values_list("slug", flat=True))) is not None:
             raise Refused(f"#{row.number} stays resolved: {why}")
         refuse_second(row)
-    return record(incident_id, command, context)
+    return settling.resume(record(incident_id, command, context))
 
 
 _NAMES: Mapping[type[c.Command], str] = {

@@ -22,6 +22,7 @@ from incidents.projections.members import (
     alert_titles,
     members_at,
     members_of,
+    settling_of,
     suppressed,
     ticket_numbers,
     tickets_of,
@@ -58,6 +59,7 @@ __all__ = [
     "View",
     "accounted",
     "alert_titles",
+    "being_settled",
     "counts",
     "evidence",
     "first",
@@ -194,6 +196,11 @@ def members(
     if as_of is None:
         return members_of(id_, limit, offset)
     return members_at(_history(id_, as_of), as_of, limit, offset)
+
+
+def being_settled(reference: str) -> int:
+    """How many alerts of a ticket that a person resolved still count as firing, until the next few have their turn."""
+    return settling_of(_row(reference).pk)
 
 
 def why_members(reference: str, ids: Sequence[str]) -> dict[str, str]:

@@ -79,6 +79,7 @@ def render_incident(
         **judged,
         **_opinions(view),
         "alerts": alerts,
+        "settling": 0 if as_of or state.state != "resolved" else queries.being_settled(reference),
         "joins": _joins(alerts),
         "changes": changes_before(state, as_of),
         **_calls(state, as_of),

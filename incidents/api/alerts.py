@@ -39,6 +39,7 @@ class MemberAlertsView(IncidentAPI):
             {
                 "results": [_as_json(one, whys.get(one.id), past=as_of is not None) for one in found],
                 "count": count,
+                "settling": 0 if as_of else queries.being_settled(reference),
                 "next": replace_query_param(here, "cursor", start + limit) if start + limit < count else None,
                 "previous": replace_query_param(here, "cursor", max(0, start - limit)) if start else None,
             }

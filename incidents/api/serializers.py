@@ -317,6 +317,10 @@ class MemberAlertShape(s.Serializer[Any]):
 class MemberAlertPageShape(s.Serializer[Any]):
     results = MemberAlertShape(many=True)
     count = s.IntegerField(help_text="alerts of the incident in all")
+    settling = s.IntegerField(
+        help_text="of an incident that a person resolved: alerts that count as firing until their turn comes, some"
+        " hundred at a time"
+    )
     next = s.CharField(allow_null=True)
     previous = s.CharField(allow_null=True)
 

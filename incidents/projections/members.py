@@ -10,7 +10,7 @@ from django.db import connection
 from incidents.domain.incident import Incident
 from incidents.domain.splitting import why_there
 from incidents.domain.symptoms import whys_of
-from incidents.projections.models import IncidentRow, MemberAlert, SuppressedAlert
+from incidents.projections.models import IncidentRow, MemberAlert, SettlingAlert, SuppressedAlert
 from incidents.projections.rows import state_of
 from ingest.queries import Alert, Event, Position, alerts, alerts_at, read_versions
 
@@ -20,6 +20,11 @@ def members_of(incident: UUID, limit: int, offset: int) -> tuple[list[Alert], in
     joined = MemberAlert.objects.filter(incident__pk=incident)
     page = joined.order_by("resting", "-at", "-pk").values_list("alert", flat=True)[offset : offset + limit]
     return _in_order([str(id_) for id_ in page], alerts([str(id_) for id_ in page])), joined.count()
+
+
+def settling_of(incident: UUID) -> int:
+    """How many alerts of a ticket that was resolved are not settled yet (`incidents.settling`)."""
+    return SettlingAlert.objects.filter(incident=incident).count()
 
 
 def members_at(events: Iterable[Event], as_of: Position, limit: int, offset: int) -> tuple[list[Alert], int]:

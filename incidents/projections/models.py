@@ -208,6 +208,21 @@ class SuppressedAlert(models.Model):
         db_table = "incident_suppressed_alert"
 
 
+class SettlingAlert(models.Model):
+    """A firing alert whose ticket a person resolved, until that is said of it too: a storm has 20,000, some hundred a
+    transaction. Not rebuilt, as `SuppressedAlert` is not. `position` is the place in the log of the resolution."""
+
+    alert = models.UUIDField(primary_key=True)
+    incident = models.UUIDField()
+    cause = models.TextField()
+    position = models.CharField(max_length=36)
+    said_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "incident_settling_alert"
+        indexes = (models.Index(fields=("said_at", "incident", "alert"), name="incident_settling_order"),)
+
+
 class StandingRow(models.Model):
     """How an analyzer stands on a ticket as it was resolved: what score-cards count. None while it is open."""
 

@@ -10,7 +10,7 @@ from typing import Any
 from django.db import connection
 
 from ingest.alerts import rows
-from ingest.alerts.deciding import SETTLED, Known, Outcome, fired_lately
+from ingest.alerts.deciding import Known, Outcome, fired_lately
 from ingest.alerts.events import REPORTED
 from ingest.alerts.rows import Count, Kept, Statement, Written, stream_of
 from ingest.doors.alert import Alert
@@ -59,8 +59,12 @@ class Batch:
         counted.repeats += 1
         counted.expires_at = alert.expires_at if alert.status != "resolved" else None
 
-    def change(self, id_: str, alert: Alert, outcome: Outcome, by: By, context: Context) -> None:
-        """The alert changes: an event and a new row. What comes after in this batch is decided upon it."""
+    def change(
+        self, id_: str, alert: Alert, outcome: Outcome, by: By, context: Context,
+        settled_until: datetime | None = None,
+    ) -> None:  # fmt: skip
+        """The alert changes: an event and a new row. What comes after in this batch is decided upon it. Until
+        `settled_until` its sender may not know yet that it is over."""
         kept, at_rest = self.kept.get(id_), outcome in _REST
         fired = list(rows.times(kept.fired)) if kept is not None else []
         if outcome == "fired":
@@ -71,16 +75,15 @@ class Batch:
         changed = self._changed.get(id_)
         after = Head.NEW if kept is None else kept.head if changed is None else changed.after
         event = NewEvent(REPORTED.name, _body(id_, alert, status, outcome, len(fired), by), self.now)
-        settled = self.now + SETTLED if outcome == "settled" else None
         expired = outcome in ("expired", "settled")
         row = Written(
-            id_, by.integration, by.door, alert, status, expired, settled, fired, self.now, by.receipt, Head.NEW
+            id_, by.integration, by.door, alert, status, expired, settled_until, fired, self.now, by.receipt, Head.NEW
         )  # fmt: skip
         events = [event] if changed is None else [*changed.events, event]
         self._changed[id_] = _Changed(after, events, context, row)
         starts_at = alert.starts_at or (kept.known.starts_at if kept is not None else None)
         self.kept[id_] = Kept(
-            Known(status, alert.severity, alert.component, starts_at, expired, settled),
+            Known(status, alert.severity, alert.component, starts_at, expired, settled_until),
             rows.seconds(fired),
             after,
         )

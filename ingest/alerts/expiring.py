@@ -14,8 +14,9 @@ from django.db import transaction
 
 from ingest.alerts import rows
 from ingest.alerts.batch import Batch, By
+from ingest.alerts.deciding import SETTLED
 from ingest.log.retrying import retrying
-from ingest.log.types import Context
+from ingest.log.types import Context, Position
 
 AT_ONCE = 1_000
 """Alerts in one transaction."""
@@ -44,13 +45,25 @@ def _expire(now: datetime) -> int:
     return len(still)
 
 
-def settle(ids: Sequence[str], context: Context) -> None:
-    """A person says that these alerts are over. What is sent again later than `SETTLED` from now fires anew.
+_SETTLES = (
+    "id = ANY(%s::uuid[]) AND status <> 'resolved' AND NOT EXISTS (SELECT FROM log_event AS told"
+    " WHERE told.stream = 'alert/' || alert.id AND told.version = alert.version"
+    " AND (told.epoch, told.txid, told.seq) > (%s, %s::xid8, %s))"
+)
 
-    In the caller's transaction. Raises WrongExpectedVersion.
+
+def settle(ids: Sequence[str], said_at: datetime, position: Position, context: Context) -> int:
+    """A person said at a time, which is this position in the log, that these alerts are over; how many then are.
+
+    Of which anything new was said since goes on. What is sent again later than `SETTLED` from `said_at` fires anew. In
+    the caller's transaction, which holds the alerts until it ends. Raises WrongExpectedVersion.
     """
-    now = datetime.now(UTC)
-    batch = Batch(now, rows.kept(sorted(ids), hold=True), held=True)
-    for one in rows.standing("id = ANY(%s::uuid[]) AND status <> 'resolved'", (list(ids),)):
-        batch.change(one.id, one.alert, "settled", By(one.integration, one.door), context)
+    batch = Batch(datetime.now(UTC), rows.kept(sorted(ids), hold=True), held=True)
+    # Read again now that they are held: one may have changed since.
+    place = (position.epoch, str(position.txid), position.seq)
+    over = rows.standing(_SETTLES, (list(ids), *place))
+    for one in over:
+        by = By(one.integration, one.door)
+        batch.change(one.id, one.alert, "settled", by, context, settled_until=said_at + SETTLED)
     batch.write()
+    return len(over)

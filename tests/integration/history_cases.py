@@ -16,7 +16,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from incidents import commands, queries
+from incidents import commands, queries, settling
 from incidents.catalog.models import Team
 from incidents.commands import Invalid, Refused
 from incidents.delivery.claiming import claim
@@ -30,12 +30,14 @@ from incidents.escalation import sweeping
 from incidents.escalation.commands import escalate
 from incidents.escalation.models import EscalationPolicy, EscalationRow
 from incidents.escalation.sweeping import sweep
-from incidents.projections.models import IncidentRow
+from incidents.projections.models import IncidentRow, MemberAlert
 from incidents.projections.rebuild import rebuild_incidents
 from incidents.projections.rows import state_of
 from incidents.projections.store import record
+from incidents.reactors import follower
 from incidents.waking import wake
-from ingest.queries import Context, Event, read_stream
+from ingest.queries import Context, Event, open_alerts, read_stream
+from tests.following import follow_to_the_end
 from tests.integration.delivery_cases import HookSink
 from tests.integration.escalation_cases import ALICE, member, policy, ticket
 from tests.integration.test_incident_alerts import alert, send
@@ -57,7 +59,7 @@ COMMANDS: tuple[c.Command, ...] = (
     c.SetSeverity("critical"),
     c.SetSeverity("info"),
     c.Resolve("none"),
-    c.Reopen(),
+    c.Resolve("switch/x"),
 )
 LONGEST = 40
 """Rounds until nothing is due: three policies of two rounds each, and what is acknowledged and forgotten."""
@@ -124,6 +126,10 @@ class World:
         with suppress(Refused, Invalid):
             commands.split(self.ids[which % len(self.ids)], "", ALICE)
 
+    def reopen(self, which: int) -> None:
+        with suppress(Refused, Invalid):
+            commands.reopen(self.ids[which % len(self.ids)], "", ALICE)
+
     def escalate(self, which: int) -> None:
         with suppress(Refused, Invalid):
             escalate(self.ids[which % len(self.ids)], "now", ALICE)
@@ -151,6 +157,10 @@ class World:
     def sweep(self, which: int) -> None:
         for _ in range(1 + which % 2):
             sweep(self.now)
+
+    def settling(self, _: int) -> None:
+        """Some of the alerts of a ticket that was resolved."""
+        settling.sweep(self.now)
 
     def wake(self, _: int) -> None:
         with transaction.atomic():
@@ -183,6 +193,7 @@ class World:
     def settle(self) -> None:
         for _ in range(LONGEST):
             did = sum(iter(lambda: sweep(self.now), 0)) + deliver_due(self.now)
+            did += sum(iter(lambda: settling.sweep(self.now), 0))
             timers = EscalationRow.objects.exclude(due_at=None).order_by("due_at")
             if not did and not timers and not Sending.objects.filter(state="waiting").exists():
                 return
@@ -200,7 +211,18 @@ class World:
             self._waits_with_a_reason(row, events)
             self._everybody_who_was_called_was_told_or_the_ticket_says_why(id_, events)
         assert rebuild_incidents(self.ids) == []
+        self._what_fires_has_one_ticket_and_that_knows_it()
         self._what_was_sent_arrived_under_one_key()
+
+    def _what_fires_has_one_ticket_and_that_knows_it(self) -> None:
+        follow_to_the_end(follower())
+        for one in (one for one in open_alerts() if one.alert.key.startswith(self.tag)):
+            open_ = MemberAlert.objects.filter(alert=one.id, resting=False).exclude(
+                incident__state="resolved"
+            )
+            assert open_.count() == 1, (one.alert.key, list(open_.values("incident__number")))
+        for row in IncidentRow.objects.filter(pk__in=self.ids).exclude(state="resolved"):
+            assert row.firing == row.members.filter(resting=False).count(), f"#{row.number}"
 
     def _belongs_to_a_team(self, row: IncidentRow) -> None:
         assert Team.objects.filter(slug=row.team).exists(), row.team
@@ -257,6 +279,7 @@ def _does_something(events: list[Event]) -> bool:
 STEPS: tuple[str, ...] = (
     *("command",) * 6,
     *("merge", "split", "escalate", "fires", "rests", "wake", "leaves", "unreadable", "deliver_and_die"),
+    *("fires", "settling", "reopen"),
     *("time", "sweep", "deliver") * 3,
 )
 

@@ -244,7 +244,7 @@ def test_what_still_fires_after_a_person_resolved_its_ticket_fires_anew_but_not_
     resolve_by_hand()
     send(alert())
     assert [view.incident.state for view in tickets()] == ["resolved"]
-    monkeypatch.setattr("ingest.alerts.batch.SETTLED", timedelta(0))
+    monkeypatch.setattr("ingest.alerts.expiring.SETTLED", timedelta(0))
     commands.reopen(ticket().incident.id, "", ALICE)
     send(alert("other"))
     resolve_by_hand()

@@ -1,0 +1,85 @@
+"""A person resolves the ticket of a storm: its alerts are settled in parts, while senders and people go on."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.test import Client
+from django.utils import timezone
+
+from incidents import commands, queries, settling
+from incidents.reactors import follower
+from ingest.queries import Context, open_alerts, read_stream
+from tests.following import follow_to_the_end
+from tests.integration.test_incident_alerts import alert, resolve_by_hand, send, ticket, tickets
+
+
+@pytest.fixture(autouse=True)
+def storm(
+    log_database: str,  # noqa: ARG001  what follows the log has to commit
+    monkeypatch: pytest.MonkeyPatch,
+) -> list[str]:
+    """A ticket with five alerts that was resolved; two of them are settled, and two more each time."""
+    monkeypatch.setattr(settling, "AT_ONCE", 2)
+    send(*(alert(f"d{n}") for n in range(5)))
+    ids = [one.id for one in queries.members("1")[0]]
+    resolve_by_hand()
+    return ids
+
+
+def sweep() -> int:
+    did = settling.sweep(timezone.now())
+    follow_to_the_end(follower())
+    return did
+
+
+def firing() -> list[str]:
+    """Keys."""
+    return [one.alert.key for one in open_alerts()]
+
+
+def test_all_are_settled_in_parts_and_each_once_also_when_a_part_is_killed(storm: list[str]) -> None:
+    assert (queries.being_settled("1"), len(firing())) == (3, 3)
+    with transaction.atomic():
+        settling.sweep(timezone.now())
+        transaction.set_rollback(True)
+    assert (queries.being_settled("1"), len(firing())) == (3, 3)
+    assert [sweep() for _ in range(3)] == [2, 1, 0]
+    assert [[event.body["change"] for event in read_stream(f"alert/{id_}")] for id_ in storm] == [
+        ["fired", "settled"]
+    ] * 5
+    assert [view.incident.state for view in tickets()] == ["resolved"]
+
+
+def test_the_page_says_how_many_are_left_and_the_interface_too(client: Client) -> None:
+    client.force_login(User.objects.create(username="alice", is_staff=True, is_superuser=True))
+    assert "3 of these still count as firing" in client.get("/incidents/1").content.decode()
+    assert client.get("/api/v1/incidents/1/alerts").json()["settling"] == 3
+
+
+def test_what_still_fires_when_the_ticket_is_reopened_goes_on_in_it() -> None:
+    commands.reopen(ticket().incident.id, "", Context("user:alice"))
+    assert [sweep() for _ in range(3)] == [2, 1, 0]
+    assert (ticket().incident.state, len(firing())) == ("open", 3)
+
+
+def test_what_is_sent_meanwhile_is_settled_unless_it_says_something_new() -> None:
+    again, worse, _ = firing()
+    send(alert(again))
+    send(alert(worse, severity="critical"))
+    while sweep():
+        pass
+    assert firing() == [worse]
+    assert [view.incident.state for view in tickets()] == ["open", "resolved"]
+
+
+def test_a_reopened_ticket_knows_which_of_its_alerts_fire_and_waits_for_all_of_them() -> None:
+    commands.reopen(ticket().incident.id, "", Context("user:alice"))
+    follow_to_the_end(follower())
+    assert (ticket().incident.alerts, ticket().incident.firing) == (5, 3)
+    first, *others = firing()
+    send(alert(first, "resolved"))
+    assert (ticket().incident.state, ticket().incident.firing) == ("open", 2)
+    send(*(alert(one, "resolved") for one in others))
+    assert ticket().incident.state == "resolved"
