@@ -200,7 +200,7 @@ def members(
 
 def being_settled(reference: str) -> int:
     """How many alerts of a ticket that a person resolved still count as firing, until the next few have their turn."""
-    return settling_of(_row(reference).pk)
+    return settling_of(_id(reference))
 
 
 def why_members(reference: str, ids: Sequence[str]) -> dict[str, str]:
