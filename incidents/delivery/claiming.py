@@ -1,7 +1,7 @@
 """Which steps are due, and what to do with each: messages that go now, with a lease on their rows; the rest waits.
 
 Rows are claimed by whoever finds them free (SKIP LOCKED). A message is sent outside of any transaction; if its process
-dies, the lease ends and another one sends the same message, under the same id.
+dies, its claims end (`presence`), or at last their lease, and another one sends the same message, under the same id.
 """
 
 from __future__ import annotations
@@ -45,15 +45,19 @@ class Outgoing:
     secret: str
     message: Message
     sendings: tuple[tuple[int, int], ...]
+    holder: int | None = None
 
 
 Room = Callable[[str], int]
 """How many messages a lane takes now."""
 
 
-def claim(now: datetime, full: Collection[str], room: Room) -> list[Outgoing]:
-    """Messages to send now, as many as their lanes take; those that are `full` are not looked at."""
-    return retrying(partial(_claim, now, full, room))
+def claim(now: datetime, full: Collection[str], room: Room, holder: int | None = None) -> list[Outgoing]:
+    """Messages to send now, as many as their lanes take; those that are `full` are not looked at.
+
+    They are the `holder`'s (a number of `presence`) until their lease ends, or it is gone.
+    """
+    return retrying(partial(_claim, now, full, room, holder))
 
 
 def stop_answered(now: datetime) -> int:
@@ -80,12 +84,12 @@ def _stop_answered(now: datetime) -> int:
 
 
 @transaction.atomic
-def _claim(now: datetime, full: Collection[str], room: Room) -> list[Outgoing]:
+def _claim(now: datetime, full: Collection[str], room: Room, holder: int | None) -> list[Outgoing]:
     due = Sending.objects.filter(state="waiting", next_at__lte=now).exclude(lane__in=full)
     # No lease reaches that far: the clock was set back since. Clocks of machines differ by less than a lease.
     ended = Q(lease_until__lt=now) | Q(lease_until__gt=now + 2 * LEASE)
     free = due.filter(Q(lease_until__isnull=True) | ended)
-    return _Judging(_locked(free.order_by("next_at")), now).claim(room)
+    return _Judging(_locked(free.order_by("next_at")), now).claim(room, holder)
 
 
 def _locked(due: Any) -> list[Sending]:
@@ -107,7 +111,7 @@ class _Judging:
         self.told = _told(self.calls.values())
         self.lines = _lines(due, self.methods, now)
 
-    def claim(self, room: Room) -> list[Outgoing]:
+    def claim(self, room: Room, holder: int | None) -> list[Outgoing]:
         going: dict[object, list[Sending]] = {}
         ended, held = list[tuple[Sending, str]](), list[Sending]()
         for one in in_order(self.due, self.calls):
@@ -127,7 +131,7 @@ class _Judging:
             lane = together[0].lane
             left[lane] = left.get(lane, room(lane)) - 1
             if left[lane] >= 0:
-                leased.append(self._lease(together))
+                leased.append(self._lease(together, holder))
         return leased
 
     def stop(self) -> list[Sending]:
@@ -179,12 +183,12 @@ class _Judging:
         reconsider({one.notification_id for one, _ in ended}, self.calls, self.now, self.notes)
         self.notes.record()
 
-    def _lease(self, together: Sequence[Sending]) -> Outgoing:
+    def _lease(self, together: Sequence[Sending], holder: int | None) -> Outgoing:
         first = together[0]
         message = first.message or uuid.uuid4()
         keys = [one.pk for one in together]
         Sending.objects.filter(pk__in=keys).update(
-            lease_until=self.now + LEASE, message=message, attempts=F("attempts") + 1
+            lease_until=self.now + LEASE, holder=holder, message=message, attempts=F("attempts") + 1
         )
         address, secret = self._address(first)
         told = [self._as_told(one) for one in together]
@@ -196,6 +200,7 @@ class _Judging:
             secret=secret,
             message=compose(str(message), told, settings.BASE_URL),
             sendings=tuple((one.pk, one.attempts + 1) for one in together),
+            holder=holder,
         )
 
     def _address(self, one: Sending) -> tuple[str, str]:

@@ -28,6 +28,8 @@ PASSED_OVER = LEASE.total_seconds() - ABANDONED
 """Seconds after which a message that still waits for a thread is left to its lease: it may be claimed again."""
 
 Send = Callable[[Outgoing], Reply]
+Holds = Callable[[int | None, float], bool]
+"""Whether what was claimed under a number is still ours; may wait so many seconds to be sure."""
 
 
 @dataclass(slots=True)
@@ -44,8 +46,9 @@ class _Lane:
 class Lanes:
     """Give messages with `submit`, take answers with `collect`."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, holds: Holds = lambda _, __: True) -> None:
         self._send = send
+        self._holds = holds
         self._lanes: dict[str, _Lane] = {}
         self._under_way: dict[int, tuple[Outgoing, float]] = {}
         self._answers: queue.SimpleQueue[tuple[Outgoing, Reply]] = queue.SimpleQueue()
@@ -104,7 +107,11 @@ class Lanes:
 
     def _work(self, lane: _Lane) -> None:
         while (taken := self._next(lane)) is not None:
-            key, outgoing = taken
+            key, outgoing, patience = taken
+            if not self._holds(outgoing.holder, patience):
+                with self._lock:
+                    self._under_way.pop(key, None)
+                continue
             began = time.monotonic()
             reply = self._send(outgoing)
             with self._lock:
@@ -113,14 +120,16 @@ class Lanes:
                 slow = reply.kind == "passing" and time.monotonic() - began > 1.0
                 lane.quota = 1 if slow else min(MOST_WAITING, max(THREADS, lane.quota * 2))
 
-    def _next(self, lane: _Lane) -> tuple[int, Outgoing] | None:
+    def _next(self, lane: _Lane) -> tuple[int, Outgoing, float] | None:
+        """A message under its key, and for how many seconds it may still wait before it is sent."""
         with self._lock:
             while lane.waiting:
                 outgoing, since = lane.waiting.popleft()
-                if time.monotonic() - since > PASSED_OVER:
+                patience = since + PASSED_OVER - time.monotonic()
+                if patience < 0:
                     continue
                 self._count += 1
                 self._under_way[self._count] = (outgoing, time.monotonic())
-                return self._count, outgoing
+                return self._count, outgoing, patience
             lane.threads -= 1
             return None

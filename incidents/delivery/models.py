@@ -121,6 +121,8 @@ class Sending(models.Model):
     next_at = models.DateTimeField()
     attempts = models.PositiveIntegerField(default=0)
     lease_until = models.DateTimeField(null=True)
+    holder = models.IntegerField(null=True)
+    """Number of the process that claimed it (`Process`), where that holds its lock."""
     message = models.UUIDField(null=True)
     state = models.CharField(max_length=8, default="waiting")
     held = models.TextField(default="")
@@ -140,6 +142,15 @@ class Sending(models.Model):
 
     def __str__(self) -> str:
         return f"{self.notification_id} by {self.label}: {self.state}"
+
+
+class Process(models.Model):
+    """A process that sends and may have claimed something: one whose lock (`presence`) is gone for long is gone."""
+
+    number = models.IntegerField(primary_key=True)
+
+    def __str__(self) -> str:
+        return f"deliverer {self.number}"
 
 
 class Heartbeat(models.Model):

@@ -15,6 +15,7 @@ from incidents.delivery.claiming import Outgoing, claim, stop_answered
 from incidents.delivery.lanes import Lanes
 from incidents.delivery.loops import start_loops
 from incidents.delivery.planning import plan_new
+from incidents.delivery.presence import Presence
 from incidents.delivery.recording import Result, record_results
 from incidents.delivery.sending import send
 from incidents.delivery.sweeps import run_sweeps
@@ -35,8 +36,9 @@ log = structlog.get_logger("deliver")
 class Deliverer:
     """One round after another: answers are recorded, what is due is planned, claimed and given to its lane."""
 
-    def __init__(self, lanes: Lanes | None = None) -> None:
-        self.lanes = lanes or Lanes(send)
+    def __init__(self, presence: Presence | None = None) -> None:
+        self.presence = presence
+        self.lanes = Lanes(send) if presence is None else Lanes(send, presence.holds)
         self.answers: list[tuple[Outgoing, Reply]] = []
         self._pulse = 0.0
 
@@ -44,7 +46,8 @@ class Deliverer:
         """How much there was to do."""
         did = self.record(now)
         did += plan_new(now) + stop_answered(now)
-        for outgoing in (going := claim(now, self.lanes.full(), self.lanes.room)):
+        holder = None if self.presence is None else self.presence.number
+        for outgoing in (going := claim(now, self.lanes.full(), self.lanes.room, holder)):
             self.lanes.submit(outgoing)
         if time.monotonic() - self._pulse > PULSE:
             alive(SENDING, now, did + len(going))
@@ -90,7 +93,10 @@ def run(stop: threading.Event, idle: float = IDLE) -> None:
     sweeping = threading.Thread(target=run_sweeps, args=(stop,), name="sweeps", daemon=True)
     sweeping.start()
     loops = start_loops(stop)
-    deliverer, pause = Deliverer(), FIRST_PAUSE
+    presence, away = Presence(), threading.Event()
+    present = threading.Thread(target=presence.run, args=(away,), name="presence", daemon=True)
+    present.start()
+    deliverer, pause = Deliverer(presence), FIRST_PAUSE
     while not stop.is_set():
         try:
             did = deliverer.round(datetime.now(UTC))
@@ -102,7 +108,8 @@ def run(stop: threading.Event, idle: float = IDLE) -> None:
             stop.wait(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
     _finish(deliverer)
-    for thread in (sweeping, *loops):
+    away.set()
+    for thread in (sweeping, present, *loops):
         thread.join()
     connection.close()
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from typing import Any
 
 import pytest
+from django.db import connection
+from django.db.backends.base.base import BaseDatabaseWrapper
 
+from incidents.delivery import presence
 from incidents.delivery.claiming import Outgoing, claim
 from incidents.delivery.lanes import THREADS, Lanes
-from incidents.delivery.models import Notification, Sending
 from incidents.delivery.planning import plan_new
+from incidents.delivery.presence import Presence
 from incidents.delivery.recording import Result, record_results
 from incidents.delivery.running import Deliverer, run
 from incidents.domain.replies import Reply
@@ -117,6 +114,54 @@ def test_a_lease_of_a_clock_that_was_set_back_ends() -> None:
     assert again.id == lost.id
 
 
+@contextmanager
+def session() -> Iterator[BaseDatabaseWrapper]:
+    one = connection.copy()
+    yield one
+    one.close()
+
+
+def test_what_a_process_claimed_whose_session_ended_is_taken_over_by_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    person()
+    call(ticket())
+    plan_new(later(0))
+    dead, other = Presence(), Presence()
+    with session() as its:
+        dead.look(its)
+        (lost,) = claim(later(0), (), plenty, dead.number)
+    with session() as another:
+        other.look(another)
+        assert claim(later(1), (), plenty, other.number) == []
+        monkeypatch.setattr(presence, "GRACE", 0.0)
+        other.look(another)
+        (again,) = claim(later(2), (), plenty, other.number)
+    assert again.id == lost.id
+    with session() as its:  # it was alive after all, and may not go on with what it had claimed
+        dead.look(its)
+    assert not dead.holds(lost.holder, 0.0)
+
+
+def test_a_process_that_lost_its_session_keeps_what_it_claimed_if_it_is_back_in_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    person()
+    call(ticket())
+    plan_new(later(0))
+    alive, other = Presence(), Presence()
+    with session() as its:
+        alive.look(its)
+        (mine,) = claim(later(0), (), plenty, alive.number)
+    with session() as another, session() as its:
+        other.look(another)
+        alive.look(its)
+        monkeypatch.setattr(presence, "GRACE", 0.0)
+        other.look(another)
+        assert claim(later(1), (), plenty, other.number) == []
+    assert alive.holds(mine.holder, 0.0)
+
+
 def test_an_answer_is_recorded_once() -> None:
     person()
     incident = ticket()
@@ -139,49 +184,3 @@ def test_the_process_delivers_what_is_called_while_it_runs(mails: MailSink) -> N
     thread.join(10)
     assert not thread.is_alive()
     assert len(mails.mails) == 1
-
-
-@contextmanager
-def deliverer(database: str, port: int) -> Iterator[subprocess.Popen[bytes]]:
-    environment = {
-        **os.environ,
-        "DATABASE_URL": database,
-        "DOSSIER_SECRET_KEY": "tests",
-        "DJANGO_SETTINGS_MODULE": "deploy.settings",
-        "EMAIL_URL": f"smtp://127.0.0.1:{port}",
-        "OUTGOING_ALLOW": "127.0.0.0/8",
-    }
-    command = [sys.executable, "manage.py", "deliver"]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as process:
-        try:
-            yield process
-        finally:
-            process.kill()  # else a test that fails waits for it
-
-
-def test_killed_in_the_middle_nothing_is_lost_and_each_ticket_is_told(
-    log_database: str, hooks: HookSink, settings: Any
-) -> None:
-    incident = ticket()
-    people = [f"bob{number}" for number in range(12)]
-    for name in people:
-        hook(person(name), hooks.url)
-        call(incident, name)
-    hooks.silent = threading.Event()
-    with deliverer(log_database, settings.EMAIL_PORT) as first:
-        assert hooks.asked.wait(90)
-        first.send_signal(signal.SIGKILL)
-    silent, hooks.silent = hooks.silent, None
-    silent.set()
-    assert Sending.objects.filter(lease_until__isnull=False).exists()
-    with deliverer(log_database, settings.EMAIL_PORT) as second:
-        until(lambda: len(hooks.taken) >= len(people) - THREADS, patience=30)
-        # Those that the dead one had are due when their lease is over, of which the test makes the end.
-        until(lambda: Sending.objects.filter(state="sent").count() >= len(people) - THREADS)
-        Sending.objects.filter(state="waiting").update(lease_until=datetime.now(UTC))
-        until(lambda: not Notification.objects.exclude(state="done").exists(), patience=30)
-        second.send_signal(signal.SIGTERM)
-        assert second.wait(15) == 0
-    ids = [body["id"] for _, body in hooks.taken]
-    assert len(ids) == len(set(ids)) == len(people)
-    assert outcomes(incident) == ["sent"] * len(people)
