@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+NATS = "One nat of evidence multiplies the odds by 2.7: 5 nats are 150 to 1."
+"""The note of tables that show evidence."""
+CHANCE = "p: how probable as much is by chance; q: the share of false ones to expect among those with a q as small."
+"""The note of tables that show p and q."""
+
 
 def percent(share: float) -> str:
     """A share as a percentage with two significant digits: `0.021` is `2.1 %`."""
@@ -11,6 +16,11 @@ def percent(share: float) -> str:
     if value >= 10:
         return f"{value:.0f} %"
     return f"{value:.2g} %"
+
+
+def hundredths(share: float) -> float:
+    """A share in per cent, for a column whose name ends in `(%)`: three significant digits, `0.0214` is `2.14`."""
+    return float(f"{100 * share:.3g}")
 
 
 def count(number: float) -> str:

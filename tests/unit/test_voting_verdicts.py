@@ -1,5 +1,6 @@
 """What voting says: who is named and how, when it keeps quiet, and when it does not know."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from analyzers.builtin.tomography import TITLE
 from analyzers.builtin.voting import ANALYZER
 from analyzers.builtin.voting.calibration import SCORES, probability
+from analyzers.builtin.voting.charges import over_threshold
 from analyzers.contract import Paths, Sums
 from analyzers.simulators.routes import gathered
 from analyzers.simulators.voting import BENIGN, Fault, benign_traffic, break_pair, cut, draw_traffic, run
@@ -181,3 +183,14 @@ def test_scores_rise_with_evidence() -> None:
     scores = [probability(x / 4) for x in range(-20, 200)]
     assert scores == sorted(scores)
     assert all(0 < score < 1 for _, score in SCORES)
+
+
+def test_doubtful_components_do_not_vouch_for_each_other() -> None:
+    alone, evidence = np.full(5, 8.0), np.full(5, 6.0)
+    assert over_threshold(evidence, alone).tolist() == [-2.0] * 5
+
+
+def test_beside_certain_ones_less_evidence_is_worth_as_much() -> None:
+    alone = np.full(4, 8.0)
+    beside = over_threshold(np.array([60.0, 60.0, 60.0, 9.0]), alone)[3]
+    assert beside == pytest.approx(1.0 + math.log(4))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from analyzers.builtin.voting.charges import from_explanation, from_votes
 from analyzers.builtin.voting.evidence import Cleared
-from analyzers.builtin.voting.explain import SHORTLIST, Explained, Rules, explain
+from analyzers.builtin.voting.explain import SHORTLIST, USUAL_MARGIN, Explained, Rules, explain
 from analyzers.builtin.voting.observed import Observed, observe
 from analyzers.builtin.voting.reductions import INPUTS
 from analyzers.builtin.voting.verdict import Told, tell
@@ -28,7 +28,11 @@ PARAMS = (
         choices=("explain", "007", "majority"),
     ),
     Param(
-        "margin", 1.0, "explain: nats of evidence above log(components of a kind x kinds)", low=-5, high=50
+        "margin",
+        USUAL_MARGIN,
+        "explain: nats of evidence above log(components of a kind x kinds)",
+        low=-5,
+        high=50,
     ),
     Param(
         "sure_margin", 8.0, "explain: nats above the threshold that make one window enough", low=0, high=100
@@ -207,7 +211,7 @@ def _outvoted(seen: Observed, elected: tuple[Elected, ...], votes: Floats) -> tu
 
 ANALYZER = Analyzer(
     name="voting",
-    version="1.1.0",
+    version="1.2.0",
     title="Blames the link or device that the flows which lost packets have in common",
     inputs=INPUTS,
     params=PARAMS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
 from analyzers.builtin.voting.calibration import probability
-from analyzers.builtin.voting.explain import Explained, tail
+from analyzers.builtin.voting.explain import USUAL_MARGIN, Explained, tail
 from analyzers.builtin.voting.observed import Observed
 from analyzers.builtin.voting.votes import Elected
 from analyzers.contract import Estimate
@@ -56,12 +57,14 @@ def from_explanation(
     seen: Observed, found: Explained, margin: float, sure_margin: float
 ) -> tuple[Charge, ...]:
     """The charges of `explain`; each component's part of a row's losses is that of its rate. The score
-    goes by the evidence over the threshold at margin 0, whatever the `margin` was.
+    goes by the evidence over the threshold at margin 0, whatever the `margin` was (see `over_threshold`).
     """
     failing = seen.failing
     p_values = [tail(nats) for nats in found.evidence.tolist()]
     q_values = step_up(p_values, seen.components)
     share, charges = _packet_shares(seen, found), []
+    alone = found.needed + math.log(max(1, len(found.chosen))) - margin
+    surpluses = over_threshold(found.evidence, alone)
     for at, component in enumerate(found.chosen):
         rows = np.flatnonzero(share[:, at] > 0.5)
         lost, carried = float(share[:, at] @ failing.lost), float(seen.carried[component])
@@ -79,13 +82,24 @@ def from_explanation(
                 len(np.unique(failing.pair[rows])),
                 float(found.evidence[at]),
                 float(found.needed[at]),
-                probability(surplus + margin),
+                probability(float(surpluses[at])),
                 surplus >= sure_margin,
                 p_values[at],
                 q_values[at],
             )
         )
     return tuple(charges)
+
+
+def over_threshold(evidence: Floats, alone: Floats) -> Floats:
+    """Nats of each member above what it would need at margin 0; `alone` is what each needs there with no other, shape
+    (members,). Every other one lowers the threshold (the share of false ones is what is bounded), but only those count
+    that pass at `USUAL_MARGIN`: where the bar is lowered, doubtful members would else vouch for each other.
+    """
+    order = np.sort(evidence - alone)[::-1]
+    passing = np.flatnonzero(order >= USUAL_MARGIN - np.log(np.arange(1, len(order) + 1)))
+    others = passing[-1] + 1 if len(passing) else 1
+    return np.asarray(evidence - alone + math.log(others), dtype=np.float64)
 
 
 def from_votes(seen: Observed, elected: Sequence[Elected], needed: float) -> tuple[Charge, ...]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from analyzers.builtin.voting.charges import Charge, rate_interval
 from analyzers.builtin.voting.observed import Observed
 from analyzers.builtin.voting.reductions import SLICE
+from analyzers.builtin.words import CHANCE, NATS, hundredths
 from analyzers.contract import Evidence, Window, chart, table
 
 Json = dict[str, Any]
@@ -47,17 +48,20 @@ def words(window: Window) -> Words:
 def blamed_table(charges: Sequence[Charge], said: Words, strength: str) -> Evidence:
     rows = tuple(
         (
-            one.names[0], int(one.carried), round(one.lost, 1), round(one.expected, 2), one.estimate.failure_rate,
-            one.estimate.low, one.estimate.high, int(one.flows), one.pairs, round(one.strength, 1),
+            one.names[0], int(one.carried), round(one.lost, 1), round(one.expected, 2),
+            hundredths(one.estimate.failure_rate), hundredths(one.estimate.low), hundredths(one.estimate.high),
+            int(one.flows), one.pairs, round(one.strength, 1),
             round(one.needed, 1), one.p_value, one.q_value, ", ".join(one.names[1:]),
         )
         for one in charges
     )  # fmt: skip
     columns = (
-        "component", f"{said.packets} sent", "lost there", "normal", "loss rate", "low", "high",
+        "component", f"{said.packets} sent", "lost there", "normal", "loss rate (%)", "low (%)", "high (%)",
         said.flows, said.pairs, strength, "needed", "p", "q", "cannot be told from",
     )  # fmt: skip
-    return table("Blamed", columns, rows, "The loss rate is the component's own, with its 95 % interval.")
+    note = "The loss rate is the component's own, with the ends of its 95 % interval."
+    note += f" {NATS} {CHANCE}" if "nats" in strength else ""
+    return table("Blamed", columns, rows, note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +175,7 @@ def _bars(values: list[Json], names: list[str], title: str) -> Json:
 def rates_chart(
     seen: Observed, charges: Sequence[Charge], cleared: Sequence[Cleared], owner: Ints, said: Words
 ) -> Evidence | None:
-    """Loss rates of the blamed and of the cleared, with their intervals, on one logarithmic axis."""
+    """Loss rates of the blamed and of the cleared in per cent, with their intervals, on one logarithmic axis."""
     lost = seen.failing.per_component(seen.failing.lost * (owner < 0), seen.components)
     values = [_rate(one.names[0], one.lost, one.carried, "blamed") for one in charges[:12]]
     values += [
@@ -196,7 +200,7 @@ def rates_chart(
             {
                 "mark": {"type": "rule", "strokeWidth": 2},
                 "encoding": {
-                    "x": {**x, "field": "low", "title": f"share of {said.packets} lost"},
+                    "x": {**x, "field": "low", "title": f"% of {said.packets} lost"},
                     "x2": {"field": "high"},
                 },
             },
@@ -213,7 +217,8 @@ def rates_chart(
 def _rate(name: str, lost: float, carried: float, verdict: str) -> Json:
     found = rate_interval(lost, carried)
     least = 0.1 / max(carried, 1.0)
-    rate, low, high = (max(value, least) for value in (found.failure_rate, found.low, found.high))
+    shares = (found.failure_rate, found.low, found.high)
+    rate, low, high = (hundredths(max(value, least)) for value in shares)
     return {
         "component": name,
         "rate": rate,

@@ -30,6 +30,9 @@ SHORTLIST = 64
 
 _TRIED = 3  # candidates tried on before the search ends
 
+USUAL_MARGIN = 1.0
+"""Nats over the log of the components of its kind times the kinds that a component needs alone, unless more or less is
+asked for."""
 REPLACEABLE = 1.0
 """Nats within which another component explains the losses as well."""
 
