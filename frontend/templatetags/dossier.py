@@ -21,6 +21,7 @@ from frontend.charts import bundle_name
 from frontend.markdown import render
 from frontend.settings_map import groups_for, section_of
 from frontend.templatetags import times
+from incidents.domain.alerting import STORM_KEY
 from ingest.queries import is_component
 
 register = template.Library()
@@ -222,6 +223,12 @@ def who(actor: str) -> str:
     kind, _, name = actor.partition(":")
     named = {"user": name, "key": f"key {name}", "system": "Dossier", "shell": f"{name} (shell)"}
     return named.get(kind, actor)
+
+
+@register.filter
+def is_storm(dedup_key: str) -> bool:
+    """Whether a ticket collects what comes too fast to be a ticket each."""
+    return dedup_key.startswith(STORM_KEY)
 
 
 @register.filter

@@ -111,7 +111,7 @@ class OpenForFinding:
 
 @dataclass(frozen=True, slots=True)
 class OpenForAlerts:
-    """Opens a ticket for alerts that belong together: `alerts[0]` gives it its title and component."""
+    """Opens a ticket for alerts that belong together: `alerts[0]` gives it its title and component, but for a storm."""
 
     id: str
     number: int

@@ -15,18 +15,13 @@ from incidents.domain.values import Severity
 
 
 def open_for_alerts(command: c.OpenForAlerts) -> Bodies:
-    first = command.alerts[0]
     opened = {
         **opening(command.id, command.number, command.routing, command.group_key),
-        "title": _title(command),
-        "description": first.description,
+        **(_of_a_storm(command) if command.dedup_key.startswith(STORM_KEY) else _of_a_group(command)),
         "severity": command.routing.severity or worst(alert.severity for alert in command.alerts),
-        "component": first.component,
         "ambiguous_with": [],
         "region": None,
         "dedup_key": command.dedup_key,
-        "labels": in_common(command.alerts),
-        "links": [dict(link) for link in first.links],
         "alerts": 0,
         "verdict": None,
         "finding": None,
@@ -36,13 +31,28 @@ def open_for_alerts(command: c.OpenForAlerts) -> Bodies:
     return [("incident.opened", opened), _members_joined(members, command.why)]
 
 
-def _title(command: c.OpenForAlerts) -> str:
-    """The first alert's; of a storm, which is not about its first alert, what it is."""
+def _of_a_group(command: c.OpenForAlerts) -> dict[str, Any]:
+    """What a ticket is about: its first alert, and what all of them say alike."""
     first = command.alerts[0]
-    if not command.dedup_key.startswith(STORM_KEY):
-        return first.title
+    return {
+        "title": first.title,
+        "description": first.description,
+        "component": first.component,
+        "labels": in_common(command.alerts),
+        "links": [dict(link) for link in first.links],
+    }
+
+
+def _of_a_storm(command: c.OpenForAlerts) -> dict[str, Any]:
+    """A storm is not about its first alert: whatever comes after that has another component and other labels."""
     components = {alert.component for alert in command.alerts if alert.component is not None}
-    return storm_title(first.integration, len(command.alerts), components)
+    return {
+        "title": storm_title(command.alerts[0].integration, len(command.alerts), components),
+        "description": "",
+        "component": None,
+        "labels": {},
+        "links": [],
+    }
 
 
 def _members_joined(members: Sequence[Member], why: str) -> tuple[str, dict[str, Any]]:

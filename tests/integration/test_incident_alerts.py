@@ -159,6 +159,7 @@ def test_the_title_of_a_storm_says_how_large_it_is_and_what_on() -> None:
     send(*(alert(f"b{n}", group=f"rule b{n}", component=f"tor/u{n}") for n in range(40)))
     assert storm().incident.title == "Storm from prometheus: 50+ alerts on 50+ components of the kind tor"
     assert "Dossier changed the title to" in " ".join(texts(storm().incident.number))
+    assert storm().incident.component is None  # the first alert's would be one of many
     before = queries.get(storm().incident.id).as_json()
     rebuild()
     assert queries.get(storm().incident.id).as_json() == before
