@@ -121,7 +121,7 @@ def get(reference: str, as_of: Position | None = None) -> View:
     events = _history(_id(reference), as_of)
     state = fold(events)
     if state is None:
-        raise NoSuchIncident(f"incident {reference} was not open yet")
+        raise NoSuchIncident(f"incident {reference} was not open yet at that time")
     return View(state, events[-1].version, str(events[-1].position))
 
 

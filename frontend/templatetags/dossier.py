@@ -259,8 +259,14 @@ def beyond(verdict: str | None, title: str) -> str:
     """What a verdict says that the title above it does not: `, over 99 % likely` of a sentence that begins with it."""
     said = verdict or ""
     rest = said.removeprefix(title).strip(" ,;:.")
+    if said.startswith(title):
+        return rest[:1].upper() + rest[1:]
+    # The title says what was found first; of a later sentence on the same component its name is not said again.
+    about, _, later = rest.partition(" ")
+    if later and is_component(about) and title.startswith(f"{about} "):
+        return f"Latest: {later}"
     # A sentence that is shown whole may begin with a component, whose name is not to be changed.
-    return rest[:1].upper() + rest[1:] if said.startswith(title) else rest
+    return rest
 
 
 @register.filter

@@ -65,6 +65,12 @@ class Section:
         return self.first + len(self.alerts) - 1
 
     @property
+    def why(self) -> str:
+        """Why all of this page are members, where that is the same for several; else empty."""
+        whys = {one.why for one in self.alerts}
+        return whys.pop() if len(self.alerts) > 1 and len(whys) == 1 else ""
+
+    @property
     def version(self) -> str:
         """Changes when what is shown does, and not merely because time passes."""
         shown = [(one.it.id, one.state, one.it.repeats, str(one.it.changed_at)) for one in self.alerts]

@@ -18,7 +18,7 @@ from incidents.components.grid import Grid, grid_of
 from incidents.domain.grid_asking import WINDOWS, asked_from
 from ingest.queries import PathSumsTooSlow
 
-WORST = 20
+WORST = 10
 """Cells, rows and columns that the table lists."""
 WORDS = {5: "5 min", 15: "15 min", 60: "1 hour", 360: "6 hours", 1440: "1 day"}
 SPANS = (6, 12, 24)
@@ -80,12 +80,8 @@ def _shown(request: HttpRequest, found: Grid) -> dict[str, Any]:
         "every": every,
         "lost": found.unplaced[at],
         "worst": _worst(names[0], names[1], carried, failed),
-        "worst_rows": _worst(names[0], ("",), carried.sum(1, keepdims=True), failed.sum(1, keepdims=True))[
-            :8
-        ],
-        "worst_columns": _worst(("",), names[1], carried.sum(0, keepdims=True), failed.sum(0, keepdims=True))[
-            :8
-        ],
+        "worst_rows": _worst(names[0], ("",), carried.sum(1, keepdims=True), failed.sum(1, keepdims=True)),
+        "worst_columns": _worst(("",), names[1], carried.sum(0, keepdims=True), failed.sum(0, keepdims=True)),
         "marked": _marked(found),
         "steps": [
             {"end": end, "here": place == at, "address": _address(request, at=_written(end))}

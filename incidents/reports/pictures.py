@@ -9,7 +9,7 @@ import base64
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -69,7 +69,7 @@ def tickets_chart(body: Json) -> Json:
                 "field": "tickets",
                 "type": "quantitative",
                 "title": "tickets opened",
-                "axis": {"tickMinStep": 1},
+                "axis": {"values": _whole(counts), "format": "d"},
             },
             "color": {
                 "field": "severity",
@@ -80,6 +80,15 @@ def tickets_chart(body: Json) -> Json:
         },
     }
     return {"kind": "chart", "title": "Tickets opened", "chart": chart, "text": ""}
+
+
+def _whole(counts: Mapping[tuple[str, str], int]) -> list[int]:
+    """Whole numbers up to the tallest bar, a few of them: half a ticket is none."""
+    bars: dict[str, int] = {}
+    for (when, _), count in counts.items():
+        bars[when] = bars.get(when, 0) + count
+    step = max(1, -(-max(bars.values(), default=1) // 5))
+    return list(range(0, max(bars.values(), default=1) + step, step))
 
 
 def _steps(body: Json, zone: ZoneInfo, daily: bool) -> list[str]:

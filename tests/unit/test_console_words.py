@@ -121,3 +121,10 @@ def test_a_window_says_its_date_once() -> None:
 )
 def test_a_lead_says_who_came_first(minutes: float, said: str) -> None:
     assert words.lead(timedelta(minutes=minutes)) == said
+
+
+def test_a_row_says_of_a_later_verdict_only_what_its_title_does_not() -> None:
+    title = "tor/t1 fails 1.2 % of what depends on it"
+    assert words.beyond(f"{title}, over 99 % likely at fault.", title) == "Over 99 % likely at fault"
+    assert words.beyond("tor/t1 fails 4.8 % of it.", title) == "Latest: fails 4.8 % of it"
+    assert words.beyond("tor/t2 fails 4.8 % of it.", title) == "tor/t2 fails 4.8 % of it"

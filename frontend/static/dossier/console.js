@@ -27,6 +27,11 @@ themeButton?.addEventListener("click", () => {
 });
 nameTheme();
 
+// Where the bar is wider than the screen, the part that this page belongs to is in sight.
+const bar = document.querySelector(".bar nav");
+const here = bar?.querySelector("[aria-current]");
+if (here && bar.scrollWidth > bar.clientWidth) bar.scrollLeft = here.offsetLeft - bar.offsetLeft - (bar.clientWidth - here.offsetWidth) / 2;
+
 const densities = document.querySelectorAll("input[name=density]");
 densities.forEach((one) => {
   one.checked = one.value === (document.documentElement.dataset.density || "comfortable");

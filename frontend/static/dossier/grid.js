@@ -4,8 +4,8 @@ import { Cells, figure, percent, short, worst } from "./grid_cells.js";
 import { Drawing } from "./grid_drawing.js";
 
 const PACE = 700; // ms a step of playback stands
-const TABLE = 20;
-const EDGES = 8;
+const TABLE = 10;
+const EDGES = 10;
 const AGAIN = 30_000; // ms: telemetry comes without a message, so whoever looks at now has it asked for
 
 const grid = document.querySelector("#grid");

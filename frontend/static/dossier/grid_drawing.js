@@ -6,6 +6,7 @@ const GAP = 5;
 const TEXT = 11; // px; the least height of a row that has its name beside it
 const LEAST = 2.5;
 const MOST = 26;
+const WIDEST = 96;
 const HEATS = ["empty", 0, 1, 2, 3, 4, 5];
 
 export class Drawing {
@@ -31,7 +32,7 @@ export class Drawing {
     const wide = (names) => Math.min(Math.max(0, ...names.map((name) => this.pen.measureText(short(name)).width)), 150);
     const marginal = 12;
     this.left = Math.min(wide(rows) + 22, room * 0.35);
-    this.width = clamp((room - this.left - GAP - marginal - 2) / columns.length, LEAST, MOST * 2);
+    this.width = clamp((room - this.left - GAP - marginal - 2) / columns.length, LEAST, WIDEST);
     this.height = clamp(Math.min(this.width, 640 / rows.length), LEAST, MOST);
     if (this.height < TEXT + 1 && rows.length * (TEXT + 2) <= 640) this.height = TEXT + 2;
     this.namesRows = this.height >= TEXT;

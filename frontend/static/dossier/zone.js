@@ -11,7 +11,7 @@ const pieces = (format, value) => Object.fromEntries(format.formatToParts(new Da
 
 /** `UTC`, `UTC+1`, `UTC-3:30`. */
 export function offset(value) {
-  return pieces(OFFSET, value).timeZoneName.replace("GMT", "UTC").replace("\u2212", "-");
+  return pieces(OFFSET, value).timeZoneName.replace("GMT", "UTC").replace("\u2212", "-").replace(/\+0$/, "");
 }
 
 /** `2026-11-21 04:15:20 UTC+1`; without the seconds where there are none and `brief` is asked for. */
