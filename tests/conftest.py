@@ -28,6 +28,14 @@ hypothesis_settings.register_profile(
 hypothesis_settings.load_profile("dossier")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Unit tests last: what workers take up at the end is short, so that they end together. The rest stays shuffled:
+    files that wait for processes and browsers beside files that compute.
+    """
+    items.sort(key=lambda item: "unit" in item.path.parts)
+
+
 def pytest_collection_finish() -> None:
     """What has been imported stays: the collector of garbage need not walk over it in every test."""
     gc.freeze()

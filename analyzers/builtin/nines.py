@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
 
-from scipy.special import chdtri
+import scipy  # scipy.special takes a third of a second to load, and does when it is first used
 
 MONTH_MINUTES = 30 * 24 * 60
 YEAR_MINUTES = 365 * 24 * 60
@@ -179,9 +179,9 @@ def lost_interval(weights: Sequence[float], total: float, level: float = 0.95) -
         return 0.0, None
     tail = (1 - level) / 2
     lost, square, most = sum(paid), sum(weight * weight for weight in paid), max(paid)
-    low = square / (2 * lost) * float(chdtri(2 * lost * lost / square, 1 - tail))
+    low = square / (2 * lost) * float(scipy.special.chdtri(2 * lost * lost / square, 1 - tail))
     above, spread = lost + most, square + most * most
-    high = spread / (2 * above) * float(chdtri(2 * above * above / spread, tail))
+    high = spread / (2 * above) * float(scipy.special.chdtri(2 * above * above / spread, tail))
     return min(1.0, low / total), min(1.0, high / total)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy  # scipy.special takes a third of a second to load, and does when it is first used
 from numpy.typing import NDArray
-from scipy.special import betainc
 
 Floats = NDArray[np.float64]
 _Z = 1.959963984540054
@@ -27,5 +27,5 @@ def at_least(hits: Floats, trials: Floats, share: float | Floats) -> Floats:
 
     scipy.stats has it too, and takes a second to load.
     """
-    inside = betainc(np.maximum(hits, 1), np.maximum(trials - hits + 1, 1), share)
+    inside = scipy.special.betainc(np.maximum(hits, 1), np.maximum(trials - hits + 1, 1), share)
     return np.asarray(np.where(hits <= 0, 1.0, np.where(hits > trials, 0.0, inside)), dtype=np.float64)

@@ -5,6 +5,3 @@ class IngestApiConfig(AppConfig):
     name = "ingest.api"
     label = "ingest_api"
     verbose_name = "Doors"
-
-    def ready(self) -> None:
-        from ingest.api import schema  # noqa: F401  (tells the OpenAPI generator about integration keys)

@@ -20,7 +20,7 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.db import connection, connections
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 from pytest_django import DjangoDbBlocker
 
 from deploy.embedded import Home, stop
@@ -32,6 +32,7 @@ PASSWORD = "correct horse battery staple"
 START = 60  # seconds
 # Playwright keeps an event loop in this thread, which makes Django refuse queries that block nobody here.
 ALLOWED = "DJANGO_ALLOW_ASYNC_UNSAFE"
+expect.set_options(timeout=20_000)  # a busy machine is slow, and what comes at once is not waited for
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # scipy.special takes a third of a second to load, and does when it is first used
 from numpy.typing import NDArray
-from scipy.special import gammaln, ndtr
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -77,7 +77,7 @@ def chances(lost: Floats, allowed: Floats, lengths: Lengths) -> Floats:
     expected = (allowed[:, None] * lengths.share / lengths.mean).sum(axis=1)
     many = expected > _MANY
     variance = 2 * (allowed[:, None] * lengths.share * lengths.mean).sum(axis=1)
-    found[many] = ndtr((allowed[many] - lost[many]) / np.sqrt(variance[many]))
+    found[many] = scipy.special.ndtr((allowed[many] - lost[many]) / np.sqrt(variance[many]))
     few = np.flatnonzero(~many)
     for first in range(0, len(few), _AT_ONCE):
         rows = few[first : first + _AT_ONCE]
@@ -106,5 +106,5 @@ def _tails(lost: Floats, allowed: Floats, lengths: Lengths) -> Floats:
     beyond = np.maximum(0.0, 1 - at.sum(axis=0))
     more = np.cumsum(at[:0:-1], axis=0)[::-1] + np.where(beyond > 1e-12, beyond, 0.0)
     k = np.arange(most, dtype=np.float64)[:, None]
-    poisson = np.exp(k * np.log(stages) - stages - gammaln(k + 1))
+    poisson = np.exp(k * np.log(stages) - stages - scipy.special.gammaln(k + 1))
     return np.asarray(np.minimum(1.0, (poisson * more).sum(axis=0)))

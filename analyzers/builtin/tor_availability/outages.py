@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy  # scipy.special takes a third of a second to load, and does when it is first used
 from numpy.typing import NDArray
-from scipy.special import pdtrc
 
 from analyzers.builtin.false_discovery import q_values
 from analyzers.builtin.intervals import MINUTE, Spells, main_label, spells, sweep
@@ -139,7 +139,7 @@ def excess_of(seen: Outages, devices: int, level: float) -> Excess:
         others = seen.count[normal].sum() - np.where(normal, seen.count, 0)
         peers = normal.sum() + unseen - normal
         expected = (others + 0.5) / np.maximum(peers, 1)
-        p = np.where(seen.count > 0, pdtrc(np.maximum(seen.count - 1, 0), expected), 1.0)
+        p = np.where(seen.count > 0, scipy.special.pdtrc(np.maximum(seen.count - 1, 0), expected), 1.0)
         found = Excess(expected, p, q_values(p, devices))
         still = ~found.repeaters(level)
         if np.array_equal(still, normal):
