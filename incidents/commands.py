@@ -113,7 +113,17 @@ def accept(incident_id: str, context: Context) -> Recorded:
 
 def bounce(incident_id: str, reason: str, context: Context) -> Recorded:
     """Back to the team that handed it over."""
+    _refuse_gone(incident_id)
     return _carry_out(incident_id, c.Bounce(reason), context)
+
+
+def _refuse_gone(incident_id: str) -> None:
+    """A ticket does not go back to a team that was removed."""
+    row = IncidentRow.objects.filter(pk=incident_id).only("number", "handed_from").first()
+    if row is not None and row.handed_from and not Team.objects.filter(slug=row.handed_from).exists():
+        raise Refused(
+            f"{row.handed_from}, which #{row.number} came from, was removed; hand it over to another team"
+        )
 
 
 def snooze(incident_id: str, until: datetime | None, reason: str, context: Context) -> Recorded:
@@ -130,11 +140,13 @@ def undo(incident_id: str, what: Undoable | None, context: Context) -> Recorded:
 
 @transaction.atomic
 def _undo(incident_id: str, command: c.Undo, context: Context) -> Recorded:
-    row = IncidentRow.objects.filter(pk=incident_id).only("merged_into").first()
+    row = IncidentRow.objects.filter(pk=incident_id).only("merged_into", "state").first()
     if row is not None and row.merged_into is not None and command.what in (None, "merge"):
         return merging.split(incident_id, "", context)
     if command.what == "split_off":
         return splitting.put_back(incident_id, context)
+    if command.what == "hand_over" or (command.what is None and row is not None and row.state != "snoozed"):
+        _refuse_gone(incident_id)
     return record(incident_id, command, context)
 
 

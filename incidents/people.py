@@ -114,6 +114,13 @@ def remove_member(team: Team, user: User, context: Context) -> None:
     row.delete()
 
 
+def dissolve(team: Team, context: Context) -> None:
+    """Take everybody out of a team that is removed, in that transaction; who may remove it may do that."""
+    for row in team.memberships.select_related("team", "user").select_for_update(of=("self",)):
+        record_configuration(MEMBER, f"{team.slug}/{row.user.username}", member_told(row), None, context)
+        row.delete()
+
+
 def _allow(team: Team, roles: set[str], context: Context) -> None:
     """Staff, and the team's managers; who is or becomes admin of the team, its admins alone decide."""
     name = actor_name(context)

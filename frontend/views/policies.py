@@ -52,9 +52,12 @@ def policies(request: HttpRequest) -> HttpResponse:
 def remove_policy(request: HttpRequest, slug: str) -> HttpResponse:
     configurers_only(request, WHO)
     row = _found(slug)
-    PoliciesView.acting_for(context_of(request)).perform_destroy(row)
-    words = f"{row.name} is gone. Tickets that follow it already go on as they are."
-    removed(request, "escalation_policy", slug, words)
+    try:
+        PoliciesView.acting_for(context_of(request)).perform_destroy(row)
+        words = f"{row.name} is gone. Tickets that follow it already go on as they are."
+        removed(request, "escalation_policy", slug, words)
+    except Conflict as error:
+        messages.error(request, str(error.detail))
     return HttpResponseRedirect(reverse("policies"))
 
 

@@ -15,8 +15,8 @@ from frontend.views.pages import context_of, page, show, staff_only
 from frontend.views.paging import listed
 from frontend.views.restoring import removed
 from incidents import queries
-from incidents.api.catalog import TeamsView
 from incidents.api.serializers import TeamSerializer
+from incidents.api.teams import TeamsView
 from incidents.api.views import Conflict
 from incidents.catalog.models import Team
 from ingest.queries import WrongExpectedVersion

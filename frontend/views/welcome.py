@@ -21,11 +21,11 @@ from frontend.senders import BY_SLUG, SENDERS, Sender
 from frontend.views.integrations import make_key
 from frontend.views.pages import context_of, page, show, staff_only
 from incidents import people
-from incidents.api.catalog import TeamsView
 from incidents.api.escalation import PoliciesView, PolicySerializer
 from incidents.api.schedule_shapes import OnCallScheduleSerializer
 from incidents.api.schedules import SchedulesView
 from incidents.api.serializers import TeamSerializer
+from incidents.api.teams import TeamsView
 from incidents.api.views import Conflict
 from incidents.catalog.models import Membership, Team
 from incidents.delivery.people import reachable

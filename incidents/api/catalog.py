@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from django.db import IntegrityError, transaction
-from django.db.models import ProtectedError
 from rest_framework import viewsets
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.pagination import CursorPagination
@@ -18,11 +17,9 @@ from rest_framework.serializers import BaseSerializer
 from incidents.allowing import allow_configuring
 from incidents.api.bodies import StrictJSONParser, context
 from incidents.api.permissions import MayConfigure
-from incidents.api.serializers import TeamSerializer
 from incidents.api.views import Conflict
-from incidents.catalog.models import Team
+from incidents.catalog.naming import hold_names
 from incidents.domain.permissions import Forbidden
-from incidents.projections.models import IncidentRow
 from ingest.api.authentication import HasScope
 from ingest.commands import record_configuration
 from ingest.queries import Context, WrongExpectedVersion
@@ -112,6 +109,7 @@ class Catalog(viewsets.ModelViewSet[Any]):
 
     def hold(self) -> None:
         """What a change keeps out until its transaction ends, before anything is read."""
+        hold_names()
 
     def keep(self, serializer: BaseSerializer[Any]) -> None:
         serializer.save()
@@ -145,28 +143,3 @@ class Catalog(viewsets.ModelViewSet[Any]):
     @property
     def asking(self) -> Context:
         return self.on_behalf_of or context(self.request)
-
-
-class TeamsView(Catalog):
-    """Who works on tickets."""
-
-    kind = "team"
-    queryset = Team.objects.all()
-    serializer_class = TeamSerializer
-    pagination_class = BySlug
-    lookup_field = "slug"
-
-    def keep(self, serializer: BaseSerializer[Team]) -> None:
-        if serializer.validated_data.get("is_default"):
-            Team.objects.filter(is_default=True).update(is_default=False)
-        serializer.save()
-
-    def remove(self, instance: Team) -> None:
-        if instance.is_default:
-            raise Conflict(f"{instance.name} is the default team; make another one the default first.")
-        if IncidentRow.objects.filter(team=instance.slug).exclude(state="resolved").exists():
-            raise Conflict(f"{instance.name} has incidents that are not resolved; hand them over first.")
-        try:
-            instance.delete()
-        except ProtectedError:
-            raise Conflict(f"Routes, services or a policy name {instance.name}; change them first.") from None

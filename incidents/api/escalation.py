@@ -10,12 +10,14 @@ from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers as s
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer
 
 from incidents.api.catalog import BySlug, Catalog
 from incidents.api.serializers import Strict
-from incidents.api.views import ERRORS, MISSING, IncidentAPI, parameters
+from incidents.api.views import ERRORS, MISSING, Conflict, IncidentAPI, parameters
 from incidents.catalog.models import Team
-from incidents.domain.policies import KINDS, MOST_ACTIONS, MOST_STEPS, Policy, policy_from
+from incidents.catalog.naming import named_by
+from incidents.domain.policies import KINDS, MOST_ACTIONS, MOST_STEPS, Action, Policy, policy_from
 from incidents.domain.values import Invalid
 from incidents.escalation import queries
 from incidents.escalation.models import POLICY_FIELDS, EscalationPolicy
@@ -127,6 +129,10 @@ def _refuse_missing(policy: Policy) -> None:
         raise s.ValidationError(wrong)
 
 
+def _actions(row: EscalationPolicy | None) -> list[Action]:
+    return [] if row is None else [action for step in row.policy.steps for action in step.actions]
+
+
 class PoliciesView(Catalog):
     """Who is called for a ticket that nobody answers. A change concerns tickets that begin to wait after it."""
 
@@ -135,6 +141,17 @@ class PoliciesView(Catalog):
     serializer_class = PolicySerializer
     pagination_class = BySlug
     lookup_field = "slug"
+
+    def keep(self, serializer: BaseSerializer[EscalationPolicy]) -> None:
+        serializer.save()
+        # Asked again now that nothing can be removed: what it names may have gone since it was checked.
+        if "steps" in serializer.validated_data and any(map(missing, _actions(serializer.instance))):
+            raise Conflict("Something that it names was removed at the same time; look again.")
+
+    def remove(self, instance: EscalationPolicy) -> None:
+        if named := named_by("policy", instance.slug):
+            raise Conflict(f"{instance.name} is named by {named}; change that first.")
+        instance.delete()
 
 
 class PolicyNameShape(s.Serializer[Any]):

@@ -11,13 +11,14 @@ from typing import Any, Final
 from django.db import IntegrityError
 from rest_framework.exceptions import APIException, ValidationError
 
-from incidents.api.catalog import Catalog, TeamsView
+from incidents.api.catalog import Catalog
 from incidents.api.escalation import PoliciesView
 from incidents.api.holding import InhibitionsView, MaintenanceView
 from incidents.api.routes import RoutesView
 from incidents.api.saved_views import SavedViewsView
 from incidents.api.schedules import SchedulesView
 from incidents.api.services import ServicesView
+from incidents.api.teams import TeamsView
 from ingest.queries import Context, configured
 
 RESTORABLE: Final[dict[str, type[Catalog]]] = {

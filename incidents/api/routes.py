@@ -45,6 +45,7 @@ class RoutesView(Catalog):
 
     def hold(self) -> None:
         """One change of the tree at a time, or two could each put one rule beneath the other's."""
+        super().hold()
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('route tree', 0))")
 

@@ -14,8 +14,8 @@ from rest_framework.response import Response
 from incidents.api.catalog import BySlug, Catalog
 from incidents.api.schedule_shapes import CalendarSerializer, OnCallScheduleSerializer, OnCallScheduleShape
 from incidents.api.views import Conflict
+from incidents.catalog.naming import named_by
 from incidents.domain.times import rfc3339
-from incidents.escalation.models import EscalationPolicy
 from incidents.oncall import queries
 from incidents.oncall.models import Calendar, Schedule
 
@@ -42,6 +42,13 @@ class SchedulesView(Catalog):
     def remove(self, instance: Schedule) -> None:
         check_removable(instance)
         instance.delete()
+
+    def disown(self, row: Schedule) -> None:
+        """Its team is removed, it stays. In the caller's transaction."""
+        before = self._told(row)
+        row.team = None
+        row.save(update_fields=["team"])
+        self._record(row.slug, before, self._told(self._read_again(row)))
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Response:
         if self.action in ("create", "retrieve", "partial_update") and response.status_code < 300:
@@ -71,9 +78,8 @@ class CalendarsView(Catalog):
 def check_removable(row: Schedule | Calendar) -> None:
     """Raises Conflict where policies call the schedule, or schedules have their holidays from the calendar."""
     if isinstance(row, Schedule):
-        called_by = EscalationPolicy.objects.filter(steps__contains=[{"actions": [{"schedule": row.slug}]}])
-        if named := list(called_by.values_list("name", flat=True)[:3]):
-            raise Conflict(f"It is called by the escalation policies {', '.join(named)}; change them first.")
+        if called_by := named_by("schedule", row.slug):
+            raise Conflict(f"It is called by {called_by}; change that first.")
     elif named := list(row.schedules.values_list("name", flat=True)[:3]):
         raise Conflict(f"Schedules have their holidays from it: {', '.join(named)}; take it out there first.")
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from django.db.models import ProtectedError
-
 from incidents.api.catalog import BySlug, Catalog
 from incidents.api.routing_shapes import ServiceSerializer
 from incidents.api.views import Conflict
 from incidents.catalog.models import Service
+from incidents.catalog.naming import named_by
 
 
 class ServicesView(Catalog):
@@ -22,7 +21,6 @@ class ServicesView(Catalog):
     def remove(self, instance: Service) -> None:
         if (dependent := instance.dependents.first()) is not None:
             raise Conflict(f"{dependent.name} depends on {instance.name}; change that first.")
-        try:
-            instance.delete()
-        except ProtectedError:
-            raise Conflict(f"Routes name {instance.name}; change them first.") from None
+        if named := named_by("service", instance.slug):
+            raise Conflict(f"{instance.name} is named by {named}; change that first.")
+        instance.delete()

@@ -14,7 +14,6 @@ from incidents.api import serializers as shapes
 from incidents.api.alerts import MemberAlertsView
 from incidents.api.backtests import BacktestsView, BacktestView, CancelView
 from incidents.api.bodies import context, reference, sequence, time_of
-from incidents.api.catalog import TeamsView
 from incidents.api.changes import ChangesView, IncidentChangesView
 from incidents.api.components import BlastRadiusView
 from incidents.api.escalation import EscalationView, PoliciesView
@@ -30,6 +29,7 @@ from incidents.api.services import ServicesView
 from incidents.api.several import SeveralView
 from incidents.api.silences import SilencesView, SilenceView
 from incidents.api.similar import SimilarView
+from incidents.api.teams import TeamsView
 from incidents.api.views import EventsView, EvidenceView, IncidentsView, IncidentView, action
 from incidents.api.webhooks import WebhooksView
 from incidents.domain.values import Invalid

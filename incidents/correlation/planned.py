@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from django.db.models import Q
+from django.utils import timezone
+
 from incidents.correlation.holding import windows_in_force
+from incidents.correlation.models import MaintenanceWindow
 from incidents.domain import commands as c
 from incidents.domain.incident import Incident
 from incidents.domain.times import rfc3339
@@ -23,3 +27,10 @@ def note_planned(incident: Incident, at: datetime, context: Context) -> None:
         until = rfc3339(one.span.ends_at)
         if not noted.filter(body__window=one.window.slug, body__until=until).exists():
             record(incident.id, c.NotePlanned(one.window.slug, name, one.span.ends_at, one.why), context)
+
+
+def windows_on(service: str) -> list[str]:
+    """Planned work on a service that is not over, in words."""
+    going_on = Q(ends_at__gt=timezone.now()) | ~Q(rule="")
+    found = MaintenanceWindow.objects.filter(going_on, services__contains=[service])
+    return [f"the maintenance window {slug}" for slug in found.values_list("slug", flat=True)]

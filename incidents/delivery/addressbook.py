@@ -18,6 +18,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email, validate_slug
 from django.db import IntegrityError, transaction
 
+from incidents.catalog.naming import hold_names, named_by
 from incidents.delivery.claiming import Outgoing
 from incidents.delivery.models import ContactMethod, Preferences
 from incidents.delivery.people import preferences, reachable
@@ -105,8 +106,11 @@ def replaced(row: ContactMethod, before: Mapping[str, str]) -> list[str]:
 def remove_method(row: ContactMethod, context: Context) -> None:
     def remove() -> None:
         with transaction.atomic():
+            hold_names()
             if row.user is not None:
                 _refuse_in_rules(row)
+            elif named := named_by("channel", row.name):
+                raise Refused(f"{row.name} is named by {named}; change that first")
             record_configuration(_kind(row), _key(row), method_as_json(row), None, context)
             ContactMethod.objects.filter(pk=row.pk).delete()
 

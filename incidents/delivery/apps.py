@@ -7,9 +7,10 @@ class DeliveryConfig(AppConfig):
     verbose_name = "Delivery"
 
     def ready(self) -> None:
-        from incidents import settling
+        from incidents import rescuing, settling
         from incidents.delivery.forgetting import forget
         from incidents.delivery.sweeps import register_sweep
 
         register_sweep("messages", forget)
         register_sweep("settling", settling.sweep)
+        register_sweep("rescuing", rescuing.rescue)

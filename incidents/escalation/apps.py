@@ -7,10 +7,14 @@ class EscalationConfig(AppConfig):
     verbose_name = "Escalation"
 
     def ready(self) -> None:
+        from incidents.catalog.naming import register_naming
         from incidents.delivery.sweeps import register_sweep
-        from incidents.escalation import following, sweeping
+        from incidents.escalation import following, sweeping, targets
         from incidents.escalation.models import EscalationRow
         from incidents.projections.parts import Part, register_part
 
         register_part(Part(EscalationRow, following.project))
         register_sweep("escalation", sweeping.sweep)
+        register_naming("channel", targets.calls_channel)
+        register_naming("schedule", targets.calls_schedule)
+        register_naming("team", targets.calls_team)

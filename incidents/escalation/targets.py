@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Literal
 
 from django.contrib.auth import get_user_model
+from django.db.models import Q
 
 from incidents.catalog.models import Membership, Team
 from incidents.delivery.models import ContactMethod
@@ -140,3 +141,22 @@ def channel_kind(name: str) -> Kind | None:
     if row is None:
         return None
     return "webhook" if row.kind == "webhook" else "apprise" if row.kind == "apprise" else None
+
+
+def calls_channel(name: str) -> list[str]:
+    return _policies_that("channel", name)
+
+
+def calls_schedule(slug: str) -> list[str]:
+    return _policies_that("schedule", slug)
+
+
+def calls_team(slug: str) -> list[str]:
+    """Or are what the tickets of that team follow."""
+    return _policies_that("team", slug, Q(team__slug=slug))
+
+
+def _policies_that(call: str, name: str, more: Q | None = None) -> list[str]:
+    calling = Q(steps__contains=[{"actions": [{call: name}]}])
+    found = EscalationPolicy.objects.filter(calling if more is None else calling | more)
+    return [f"the escalation policy {one}" for one in found.values_list("name", flat=True)]

@@ -33,6 +33,12 @@ class ReportSchedule(models.Model):
         return self.name
 
 
+def about(team: str) -> list[str]:
+    """Reports about a team, in words."""
+    found = ReportSchedule.objects.filter(team=team)
+    return [f"the report {name}" for name in found.values_list("name", flat=True)]
+
+
 class ProducedReport(models.Model):
     """One report, word for word as the log has it."""
 

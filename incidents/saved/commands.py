@@ -82,6 +82,12 @@ def remove(id: UUID, context: Context) -> SavedView:
     return row
 
 
+def remove_shared(team: Team, context: Context) -> None:
+    """The views of a team that is removed, in that transaction."""
+    for row in team.saved_views.filter(removed_at=None).select_related("team"):
+        _record(row, told(row), None, context)
+
+
 @transaction.atomic
 def bring_back(id: UUID, context: Context) -> SavedView:
     """Raises Refused where another has its name by now."""

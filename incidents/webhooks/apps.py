@@ -7,7 +7,10 @@ class WebhooksConfig(AppConfig):
     verbose_name = "Webhooks"
 
     def ready(self) -> None:
+        from incidents.catalog.naming import register_naming
         from incidents.delivery.loops import register_loop
+        from incidents.webhooks.queries import telling_of
         from incidents.webhooks.sending import run
 
         register_loop("webhooks", run)
+        register_naming("team", telling_of)

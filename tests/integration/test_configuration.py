@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from incidents.api.catalog import TeamsView
+from incidents.api.teams import TeamsView
 from incidents.api.views import Conflict
 from incidents.catalog.models import Team
 from ingest.api import keys

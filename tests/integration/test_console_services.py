@@ -67,7 +67,9 @@ def test_what_cannot_be_a_service_is_shown_again_with_the_reason(
 def test_a_service_that_is_named_elsewhere_stays(alice: Client) -> None:
     alice.post(PAGE, BLOCK)
     Route.objects.filter(name="disk").update(service=Service.objects.get())
-    assert "Routes name Block storage" in text(alice.post(f"{PAGE}/block/remove", follow=True))
+    assert "Block storage is named by the route disk; change that first." in text(
+        alice.post(f"{PAGE}/block/remove", follow=True)
+    )
     assert Service.objects.exists()
 
 
