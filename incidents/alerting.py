@@ -36,6 +36,7 @@ from incidents.domain.alerting import (
 )
 from incidents.domain.explaining import explains
 from incidents.domain.incident import Incident
+from incidents.domain.passing_over import because
 from incidents.domain.routing import Routing, RoutingTable, route
 from incidents.domain.snoozing import LONGEST as LONGEST_SNOOZE
 from incidents.domain.storming import at_least, storm_title
@@ -143,7 +144,11 @@ class _Placing:
         back = [alert for alert in heard if alert.alert in self._members]
         for incident, again in _by(back, lambda alert: str(self._members[alert.alert].incident_id)):
             members = tuple(Member(one.alert, one.title, one.severity, again=True) for one in again)
-            record(incident, c.JoinAlerts(members, "they were part of this ticket before"), self._context)
+            record(
+                incident,
+                c.JoinAlerts(members, self._because("they were part of this ticket before")),
+                self._context,
+            )
         new = [alert for alert in heard if alert.alert not in self._members]
         rest = self._join_causes(new)
         for group in self._grouped(rest):
@@ -167,7 +172,11 @@ class _Placing:
         symptoms = [alert for alert in alerts if alert.component in ticket_of]
         for component, group in _by(symptoms, lambda alert: str(alert.component)):
             members = tuple(Member(one.alert, one.title, one.severity) for one in group)
-            record(str(ticket_of[component].pk), c.JoinAlerts(members, symptom(component)), self._context)
+            record(
+                str(ticket_of[component].pk),
+                c.JoinAlerts(members, self._because(symptom(component))),
+                self._context,
+            )
         return self._join_by_topology([alert for alert in alerts if alert.component not in ticket_of])
 
     def _join_by_topology(self, alerts: Sequence[Reported]) -> list[Reported]:
@@ -185,11 +194,16 @@ class _Placing:
             record(incident, c.JoinSymptoms(tuple(joined)), self._context)
         return [alert for alert in alerts if alert.component not in found]
 
+    def _because(self, why: str) -> str:
+        """With what would perhaps have held these alerts back and cannot be read."""
+        return because(why, self._holding.passed_over)
+
     def _grouped(self, alerts: Sequence[Reported]) -> list[_Group]:
         groups: dict[str, _Group] = {}
         for alert in alerts:
             routing = self._routings[alert.alert]
-            place = place_of(alert, routing)
+            found = place_of(alert, routing)
+            place = replace(found, why=self._because(found.why))
             key = place.group_key or place.dedup_key
             groups.setdefault(key, _Group(place, routing, [])).alerts.append(alert)
         return list(groups.values())
@@ -199,7 +213,8 @@ class _Placing:
             return
         integration = group.alerts[0].integration
         if _in_a_storm(integration, self._at):
-            group = _Group(storm_place(integration, group.routing.team), group.routing, group.alerts)
+            storm = storm_place(integration, group.routing.team)
+            group = _Group(replace(storm, why=self._because(storm.why)), group.routing, group.alerts)
             if self._joined(group.place, group.alerts):
                 return
         # The id follows from the event: what is handled twice opens no two tickets.

@@ -203,16 +203,25 @@ class Silence(models.Model):
 
 def silences_in_force(at: datetime | None = None) -> list[silencing.Silence]:
     """Those that hold now, the one that ends last first."""
+    return silences_as_written(at)[0]
+
+
+Unreadable = list[tuple[str, str]]
+"""What it is called, and why it cannot be read."""
+
+
+def silences_as_written(at: datetime | None = None) -> tuple[list[silencing.Silence], Unreadable]:
+    """Those that hold now, and those that would if they could be read: a call too many is better than none."""
     moment = at or timezone.now()
     rows = Silence.objects.filter(starts_at__lte=moment, ends_at__gt=moment).select_related("recurrence")
-    return [rule for row in rows if (rule := _in_force(row, moment)) is not None]
-
-
-def _in_force(row: Silence, moment: datetime) -> silencing.Silence | None:
-    """One that cannot be read holds nothing back: a call too many is better than none."""
-    try:
-        rule = row.rule
-        return None if rule.span(moment) is None else rule
-    except UNREADABLE as error:
-        log.warning("a silence cannot be read", silence=str(row.pk), error=str(error))
-        return None
+    found: list[silencing.Silence] = []
+    unreadable: Unreadable = []
+    for row in rows:
+        try:
+            rule = row.rule
+            if rule.span(moment) is not None:
+                found.append(rule)
+        except UNREADABLE as error:
+            log.warning("a silence cannot be read", silence=str(row.pk), error=str(error))
+            unreadable.append((f"the silence “{row.comment[:60]}”", str(error)))
+    return found, unreadable

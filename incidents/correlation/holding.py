@@ -11,11 +11,12 @@ from uuid import UUID
 import structlog
 from django.db.models import Exists, OuterRef, QuerySet
 
-from incidents.catalog.models import Service, silences_in_force
+from incidents.catalog.models import Service, Unreadable, silences_as_written
 from incidents.correlation.inhibition import Inhibition
 from incidents.correlation.models import InhibitingAlert, MaintenanceWindow
 from incidents.domain.alerting import Reported
 from incidents.domain.maintaining import InForce, Window, first_that_covers, in_force
+from incidents.domain.passing_over import passed_over
 from incidents.domain.silencing import first_that_holds
 from incidents.domain.values import UNREADABLE
 from incidents.projections.models import SuppressedAlert
@@ -41,9 +42,11 @@ class Holding:
 
     def __init__(self, at: datetime) -> None:
         self._at = at
-        self._silences = silences_in_force(at)
-        self._windows = windows_in_force(at)
+        self._silences, silences = silences_as_written(at)
+        self._windows, windows = _windows(at)
         self.inhibition = Inhibition()
+        self.passed_over = passed_over([*silences, *windows, *self.inhibition.unreadable])
+        """In words what cannot be read and holds nothing back; empty where all can be."""
 
     def holds(self, alerts: Sequence[Reported]) -> dict[str, Hold]:
         """By alert, of those that call nobody, what holds them."""
@@ -98,20 +101,23 @@ def muted(ids: Sequence[str]) -> Muted:
 
 def windows_in_force(at: datetime) -> list[InForce]:
     """The one that ends last first."""
+    return _windows(at)[0]
+
+
+def _windows(at: datetime) -> tuple[list[InForce], Unreadable]:
+    """Those in force, and those that may be and cannot be read: a call too many is better than none."""
     # What recurs is looked at whenever it began: its times are found by its rule.
-    rows = MaintenanceWindow.objects.filter(starts_at__lte=at).exclude(rule="", ends_at__lte=at)
-    windows = list(rows)
-    named = {slug for row in windows for slug in row.services}
+    rows = list(MaintenanceWindow.objects.filter(starts_at__lte=at).exclude(rule="", ends_at__lte=at))
+    named = {slug for row in rows for slug in row.services}
     patterns = dict(Service.objects.filter(slug__in=named).values_list("slug", "patterns")) if named else {}
-    return in_force([found for row in windows if (found := _readable(row, patterns, at)) is not None], at)
-
-
-def _readable(row: MaintenanceWindow, patterns: Mapping[str, Sequence[str]], at: datetime) -> Window | None:
-    """One that cannot be read holds nothing back: a call too many is better than none."""
-    try:
-        window = row.window(patterns)
-        window.times.at(at)
-    except UNREADABLE as error:
-        log.warning("a maintenance window cannot be read", window=row.slug, error=str(error))
-        return None
-    return window
+    windows: list[Window] = []
+    unreadable: Unreadable = []
+    for row in rows:
+        try:
+            window = row.window(patterns)
+            window.times.at(at)
+            windows.append(window)
+        except UNREADABLE as error:
+            log.warning("a maintenance window cannot be read", window=row.slug, error=str(error))
+            unreadable.append((f"the maintenance window `{row.slug}`", str(error)))
+    return in_force(windows, at), unreadable

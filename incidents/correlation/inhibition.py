@@ -7,6 +7,7 @@ from uuid import UUID
 
 import structlog
 
+from incidents.catalog.models import Unreadable
 from incidents.correlation.models import InhibitingAlert, InhibitionRule
 from incidents.domain.alerting import Reported
 from incidents.domain.inhibiting import Rule, sides
@@ -23,8 +24,14 @@ class Inhibition:
     """The rules as they are now."""
 
     def __init__(self) -> None:
-        rows = InhibitionRule.objects.all()
-        self._rules = [(row.pk, rule) for row in rows if (rule := _readable(row)) is not None]
+        self._rules: list[tuple[int, Rule]] = []
+        self.unreadable: Unreadable = []
+        for row in InhibitionRule.objects.all():
+            try:
+                self._rules.append((row.pk, row.rule))
+            except UNREADABLE as error:  # it mutes nothing, and keeps no alert from its ticket
+                log.warning("an inhibition rule cannot be read", rule=row.slug, error=str(error))
+                self.unreadable.append((f"the inhibition rule `{row.slug}`", str(error)))
 
     def hear(self, alerts: Iterable[Reported]) -> None:
         """Keep what these alerts inhibit from now on: nothing if they fire no more."""
@@ -52,15 +59,6 @@ class Inhibition:
             for alert, keys in asked.items()
             if any(key in titles for key, _ in keys)
         }
-
-
-def _readable(row: InhibitionRule) -> Rule | None:
-    """One that cannot be read mutes nothing, and keeps no alert from its ticket."""
-    try:
-        return row.rule
-    except UNREADABLE as error:
-        log.warning("an inhibition rule cannot be read", rule=row.slug, error=str(error))
-        return None
 
 
 def _rows(pk: int, rule: Rule, alerts: Iterable[tuple[str, str, Labels]]) -> list[InhibitingAlert]:

@@ -11,6 +11,7 @@ from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
+from incidents import queries
 from incidents.alerting import unsilence
 from incidents.catalog.models import Service, Silence
 from incidents.correlation.models import InhibitingAlert, InhibitionRule, MaintenanceWindow
@@ -367,6 +368,13 @@ def test_rules_and_windows_that_cannot_be_read_hold_nothing_and_say_why(matchers
     send(down(), alert("a", component="tor/r3-1"), slow(), alert("b", component="tor/r4-1"))
     assert [why for why in held() if not why.startswith("in the maintenance window row-4")] == []
     assert len(tickets()) == 3
+    says = (
+        "the maintenance window `row-3` (and 1 other) held nothing back, because it cannot be read: matchers"
+    )
+    for view in tickets():
+        number = str(view.incident.number)
+        (member,) = queries.members(number)[0]
+        assert says in queries.why_members(number, [member.id])[member.id]
     for kind in ("maintenance", "inhibitions"):
         told = call("get", kind).json()["results"]
         assert next(one["problem"] for one in told if one["problem"]).startswith("matchers")
