@@ -36,6 +36,7 @@ from incidents.domain.alerting import (
 )
 from incidents.domain.explaining import explains
 from incidents.domain.incident import Incident
+from incidents.domain.lifecycle import LONGEST_REASON
 from incidents.domain.passing_over import because
 from incidents.domain.routing import Routing, RoutingTable, route
 from incidents.domain.snoozing import LONGEST as LONGEST_SNOOZE
@@ -217,11 +218,9 @@ class _Placing:
             group = _Group(replace(storm, why=self._because(storm.why)), group.routing, group.alerts)
             if self._joined(group.place, group.alerts):
                 return
-        # The id follows from the event: what is handled twice opens no two tickets.
-        name = f"alerts:{group.place.dedup_key}:{self._events[0].id}"
         number = next_number()
         opening = c.OpenForAlerts(
-            str(uuid.uuid5(uuid.NAMESPACE_URL, name)),
+            self._new_id(group.place, number),
             number,
             group.routing,
             group.place.opened_as(number),
@@ -232,6 +231,15 @@ class _Placing:
         opened = record_opening(opening, self._context)
         self._put_to_sleep(opened.incident.id, group.alerts)
 
+    def _new_id(self, place: Place, number: int) -> str:
+        """It follows from the first event, so that what is handled twice opens no two tickets; but an alert that comes
+        back may have opened one by the very same event, which is resolved by now."""
+        name = f"alerts:{place.dedup_key}:{self._events[0].id}"
+        id_ = uuid.uuid5(uuid.NAMESPACE_URL, name)
+        if IncidentRow.objects.filter(pk=id_).exists():
+            id_ = uuid.uuid5(uuid.NAMESPACE_URL, f"{name}:{number}")
+        return str(id_)
+
     def _put_to_sleep(self, incident: str, alerts: Sequence[Reported]) -> None:
         """A ticket all of whose alerts are about planned work sleeps until the work is over."""
         windows = [self._holding.quiet(alert.component, alert.labels) for alert in alerts]
@@ -239,7 +247,7 @@ class _Placing:
         if sleeping and len(sleeping) == len(alerts):
             last = max(sleeping, key=lambda one: one.span.ends_at)
             until = min(last.span.ends_at, self._at + LONGEST_SNOOZE)
-            record(incident, c.Snooze(until, last.why), self._context, self._at)
+            record(incident, c.Snooze(until, last.why[:LONGEST_REASON]), self._context, self._at)
 
     def _joined(self, place: Place, alerts: Sequence[Reported]) -> bool:
         """Whether there is an open ticket of that place; the alerts are then its members."""

@@ -22,7 +22,7 @@ from incidents.domain.times import parse_rfc3339
 from incidents.listening import context_of, hear, note_missed
 from incidents.projections.models import FindingPlaced, IncidentRow
 from incidents.projections.rows import state_of
-from incidents.projections.store import lock_key, next_number, record, record_opening
+from incidents.projections.store import lock_key, next_number, open_ticket_of, record, record_opening
 from incidents.projections.windows import project_window, windows_of
 from ingest.commands import Follower, register_follower
 from ingest.queries import Context, Event
@@ -90,10 +90,14 @@ def _routed(finding: Finding, event: Event) -> Routing:
 
 
 def _open(finding: Finding, why: str, routing: Routing, context: Context) -> Incident:
-    lock_key(finding.dedup_key)
+    key, number = finding.dedup_key, next_number()
+    lock_key(key)
+    # A ticket may hold the key that is no longer about this component: its cause was narrowed, or a report chose it.
+    taken = open_ticket_of(key) is not None
     # The id follows from the finding: nothing that is handled twice opens two tickets.
     id_ = str(uuid.uuid5(uuid.NAMESPACE_URL, f"finding:{finding.run}:{finding.component}"))
-    return record_opening(c.OpenForFinding(id_, next_number(), routing, finding, why), context).incident
+    opening = c.OpenForFinding(id_, number, routing, finding, why, f"{key}#{number}" if taken else key)
+    return record_opening(opening, context).incident
 
 
 def _note_no_longer_blamed(event: Event) -> None:

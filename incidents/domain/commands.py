@@ -100,13 +100,17 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class OpenForFinding:
-    """Opens a ticket from a finding; `why` says why it did not wait (`sure`, or so many windows)."""
+    """Opens a ticket from a finding; `why` says why it did not wait (`sure`, or so many windows).
+
+    Its dedup key is `dedup_key`, which no open ticket has.
+    """
 
     id: str
     number: int
     routing: Routing
     finding: Finding
     why: str
+    dedup_key: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ def _open_for_finding(command: c.OpenForFinding) -> Bodies:
         "component": finding.component,
         "ambiguous_with": list(finding.ambiguous_with),
         "region": finding.region,
-        "dedup_key": finding.dedup_key,
+        "dedup_key": command.dedup_key,
         "labels": {},
         "links": [],
         "alerts": 0,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 from incidents.domain.incident import Incident
 from incidents.domain.values import Invalid, check_text
+
+LONGEST_REASON: Final = 2_000
 
 
 def _set(command: object, name: str, value: object) -> None:
@@ -22,7 +24,7 @@ class Snooze:
     reason: str = ""
 
     def __post_init__(self) -> None:
-        _set(self, "reason", check_text("reason", self.reason, 2000))
+        _set(self, "reason", check_text("reason", self.reason, LONGEST_REASON))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class MergeInto:
     reason: str = ""
 
     def __post_init__(self) -> None:
-        _set(self, "reason", check_text("reason", self.reason, 2000))
+        _set(self, "reason", check_text("reason", self.reason, LONGEST_REASON))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class Split:
     reason: str = ""
 
     def __post_init__(self) -> None:
-        _set(self, "reason", check_text("reason", self.reason, 2000))
+        _set(self, "reason", check_text("reason", self.reason, LONGEST_REASON))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
+from django.db.backends.utils import CursorWrapper
 
 from ingest.alerts.rows import Statement
 from ingest.log.entries import array, plain_array
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 DAY = timedelta(days=1)
 AHEAD = 2
 """Days whose partitions are made before they are needed. What no partition takes lands in the one for the rest."""
+PATIENCE: Final = "500ms"
+"""How long a change to the partitions may wait for a lock; then it is left to the next call."""
+LOCK_NOT_AVAILABLE: Final = "55P03"
 
 
 def keeping(deliveries: Sequence[Prepared], taken: Sequence[Taken], now: datetime) -> Statement:
@@ -110,32 +115,69 @@ def delivered(receipt: str) -> Delivered | None:
 
 
 def maintain(now: datetime) -> dict[str, int]:
-    """Make the partitions of the coming days, drop those that are older than ALERT_RETENTION."""
-    made = dropped = 0
+    """Make the partitions of the coming days, drop those that are older than ALERT_RETENTION; how many of each.
+
+    What somebody reads for longer than PATIENCE is left to the next call. Must not be called inside a transaction.
+    """
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     keep_from = now - settings.ALERT_RETENTION
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('alert_delivery'))")
+    there = _partitions()
+    coming = [day for ahead in range(1, AHEAD + 1) if _name(day := today + DAY * ahead) not in there]
+    over = [name for name, day in sorted(there.items()) if day is not None and day + DAY <= keep_from]
+    made = sum(_changed(partial(_make, day)) for day in coming)
+    dropped = sum(_changed(partial(_drop, name)) for name in over)
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM alert_delivery_rest WHERE received_at < %s", (keep_from,))
+    return {"made": made, "dropped": dropped}
+
+
+def _name(day: datetime) -> str:
+    return f"alert_delivery_{day:%Y%m%d}"
+
+
+def _partitions() -> dict[str, datetime | None]:
+    """By name the day that each holds; None for that of the rest."""
+    with connection.cursor() as cursor:
         cursor.execute(
             "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'alert_delivery'::regclass"
         )
-        there = {name for (name,) in cursor.fetchall()}
-        for start in (today + DAY * ahead for ahead in range(1, AHEAD + 1)):
-            if (name := f"alert_delivery_{start:%Y%m%d}") not in there:
-                # Attached, not made in place: that would wait for every writer.
-                cursor.execute(f"CREATE TABLE {name} (LIKE alert_delivery INCLUDING ALL)")
-                cursor.execute(
-                    f"ALTER TABLE alert_delivery ATTACH PARTITION {name} FOR VALUES FROM (%s) TO (%s)",
-                    (start, start + DAY),
-                )
-                made += 1
-        for name in sorted(there):
-            day = name.removeprefix("alert_delivery_")
-            if day.isdecimal() and datetime.strptime(day, "%Y%m%d").replace(tzinfo=UTC) + DAY <= keep_from:
-                cursor.execute(f"DROP TABLE {name}")
-                dropped += 1
-        cursor.execute("DELETE FROM alert_delivery_rest WHERE received_at < %s", (keep_from,))
-    return {"made": made, "dropped": dropped}
+        names = [name for (name,) in cursor.fetchall()]
+    days = {name: name.removeprefix("alert_delivery_") for name in names}
+    return {
+        name: datetime.strptime(day, "%Y%m%d").replace(tzinfo=UTC) if day.isdecimal() else None
+        for name, day in days.items()
+    }
+
+
+def _changed(change: Callable[[CursorWrapper], None]) -> bool:
+    """Whether the change could be made. Nobody waits for long: behind whoever waits for a dump, or another reader that
+    takes hours, senders would wait, and the followers of the log for the transaction to end."""
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(f"SET LOCAL lock_timeout = '{PATIENCE}'")
+            cursor.execute("SELECT pg_advisory_xact_lock(hashtext('alert_delivery'))")
+            change(cursor)
+    except OperationalError as error:
+        if getattr(error.__cause__, "pgcode", None) != LOCK_NOT_AVAILABLE:
+            raise
+        return False
+    return True
+
+
+def _make(day: datetime, cursor: CursorWrapper) -> None:
+    # Attached, not made in place: that would wait for every writer.
+    name = _name(day)
+    cursor.execute("SELECT to_regclass(%s)", (name,))
+    if cursor.fetchone()[0] is not None:
+        return  # another process was faster
+    cursor.execute(f"CREATE TABLE {name} (LIKE alert_delivery INCLUDING ALL)")
+    cursor.execute(
+        f"ALTER TABLE alert_delivery ATTACH PARTITION {name} FOR VALUES FROM (%s) TO (%s)", (day, day + DAY)
+    )
+
+
+def _drop(name: str, cursor: CursorWrapper) -> None:
+    cursor.execute(f"DROP TABLE IF EXISTS {name}")
 
 
 @dataclass(frozen=True, slots=True)

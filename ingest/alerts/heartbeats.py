@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 
 from ingest.alerts.receiving import Delivery, Taken, receive
 from ingest.doors.alert import Parsed
 from ingest.doors.heartbeat import Heartbeat
+from ingest.log.retrying import retrying
 
 DOOR = "heartbeat"
 _COLUMNS = "integration, name, every, grace, severity, component, heard_at"
+_OVERDUE = "NOT missed AND heard_at + every + grace < %s"
 
 
 def heard(heartbeat: Heartbeat, delivery: Delivery, now: datetime) -> Taken:
@@ -36,17 +39,29 @@ def heard(heartbeat: Heartbeat, delivery: Delivery, now: datetime) -> Taken:
 
 def check(now: datetime) -> int:
     """Fire the alerts of heartbeats that are overdue; how many."""
+    fired = 0
+    while retrying(partial(_fire_next, now)):
+        fired += 1
+    return fired
+
+
+@transaction.atomic
+def _fire_next(now: datetime) -> bool:
+    """Fires the alert of one that is overdue, and notes it as missed: both or neither, whoever is killed when."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE alert_heartbeat SET missed = true WHERE NOT missed AND heard_at + every + grace < %s"
-            f" RETURNING {_COLUMNS}",
-            (now,),
+            "UPDATE alert_heartbeat SET missed = true WHERE (integration, name) = (SELECT integration, name"
+            f" FROM alert_heartbeat WHERE {_OVERDUE} ORDER BY heard_at LIMIT 1 FOR UPDATE SKIP LOCKED)"
+            f" AND {_OVERDUE} RETURNING {_COLUMNS}",
+            (now, now),
         )
-        overdue = [(row[0], Heartbeat(*row[1:6]), row[6]) for row in cursor.fetchall()]
-    for integration, heartbeat, heard_at in overdue:
-        alert = heartbeat.alert(missed_since=heard_at)
-        receive(Parsed((alert,)), Delivery(integration, DOOR, "", b""))
-    return len(overdue)
+        row = cursor.fetchone()
+    if row is None:
+        return False
+    integration, heard_at = row[0], row[6]
+    alert = Heartbeat(*row[1:6]).alert(missed_since=heard_at)
+    receive(Parsed((alert,)), Delivery(integration, DOOR, "", b""))
+    return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,10 @@ def heartbeat(query: Mapping[str, str]) -> Heartbeat:
         raise BadPayload("name", "must not be empty")
     every = _duration("every", query["every"]) if "every" in query else EVERY
     grace = _duration("grace", query["grace"]) if "grace" in query else max(LEAST_GRACE, every / 5)
-    return Heartbeat(name, every, grace, query.get("severity", "error"), query.get("component"))
+    severity, component = (
+        Notes().line("", query.get(field, ""), LONGEST_NAME) for field in ("severity", "component")
+    )
+    return Heartbeat(name, every, grace, severity or "error", component or None)
 
 
 def _duration(field: str, text: str) -> timedelta:

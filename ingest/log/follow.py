@@ -14,7 +14,8 @@ from __future__ import annotations
 import select
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -58,11 +59,15 @@ class Place:
 
 
 class FollowerFailed(Exception):
-    """The handler raised; its transaction is rolled back. The cause is what it raised."""
+    """Events could not be read, or the handler raised; the transaction is rolled back. The cause is what was raised.
 
-    def __init__(self, events: list[Event]) -> None:
-        super().__init__(f"failed on {len(events)} events from {events[0].id}")
-        self.events = events
+    They are up to `count` events; `first` is the id of the first one, None where it could not be read.
+    """
+
+    def __init__(self, count: int, first: str | None) -> None:
+        super().__init__(f"failed on {count} events from {first or 'one that cannot be read'}")
+        self.count = count
+        self.first = first
 
 
 _followers: dict[str, Follower] = {}
@@ -107,10 +112,10 @@ def run_once(follower: Follower, limit: int = 500) -> int:
         try:
             return _advance(follower, limit)
         except FollowerFailed as failure:
-            if len(failure.events) == 1:
+            if failure.count == 1:
                 _record_failure(follower, failure)
                 return 0
-            limit = len(failure.events) // 2
+            limit = failure.count // 2
 
 
 def _due(follower: Follower) -> int | None:
@@ -152,15 +157,12 @@ def _advance(follower: Follower, limit: int) -> int:
         place = Position(row[0], int(row[1]), row[2])
         # What the follower is not interested in is passed over too, else it would be scanned again each time.
         mark = store.watermark()
-        events = store.read_all(place, limit, follower.types, upto=mark)
+        with _failing(limit, None):
+            events = store.read_all(place, limit, follower.types, upto=mark)
         reached = events[-1].position if len(events) == limit else max(mark, place)
         if events:
-            try:
+            with _failing(len(events), events[0].id):
                 follower.handle(events)
-            except (OperationalError, InterfaceError):
-                raise  # the database, not the handler: the loop reconnects
-            except Exception as error:  # the shell around a handler, as a task is around its function
-                raise FollowerFailed(events) from error
         cursor.execute(
             "UPDATE log_follower SET epoch = %s, txid = %s::xid8, seq = %s, moved_at = clock_timestamp(),"
             " attempts = 0, error = NULL, retry_at = NULL WHERE name = %s",
@@ -170,18 +172,36 @@ def _advance(follower: Follower, limit: int) -> int:
     return len(events)
 
 
+@contextmanager
+def _failing(count: int, first: str | None) -> Iterator[None]:
+    """Raises FollowerFailed for whatever is raised but the loss of the connection, on which the loop connects again."""
+    try:
+        yield
+    except Exception as error:  # the shell around a handler, as a task is around its function
+        if isinstance(error, (OperationalError, InterfaceError)) and _is_lost(error):
+            raise
+        raise FollowerFailed(count, first) from error
+
+
+def _is_lost(error: Exception) -> bool:
+    """Whether the server is gone or going. What else it refuses (a row too long for an index, a statement that takes
+    too long) it refuses one follower, and would again."""
+    code = getattr(error.__cause__, "pgcode", None)
+    return code is None or code.startswith(("08", "57P"))
+
+
 def _record_failure(follower: Follower, failure: FollowerFailed) -> None:
     cause = failure.__cause__
-    error = f"{failure.events[0].id}: {type(cause).__name__}: {cause}".replace("\0", "\\0")[:LONGEST_ERROR]
+    error = f"{failure.first or 'the next event'}: {type(cause).__name__}: {cause}"
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE log_follower SET attempts = attempts + 1, error = %s,"
             " retry_at = clock_timestamp() + least(%s * 2 ^ least(attempts, 20), %s) * interval '1 second'"
             " WHERE name = %s",
-            (error, FIRST_RETRY, LONGEST_RETRY, follower.name),
+            (error.replace("\0", "\\0")[:LONGEST_ERROR], FIRST_RETRY, LONGEST_RETRY, follower.name),
         )
     metrics.FAILED.labels(follower.name).inc()
-    log.error("follower failed", follower=follower.name, event_id=failure.events[0].id, exc_info=cause)
+    log.error("follower failed", follower=follower.name, event_id=failure.first, exc_info=cause)
 
 
 def run_followers(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import psycopg2
 import pytest
 from django.db import connections
 
@@ -181,6 +184,22 @@ def test_payloads_older_than_their_retention_are_dropped() -> None:
     assert deliveries.delivered(taken.receipt) is not None
     assert deliveries.maintain(now + timedelta(days=33))["dropped"] == 2
     assert deliveries.delivered(taken.receipt) is None
+
+
+def test_partitions_wait_for_no_reader_and_make_no_sender_wait(
+    log_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deliveries, "PATIENCE", "100ms")
+    now, old = datetime.now(UTC), datetime.now(UTC) + timedelta(days=33)
+    deliveries.maintain(now)
+    with closing(psycopg2.connect(log_database)) as dump, dump.cursor() as cursor:
+        # As pg_dump does, for as long as it runs; whoever waits for it holds up the readers of the log.
+        cursor.execute("SELECT count(*) FROM alert_delivery")
+        began = time.monotonic()
+        assert deliveries.maintain(old) == {"made": 0, "dropped": 0}
+        assert time.monotonic() - began < 5
+        dump.rollback()
+    assert deliveries.maintain(old) == {"made": 2, "dropped": 2}
 
 
 def test_what_changed_between_reading_and_writing_makes_the_write_fail_and_writes_nothing() -> None:

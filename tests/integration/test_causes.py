@@ -105,6 +105,16 @@ def test_withdrawn_symptoms_go_back_to_the_tickets_that_they_had() -> None:
     assert any("2 alerts left it: the cause that #3" in text for text in texts(3))
 
 
+def test_a_withdrawn_symptom_whose_ticket_was_resolved_for_good_gets_another_one() -> None:
+    rack("h1")
+    host("h1")
+    host("h9")
+    host("h9", status="resolved")
+    blame()
+    run(5)
+    assert [(one.incident.number, one.incident.firing) for one in tickets("open")] == [(3, 1), (2, 0)]
+
+
 def test_a_symptom_that_rested_does_not_come_back_to_a_withdrawn_cause() -> None:
     rack("h1")
     blame()

@@ -61,6 +61,22 @@ def test_heartbeats_of_several_jobs_are_waited_for_each(key: str) -> None:
     assert sorted(title for title, _ in states()) == ["Heartbeat a was missed", "Heartbeat b was missed"]
 
 
+def test_a_process_that_dies_while_it_tells_of_a_missed_heartbeat_is_made_up_for(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call(key)
+
+    def dies(*_: object) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as during:
+        during.setattr(heartbeats, "receive", dies)
+        with pytest.raises(SystemExit):
+            pass_time(minutes=73)
+    assert pass_time(minutes=74) == 1
+    assert states() == [("Heartbeat backup was missed", "open")]
+
+
 def test_a_heartbeat_that_is_no_longer_waited_for_is_not_missed(key: str) -> None:
     call(key)
     assert heartbeats.forget("jobs", "backup")
@@ -73,6 +89,11 @@ def test_a_call_that_makes_no_sense_is_refused_and_names_the_field(key: str, que
     assert answer.status_code == 400
     assert query[1:].partition("=")[0] in answer.json()["detail"]
     assert heartbeats.waited() == []
+
+
+def test_what_no_text_may_hold_is_replaced(key: str) -> None:
+    assert call(key, "?name=a&severity=%00&component=host/%00").status_code == 200
+    assert pass_time(minutes=9) == 1
 
 
 def test_a_heartbeat_needs_a_good_key() -> None:

@@ -207,6 +207,12 @@ def test_in_a_quiet_window_tickets_sleep_until_it_ends() -> None:
     assert ticket().incident.state == "open"
 
 
+def test_a_long_reason_of_planned_work_keeps_no_ticket_from_opening() -> None:
+    assert call("post", "maintenance", window(mode="quiet", reason="new firmware " * 150)).status_code == 201
+    send(alert("a", component="tor/r3-1"))
+    assert ticket().incident.state == "snoozed"
+
+
 def test_what_else_joins_a_ticket_that_sleeps_for_planned_work_wakes_it() -> None:
     call("post", "maintenance", window(mode="quiet"))
     send(alert("a", component="tor/r3-1"))

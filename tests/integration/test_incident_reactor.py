@@ -137,6 +137,19 @@ def test_ambiguous_groups_that_meet_are_one_ticket() -> None:
     assert numbers() == [1]
 
 
+def test_what_another_ticket_was_narrowed_away_from_opens_one_of_its_own() -> None:
+    run(0, suspect(S7, T12, sure=True))
+    run(5, suspect(T12, sure=True))  # the ticket is about the switch alone from now on; it keeps its key
+    run(10, suspect(S7, sure=True))
+    assert [queries.get(str(number)).incident.component for number in numbers()] == [T12, S7]
+
+
+def test_a_report_that_took_the_key_of_a_finding_does_not_keep_it_from_its_ticket() -> None:
+    commands.open_incident(Report(title="mine", dedup_key=f"finding:default:{S7}"), ALICE)
+    run(0, suspect(sure=True))
+    assert numbers() == [1, 2]
+
+
 def test_a_finding_joins_the_ticket_that_a_person_opened_on_the_component() -> None:
     commands.open_incident(Report("Disks are slow", component=S7), ALICE)
     run(0, suspect())

@@ -186,6 +186,45 @@ def test_a_failing_follower_does_not_stop_another() -> None:
     assert [event.body["word"] for event in seen] == ["poison", "b"]
 
 
+def test_what_the_database_refuses_one_follower_does_not_stop_another() -> None:
+    say("poison", "b")
+    seen: list[Event] = []
+    stop = threading.Event()
+
+    def too_slow(_: list[Event]) -> None:  # an OperationalError, as a lost connection is
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL statement_timeout = 10")
+            cursor.execute("SELECT pg_sleep(5)")
+
+    def collect(events: list[Event]) -> None:
+        seen.extend(events)
+        stop.set()
+
+    types = frozenset({"test.said"})
+    followers = [Follower("a", types, too_slow), Follower("b", types, collect)]
+    late = threading.Timer(8, stop.set)
+    late.start()
+    follow.run_followers(stop, followers, poll=0.05)
+    late.cancel()
+    assert [event.body["word"] for event in seen] == ["poison", "b"]
+    assert "statement timeout" in (place("a").error or "")
+
+
+def test_an_event_that_this_version_cannot_read_stops_its_followers_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    say("a")
+    newer = EventType("test.said", 2, {1: lambda body: body})
+    with monkeypatch.context() as upgraded:
+        upgraded.setitem(registry._types, "test.said", newer)
+        say("b")
+    say("c", stream="song/1", name="test.sung")
+    settle()
+    settle(Follower("singer", frozenset({"test.sung"}), write_down))
+    assert heard() == ["a", "c"]
+    assert "stored in schema 2" in (place().error or "")
+
+
 def test_a_follower_that_another_process_runs_is_passed_by(log_database: str) -> None:
     run_once(SCRIBE)
     with elsewhere(log_database) as other, other.cursor() as cursor:

@@ -127,7 +127,7 @@ def _opened(first: Finding | None) -> str:
         return commands.open_incident(Report("Disks fail"), ALICE).incident.id
     alone = replace(first, region=str(uuid4()))
     with transaction.atomic():
-        opening = c.OpenForFinding(str(uuid4()), next_number(), STORAGE, alone, "sure")
+        opening = c.OpenForFinding(str(uuid4()), next_number(), STORAGE, alone, "sure", alone.dedup_key)
         return record_opening(opening, ALICE).incident.id
 
 

@@ -51,7 +51,7 @@ def opened(**fields: Any) -> c.Open:
 
 
 def blamed(finding: Finding, number: int = 1) -> c.OpenForFinding:
-    return c.OpenForFinding(INCIDENT_ID, number, STORAGE, finding, "the analyzer is sure")
+    return c.OpenForFinding(INCIDENT_ID, number, STORAGE, finding, "the analyzer is sure", finding.dedup_key)
 
 
 def finding(
