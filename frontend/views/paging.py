@@ -3,7 +3,7 @@ the page on which one of them stands, so that links to it lead there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 from urllib.parse import urlencode
@@ -30,6 +30,12 @@ class Listed(Generic[T]):
     more: str
     path: str
     """Of the page of the list, which may be shown in answer to a form with an address of its own."""
+    kept: Mapping[str, str]
+    """What else the address says, which a search takes along."""
+
+    @property
+    def cleared(self) -> str:
+        return f"{self.path}?{urlencode(self.kept)}" if self.kept else self.path
 
     @property
     def last(self) -> int:
@@ -47,9 +53,11 @@ def listed(
     words: Callable[[T], str],
     names: Callable[[T], Collection[str]],
     path: str = "",
+    kept: Collection[str] = (),
 ) -> Listed[T]:
     """Those lines in whose `words` all that was typed occurs, in any case, a page of them; `names` are what `?show=`
-    calls one; `path` is that of the list where the request's is another. Raises Invalid."""
+    calls one; `path` is that of the list where the request's is another; parameters in `kept` say which list it is.
+    Raises Invalid."""
     path = path or request.path
     text = check_line("q", request.GET.get("q", ""), blank=True)
     wanted = text.casefold().split()
@@ -66,6 +74,7 @@ def listed(
         path + _address(request, number - 1) if number > 1 else "",
         path + _address(request, number + 1) if number < pages else "",
         path,
+        {name: request.GET[name] for name in kept if name in request.GET},
     )
 
 

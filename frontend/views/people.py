@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.db import IntegrityError
-from django.db.models import prefetch_related_objects
+from django.db.models import Count, prefetch_related_objects
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
@@ -19,10 +20,12 @@ from incidents import people as writing
 from incidents.allowing import person
 from incidents.api.people import UserSerializer
 from incidents.catalog.models import Membership, Team
-from incidents.domain.permissions import CONFIGURE, ROLES, Forbidden, may
+from incidents.domain.permissions import CONFIGURE, ROLES, Forbidden, Person, may
 from incidents.domain.values import Invalid
 from ingest.queries import WrongExpectedVersion
 
+CARDS = 12
+"""Teams up to which the page shows the members of each; more are a list that leads to them."""
 FEW = 12
 """Members of a team up to which the page unfolds it."""
 MEANS = {
@@ -63,32 +66,66 @@ def people(request: HttpRequest) -> HttpResponse:
 def _listed(
     request: HttpRequest, errors: dict[str, str] | None = None, typed: dict[str, Any] | None = None
 ) -> HttpResponse:
-    staff = getattr(request.user, "is_staff", False)
+    chosen = _team(request.GET.get("team", ""))
     asking = person(user_name(request))
-    teams = Team.objects.prefetch_related("memberships__user")
-    users = list(User.objects.order_by("username"))
-    found = listed(request, users, _words, lambda user: (user.username,))
-    prefetch_related_objects(found.rows, "memberships__team")
+    many = chosen is not None or Team.objects.count() > CARDS
+    cards = [] if many else list(Team.objects.prefetch_related("memberships__user"))
     context = {
-        "users": found.rows,
-        "list": found,
-        "names": [user.username for user in users if user.is_active],
+        "teams": [_card(asking, team, list(team.memberships.all())) for team in cards],
+        "among": Team.objects.annotate(people=Count("memberships")).order_by("name")
+        if many and chosen is None
+        else (),
+        "team": chosen,
+        "names": User.objects.filter(is_active=True).order_by("username").values_list("username", flat=True),
         "few": FEW,
-        "teams": [
-            {
-                "it": team,
-                "members": sorted(team.memberships.all(), key=lambda one: one.user.username),
-                "mine": staff or (asking is not None and may(asking, CONFIGURE, (team.slug,))),
-            }
-            for team in teams
-        ],
         "in_force": Membership.objects.exists(),
         "roles": ROLES,
         "means": MEANS,
         "errors": errors or {},
         "typed": typed or {},
     }
+    context |= _everybody(request) if chosen is None else _members(request, chosen)
     return show(request, "frontend/people.html", context, section="settings", status=400 if errors else 200)
+
+
+def _everybody(request: HttpRequest) -> dict[str, Any]:
+    found = listed(
+        request,
+        list(User.objects.order_by("username")),
+        _words,
+        lambda user: (user.username,),
+        reverse("people"),
+    )
+    prefetch_related_objects(found.rows, "memberships__team")
+    return {"users": found.rows, "list": found}
+
+
+def _members(request: HttpRequest, team: Team) -> dict[str, Any]:
+    """That team alone, however many are in it."""
+    rows = list(team.memberships.select_related("user").order_by("user__username"))
+    found = listed(
+        request,
+        rows,
+        lambda row: f"{row.user.username} {row.user.email} {row.role}",
+        lambda row: (row.user.username,),
+        reverse("people"),
+        ("team",),
+    )
+    return {"teams": [_card(person(user_name(request)), team, found.rows)], "among": (), "list": found}
+
+
+def _card(asking: Person | None, team: Team, members: Sequence[Membership]) -> dict[str, Any]:
+    mine = asking is not None and may(asking, CONFIGURE, (team.slug,))
+    return {"it": team, "members": sorted(members, key=lambda one: one.user.username), "mine": mine}
+
+
+def _team(slug: str) -> Team | None:
+    if not slug:
+        return None
+    team = Team.objects.filter(slug=slug[:60]).first() if "\0" not in slug else None
+    if team is None:
+        raise Http404("there is no such team")
+    return team
 
 
 def _words(user: User) -> str:
@@ -147,4 +184,5 @@ def change_member(request: HttpRequest, slug: str) -> HttpResponse:
         messages.error(request, f"Not done: {error.field} {error.reason}.")
     except WrongExpectedVersion:
         messages.error(request, "Someone else changed this at the same time; look again.")
-    return HttpResponseRedirect(f"{reverse('people')}#team-{team.slug}")
+    alone = f"?{urlencode({'team': slug})}" if Team.objects.count() > CARDS else ""
+    return HttpResponseRedirect(f"{reverse('people')}{alone}#team-{team.slug}")

@@ -65,7 +65,7 @@ def _shown(
     request: HttpRequest, edited: Team | None, typed: dict[str, Any], errors: dict[str, str]
 ) -> HttpResponse:
     unresolved = queries.unresolved_by_team()
-    rows = Team.objects.annotate(people=Count("memberships"))
+    rows = Team.objects.annotate(people=Count("memberships")).order_by("name", "slug")
     found = listed(
         request, list(rows), lambda row: f"{row.name} {row.slug} {row.description}", lambda row: (row.slug,)
     )

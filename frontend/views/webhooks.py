@@ -24,7 +24,7 @@ from incidents.domain.times import rfc3339
 from incidents.domain.values import SEVERITIES, Invalid
 from incidents.webhooks import commands
 from incidents.webhooks.models import Webhook
-from incidents.webhooks.queries import lag_of
+from incidents.webhooks.queries import Standing, standing_of
 from ingest.queries import WrongExpectedVersion
 
 OVERLAP = "1 d"
@@ -72,8 +72,9 @@ def _listed(
 ) -> HttpResponse:
     """A secret that was made is in the answer to this request and nowhere else."""
     found = listed(request, list(Webhook.objects.all()), _words, lambda row: (row.name,), reverse("webhooks"))
+    standing = standing_of(found.rows, SHOWN)
     context = {
-        "webhooks": [_shown(row) for row in found.rows],
+        "webhooks": [_shown(row, standing[row.pk]) for row in found.rows],
         "list": found,
         "secret": secret,
         "errors": errors or {},
@@ -91,18 +92,12 @@ def _words(row: Webhook) -> str:
     return " ".join((row.name, urlsplit(row.url).netloc, state, *row.teams, *row.severities, *row.types))
 
 
-def _shown(row: Webhook) -> dict[str, Any]:
-    held, parked = row.held.order_by("since"), row.parked.all()
+def _shown(row: Webhook, stands: Standing) -> dict[str, Any]:
     return {
         "it": row,
         "host": urlsplit(row.url).netloc,
-        "lag": timedelta(seconds=int(lag_of(row))),
-        "attempts": row.attempts.all()[:SHOWN],
-        "held": held[:SHOWN],
-        "held_total": held.count(),
-        "parked": parked[:SHOWN],
-        "parked_total": parked.count(),
-        "first_parked": parked.order_by("position").first(),
+        "lag": timedelta(seconds=int(stands.lag)),
+        "stands": stands,
     }
 
 

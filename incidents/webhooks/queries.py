@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from django.db.models import Count, F, Manager, OrderBy, QuerySet, Window
+from django.db.models.functions import RowNumber
 
 from incidents.domain.evolve import EVENT_TYPES
-from incidents.webhooks.models import Webhook
+from incidents.webhooks.models import Attempt, Held, Parked, Webhook
 from ingest.queries import read_all
 
 
@@ -21,3 +27,58 @@ def telling_of(team: str) -> list[str]:
         f"the webhook {name}"
         for name in Webhook.objects.filter(teams__contains=[team]).values_list("name", flat=True)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a webhook is: seconds behind, its last deliveries, what waits the longest and what was given up last."""
+
+    lag: float
+    attempts: list[Attempt]
+    held: list[Held]
+    held_total: int
+    parked: list[Parked]
+    parked_total: int
+    first_parked: Parked | None
+    """The one that stands first in the log."""
+
+
+def standing_of(webhooks: Sequence[Webhook], most: int) -> dict[int, Standing]:
+    """By primary key, with as many statements for fifty of them as for one, but for those that are at different places
+    of the log; at most so many rows of each kind."""
+    keys = [one.pk for one in webhooks]
+    attempts = _newest(Attempt.objects.filter(webhook__in=keys), F("id").desc(), most)
+    held = _newest(Held.objects.filter(webhook__in=keys), F("since").asc(), most)
+    parked = _newest(Parked.objects.filter(webhook__in=keys), F("id").desc(), most)
+    held_totals, parked_totals = _totals(Held.objects, keys), _totals(Parked.objects, keys)
+    first = Parked.objects.filter(webhook__in=keys).order_by("webhook_id", "position").distinct("webhook_id")
+    first_parked = {one.webhook_id: one for one in first}
+    lags = {place: lag_of(one) for place, one in {one.position: one for one in webhooks}.items()}
+    return {
+        one.pk: Standing(
+            lags[one.position],
+            attempts.get(one.pk, []),
+            held.get(one.pk, []),
+            held_totals.get(one.pk, 0),
+            parked.get(one.pk, []),
+            parked_totals.get(one.pk, 0),
+            first_parked.get(one.pk),
+        )
+        for one in webhooks
+    }
+
+
+Row = TypeVar("Row", Attempt, Held, Parked)
+
+
+def _newest(rows: QuerySet[Row], order: OrderBy, most: int) -> dict[int, list[Row]]:
+    place = Window(RowNumber(), partition_by="webhook_id", order_by=order)
+    found: dict[int, list[Row]] = {}
+    for row in rows.annotate(place=place).filter(place__lte=most).order_by("webhook_id", "place"):
+        found.setdefault(row.webhook_id, []).append(row)
+    return found
+
+
+def _totals(rows: Manager[Any], keys: Sequence[int]) -> dict[int, int]:
+    counted = rows.filter(webhook__in=keys).order_by().values_list("webhook").annotate(Count("pk"))
+    return dict(counted)

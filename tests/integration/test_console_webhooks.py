@@ -117,3 +117,13 @@ def test_the_code_in_the_docs_takes_what_is_sent_and_nothing_else(alice: Client)
     assert not genuine(header, got.body, "whsec_other")
     assert not genuine(re.sub(r"t=\d+", "t=1", header), got.body, secret)
     assert not genuine("", got.body, secret)
+
+
+def test_the_page_asks_as_much_for_many_webhooks_as_for_one(
+    alice: Client, django_assert_max_num_queries: Any
+) -> None:
+    for n in range(12):
+        make(alice, name=f"program-{n}")
+    Webhook.objects.update(position=Webhook.objects.get(name="program-11").position)
+    with django_assert_max_num_queries(14):
+        assert "program-11" in alice.get(PAGE).content.decode()

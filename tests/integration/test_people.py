@@ -137,6 +137,25 @@ def test_the_page_makes_people_and_puts_them_into_teams(alice: Client) -> None:
     assert not Membership.objects.exists()
 
 
+def test_where_teams_are_many_the_page_lists_them_and_shows_one_at_a_time(alice: Client) -> None:
+    Team.objects.bulk_create(Team(slug=f"hall-{n}", name=f"Hall {n}") for n in range(20))
+    users = get_user_model().objects
+    hall = Team.objects.get(slug="hall-3")
+    users.bulk_create(get_user_model()(username=f"engineer-{n:03}") for n in range(60))
+    Membership.objects.bulk_create(Membership(team=hall, user=user, role="viewer") for user in users.all())
+    page = alice.get("/settings/people").content.decode()
+    assert '<a href="?team=hall-3">Hall 3</a> <span class="muted small">61 people</span>' in page
+    assert "<select" not in page.partition('id="users-title"')[0]
+    alone = alice.get("/settings/people?team=hall-3").content.decode()
+    assert "1 to 50 of 61" in alone
+    assert 'href="/settings/people?team=hall-3&amp;page=2"' in alone
+    found = alice.get("/settings/people?team=hall-3&q=engineer-059").content.decode()
+    assert "1 of 61" in found
+    moved = alice.post("/settings/people/team/hall-4", {"user": "engineer-001", "role": "viewer"})
+    assert moved.headers["Location"] == "/settings/people?team=hall-4#team-hall-4"
+    assert alice.get("/settings/people?team=none").status_code == 404
+
+
 def test_the_page_says_what_is_wrong_at_its_field(alice: Client) -> None:
     page = alice.post("/settings/people", {"username": "bob", "password": "short"})
     assert page.status_code == 400
