@@ -128,3 +128,12 @@ def test_a_row_says_of_a_later_verdict_only_what_its_title_does_not() -> None:
     assert words.beyond(f"{title}, over 99 % likely at fault.", title) == "Over 99 % likely at fault"
     assert words.beyond("tor/t1 fails 4.8 % of it.", title) == "Latest: fails 4.8 % of it"
     assert words.beyond("tor/t2 fails 4.8 % of it.", title) == "tor/t2 fails 4.8 % of it"
+
+
+def test_the_share_of_an_estimate_is_said_in_the_words_of_its_analyzer() -> None:
+    share = {"failure_rate": 0.85, "low": 0.8, "high": 0.9}
+    assert (
+        words.measured({**share, "phrase": "loses {} of the probes"})
+        == "loses <strong>85\u00a0%</strong> of the probes"
+    )
+    assert words.measured(share) == "failure rate <strong>85\u00a0%</strong>"

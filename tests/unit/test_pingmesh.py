@@ -258,3 +258,16 @@ def test_the_heat_map_shows_a_sign_beside_each_colour() -> None:
     (chart,) = [one["chart"] for one in verdict["evidence"] if one["kind"] == "chart"]
     signs = {(one["state"], one["sign"]) for one in chart["data"]["values"]}
     assert signs == {("well", ""), ("above a limit", "✕")}
+
+
+@pytest.mark.parametrize(
+    ("kind", "state"), [("podset_down", "hardly any answers"), ("black_hole_1", "answers missing")]
+)
+def test_the_heat_map_shows_where_answers_are_missing(kind: str, state: str) -> None:
+    verdict = verdict_of(drawn(11, kind).window)
+    (chart,) = [one["chart"] for one in verdict["evidence"] if one["kind"] == "chart"]
+    (suspect,) = verdict["suspects"]
+    place = suspect["component"].partition("/")[2]
+    struck = [one for one in chart["data"]["values"] if one["state"] == state]
+    assert struck
+    assert all(place in one["from"] or place in one["to"] for one in struck)

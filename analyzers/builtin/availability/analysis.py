@@ -153,7 +153,16 @@ def _suspect(found: Found, row: int) -> Suspect:
         sure=float(found.q[row]) < SURE_LEVEL,
         first_failure=moment(int(ledger.spells.start[mine].min())),
         last_failure=moment(int(ledger.spells.end[mine].max())),
+        says=_said(found, row),
     )
+
+
+def _said(found: Found, row: int) -> str:
+    """What is wrong, as the end of a title that begins with the component."""
+    ledger = found.ledger
+    told = float(ledger.observed[row]) + float(ledger.unknown[row])
+    lost, allowed = show_minutes(float(ledger.lost[row])), show_minutes((1 - found.target) * told)
+    return f"was down for {lost} in {told / 1440:.3g} days, where {allowed} are allowed"
 
 
 def _sentence(found: Found, row: int) -> str:
@@ -172,7 +181,7 @@ def _sentence(found: Found, row: int) -> str:
 
 ANALYZER = Analyzer(
     name="availability",
-    version="1.1.0",
+    version="1.1.1",
     title="Uptime, downtime by cause and nines of every component, and who is below target",
     inputs=(
         Input("all", (UPTIMES, OUTAGES, FLEET)),

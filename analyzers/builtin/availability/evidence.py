@@ -9,7 +9,7 @@ import numpy as np
 from analyzers.builtin.intervals import MINUTE, microseconds, moment
 from analyzers.builtin.nines import downtime_per_year, nines, show_availability, show_minutes
 from analyzers.builtin.vega import bars_over_time, instant, ranked_bars
-from analyzers.builtin.words import count, percent
+from analyzers.builtin.words import count, hundredths, percent
 from analyzers.contract import Evidence, Window, chart, table, text
 
 if TYPE_CHECKING:
@@ -69,12 +69,16 @@ def _by_cause(found: Found) -> Evidence:
         mine = minutes[ledger.cause == number]
         touched = len(np.unique(ledger.spells.owner[ledger.cause == number]))
         middle, longest = float(np.median(mine)), float(mine.max())
-        figures = (round(float(mine.sum()), 1), float(mine.sum()) / total, round(float(mine.mean()), 1))
+        figures = (
+            round(float(mine.sum()), 1),
+            hundredths(float(mine.sum()) / total),
+            round(float(mine.mean()), 1),
+        )
         rows.append(
             (ledger.causes[number], touched, len(mine), *figures, round(middle, 1), round(longest, 1))
         )
     columns = (
-        "cause", "components", "outages", "down (min)", "share of downtime", "mean (min)", "median (min)",
+        "cause", "components", "outages", "down (min)", "of the downtime (%)", "mean (min)", "median (min)",
         "longest (min)",
     )  # fmt: skip
     return table("Downtime by cause", columns, tuple(rows))

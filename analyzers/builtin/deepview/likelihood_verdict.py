@@ -9,7 +9,7 @@ from typing import Any
 from analyzers.builtin.deepview import evidence as show
 from analyzers.builtin.deepview.binomial import Charge, Outcome
 from analyzers.builtin.deepview.simpler import simpler
-from analyzers.builtin.words import count, listed, percent
+from analyzers.builtin.words import CHANCE, NATS, count, hundredths, listed, percent
 from analyzers.contract import Evidence, Suspect, Verdict, Window, quiet, table, text
 
 _EVERYWHERE = 0.05
@@ -96,8 +96,9 @@ def _tables(outcome: Outcome, noun: str) -> tuple[Evidence, ...]:
     if outcome.charges:
         rows = tuple(
             (
-                one.name, int(one.carried), int(one.lost), one.hosts, one.estimate.failure_rate,
-                one.estimate.low, one.estimate.high, round(one.evidence, 1), round(one.needed, 1),
+                one.name, int(one.carried), int(one.lost), one.hosts,
+                hundredths(one.estimate.failure_rate), hundredths(one.estimate.low), hundredths(one.estimate.high),
+                round(one.evidence, 1), round(one.needed, 1),
                 one.p_value, one.q_value,
                 ", ".join(one.ambiguous),
             )
@@ -105,16 +106,16 @@ def _tables(outcome: Outcome, noun: str) -> tuple[Evidence, ...]:
         )  # fmt: skip
         figures = (
             "hosts",
-            "failure rate",
-            "low",
-            "high",
+            "failure rate (%)",
+            "low (%)",
+            "high (%)",
             "evidence (nats)",
             "needed",
             "p",
             "q",
             "cannot be told from",
         )
-        note = "The failure rate is what the component itself adds, with its 95 % interval."
+        note = f"The failure rate is what the component itself adds, with its 95 % interval. {NATS} {CHANCE}"
         tables.append(table("Blamed", ("component", noun, "failed", *figures), rows, note))
     if outcome.runners:
         cleared = tuple(

@@ -7,6 +7,8 @@ from typing import Any
 from analyzers.builtin.incidence import Incidence
 from analyzers.builtin.netbouncer.stages import Blamed, Found
 from analyzers.builtin.tomography import simpler_methods
+from analyzers.builtin.vega import COLOURS, SCHEMA
+from analyzers.builtin.words import hundredths
 from analyzers.contract import Evidence, chart, table, text
 
 MOST_LINES = 20
@@ -49,9 +51,9 @@ def _blamed(seen: Incidence, found: Found) -> Evidence:
             (
                 seen.names[one.component],
                 "device" if one.device else "link",
-                round(one.loss, 5),
-                round(one.low, 5),
-                round(one.high, 5),
+                hundredths(one.loss),
+                hundredths(one.low),
+                hundredths(one.high),
                 int(paths.sum()),
                 int((paths & ~found.clean).sum()),
                 int(seen.attempts[paths].sum()),
@@ -62,10 +64,11 @@ def _blamed(seen: Incidence, found: Found) -> Evidence:
             )
         )
     columns = (
-        "component", "stage", "loss", "low", "high", "paths", "lossy paths", "probes sent", "lost",
+        "component", "stage", "loss (%)", "low (%)", "high (%)", "paths", "lossy paths", "probes sent", "lost",
         "likelihood ratio", "p", "cannot be told from",
     )  # fmt: skip
-    return table("Blamed", columns, tuple(rows), "The loss is the component's own, with its 95 % interval.")
+    note = "The loss is the component's own, with its 95 % interval; p is how probable as much is by chance."
+    return table("Blamed", columns, tuple(rows), note)
 
 
 def _cleared(seen: Incidence, found: Found) -> Evidence:
@@ -76,15 +79,19 @@ def _cleared(seen: Incidence, found: Found) -> Evidence:
         rows.append(
             (
                 seen.names[component],
-                round(1 - float(found.success[component]), 5),
+                hundredths(1 - float(found.success[component])),
                 int(paths.sum()),
                 int((paths & found.clean).sum()),
                 round(max(ratio, 0.0), 1),
+                "noise and the blamed explain what its paths lost",
             )
         )
-    columns = ("component", "loss by the descent", "paths", "clean paths", "likelihood ratio left")
-    note = "Flagged by the descent, but noise and the blamed ones explain what their paths lost."
-    return table("Looked into and cleared", columns, tuple(rows), note)
+    columns = (
+        "component", "loss by the descent (%)", "paths", "clean paths", "likelihood ratio left", "why it is cleared",
+    )  # fmt: skip
+    return table(
+        "Looked into and cleared", columns, tuple(rows), "Flagged by the descent and tested after it."
+    )
 
 
 def _losses(seen: Incidence, found: Found) -> Evidence:
@@ -101,15 +108,23 @@ def _losses(seen: Incidence, found: Found) -> Evidence:
     y = {"field": "component", "type": "nominal", "title": None, "sort": order}
     x = {"type": "quantitative", "title": "loss (% of probes, 95 % interval)"}
     spec = {
+        "$schema": SCHEMA,
+        "width": "container",
         "data": {"values": values},
         "height": {"step": 18},
         "layer": [
             {
-                "mark": {"type": "rule"},
+                "mark": {"type": "rule", "strokeWidth": 2, "color": COLOURS[0]},
                 "encoding": {"y": y, "x": {**x, "field": "low"}, "x2": {"field": "high"}},
             },
             {
-                "mark": {"type": "point", "filled": True, "size": 60, "tooltip": {"content": "data"}},
+                "mark": {
+                    "type": "point",
+                    "filled": True,
+                    "size": 60,
+                    "color": COLOURS[0],
+                    "tooltip": {"content": "data"},
+                },
                 "encoding": {"y": y, "x": {**x, "field": "loss"}},
             },
         ],

@@ -13,7 +13,7 @@ from analyzers.builtin.panorama.observed import SLICE, Observed
 from analyzers.builtin.panorama.restarts import component_of, explains
 from analyzers.builtin.panorama.weighing import OBSERVER, PLACE
 from analyzers.builtin.vega import SCHEMA, colour, instant, time_axis
-from analyzers.builtin.words import count
+from analyzers.builtin.words import NATS, count, hundredths
 from analyzers.contract import Evidence, Window, chart, table, text
 
 Ints = NDArray[np.int64]
@@ -26,6 +26,9 @@ _POINTS = 120
 _GRID = 40
 _BAD_VIEW = 0.05
 """Share of negative observations from which a view counts as unhealthy in the table of quadrants."""
+
+LEAST_SCALE = 0.1
+"""The share of failed observations that is drawn in the strongest colour if none is larger."""
 
 _NATURES = {"gray": "gray failure", "failing": "failing", "observer": "unreliable observer"}
 
@@ -57,7 +60,7 @@ def _blamed(window: Window, found: Found) -> Evidence:
                 f"{one.witnesses} of {one.asked}",
                 one.main.failed,
                 one.main.total,
-                one.main.failed / max(1, one.main.total),
+                hundredths(one.main.failed / max(1, one.main.total)),
                 _clock(window, seen, one.first),
                 "still" if one.ongoing else _clock(window, seen, one.last + 1),
                 round(one.surplus, 1),
@@ -65,12 +68,12 @@ def _blamed(window: Window, found: Found) -> Evidence:
             )
         )
     columns = (
-        "component", "what", "contexts", "witnesses", "failed", "observations", "share failed", "since", "until",
+        "component", "what", "contexts", "witnesses", "failed", "observations", "failed (%)", "since", "until",
         "evidence (nats)", "cannot be told from",
     )  # fmt: skip
     note = (
         "Witnesses are observers that complain about a subject, or subjects that an observer complains about. "
-        "Evidence is above what is needed. Observations of unreliable observers are left out."
+        f"Evidence is what is above the bar. {NATS} Observations of unreliable observers are left out."
     )
     return table("Blamed", columns, tuple(rows), note)
 
@@ -103,7 +106,7 @@ def _quadrants(found: Found) -> Evidence:
             for bad, all_of in ((used[subject], used_of[subject]), (probed[subject], probed_of[subject]))
         ]
         sick = [view is not None and view >= _BAD_VIEW for view in views]
-        rows.append((seen.components[subject], views[0], views[1], _quadrant(views, sick), subject in named))
+        rows.append((seen.components[subject], *map(_shown, views), _quadrant(views, sick), subject in named))
     rows.sort(key=lambda row: (not row[4], -(row[1] or 0), -(row[2] or 0), row[0]))
     kept = [row[:4] for row in rows[: max(_ROWS, len(named))]]
     hidden = len(rows) - len(kept)
@@ -111,8 +114,12 @@ def _quadrants(found: Found) -> Evidence:
         "Shares of negative observations in the last seconds, without unreliable observers; 5 % is unhealthy."
     )
     note += f" {count(hidden)} subjects with fewer are not listed." if hidden else ""
-    columns = ("subject", "callers: share failed", "probes: share failed", "callers against probes")
+    columns = ("subject", "callers: failed (%)", "probes: failed (%)", "callers against probes")
     return table("Callers' view against probes'", columns, tuple(kept), note)
+
+
+def _shown(share: float | None) -> float | None:
+    return None if share is None else hundredths(share)
 
 
 def _quadrant(views: list[float | None], sick: list[bool]) -> str:
@@ -254,7 +261,10 @@ def _grid(found: Found) -> Evidence:
                 "field": "share",
                 "type": "quantitative",
                 "title": "share failed",
-                "scale": {"domain": [0, 1]},
+                # Not up to 100 %: a few failed calls in a hundred are what there is to see.
+                "scale": {
+                    "domain": [0, max(LEAST_SCALE, max((one["share"] for one in values), default=0.0))]
+                },
                 "legend": {"format": "%"},
             },
         },

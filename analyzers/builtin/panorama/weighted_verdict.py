@@ -66,6 +66,7 @@ def _suspect(window: Window, found: Found, one: Finding) -> Suspect:
         sure=score >= SURE and one.last - one.first + 1 >= found.rules.sure and not one.rivals,
         first_failure=first,
         last_failure=last,
+        says=says(one),
     )
 
 
@@ -73,6 +74,16 @@ def when(window: Window, found: Found, one: Finding) -> tuple[datetime, datetime
     """The start of the first slice in which it failed, and the end of the last."""
     step = found.seen.fold * SLICE
     return window.start + one.first * step, min(window.end, window.start + (one.last + 1) * step)
+
+
+def says(one: Finding) -> str:
+    """What is wrong, as the end of a title that begins with the component."""
+    share = percent(one.main.failed / max(1, one.main.total))
+    if one.nature == "gray":
+        return f"is a gray failure: {share} of its callers' requests fail while probes find it healthy"
+    if one.nature == "observer":
+        return f"complains about {one.witnesses} of {one.asked} others that are found healthy"
+    return f"fails {share} of its callers' requests"
 
 
 def sentence(window: Window, found: Found, one: Finding) -> str:

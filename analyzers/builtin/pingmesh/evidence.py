@@ -9,10 +9,11 @@ from analyzers.builtin.pingmesh.heat_map import heat_map
 from analyzers.builtin.pingmesh.observed import Observed
 from analyzers.builtin.pingmesh.sla import LEVELS, Scope
 from analyzers.builtin.pingmesh.verdict import WHAT, Named, span
-from analyzers.builtin.words import listed
+from analyzers.builtin.words import hundredths, listed
 from analyzers.contract import Evidence, Window, table, text
 
 MOST_LINES = 20
+_SHARES = "Shares are over the whole window; p is how probable as much is by chance."
 MOST_SCOPES = {"data centre": 10, "podset": 10, "pod": 10, "server": 5}
 
 
@@ -27,7 +28,7 @@ def blamed(window: Window, culprits: list[Named], title: str, note: str) -> Evid
                 one.blamed.measure.replace("_", " "),
                 int(one.blamed.hits),
                 int(one.blamed.tries),
-                round(one.blamed.hits / one.blamed.tries, 6),
+                hundredths(one.blamed.hits / one.blamed.tries),
                 float(f"{one.blamed.p:.3g}"),
                 f"{first:%H:%M} to {last:%H:%M}",
                 round(one.minutes.spread, 1),
@@ -40,7 +41,7 @@ def blamed(window: Window, culprits: list[Named], title: str, note: str) -> Evid
         "measure",
         "hits",
         "of",
-        "share",
+        "share (%)",
         "p",
         "seen",
         "minutes",
@@ -63,14 +64,14 @@ def sla(found: list[Scope]) -> Evidence:
             one.level,
             one.name,
             int(one.answers),
-            float(f"{one.drop_rate:.3g}"),
+            hundredths(one.drop_rate),
             None if one.p50 is None else round(one.p50 / 1000, 3),
             None if one.p99 is None else round(one.p99 / 1000, 3),
             {"dropped": "drops", "slow": "P99", None: "–"}[one.broken],
         )
         for one in shown
     )
-    columns = ("level", "from", "answers", "drop rate", "P50 (ms)", "P99 (ms)", "alert")
+    columns = ("level", "from", "answers", "dropped (%)", "P50 (ms)", "P99 (ms)", "alert")
     note = (
         "Of answered probes only: a probe without an answer may as well be a dead server. Times are known to 5 %. "
         "An alert is above its limit by more than chance."
@@ -104,7 +105,7 @@ def cleared(seen: Observed, found: list[Scope], culprits: list[Named]) -> Eviden
         )
     if not rows:
         return None
-    columns = ("component", "level", "answers", "with a dropped packet", "p", "cleared because")
+    columns = ("component", "level", "answers", "with a dropped packet", "p", "why it is cleared")
     return table("Looked into and cleared", columns, tuple(rows[:8]))
 
 
@@ -181,7 +182,14 @@ def pieces(
 ) -> tuple[Evidence, ...]:
     shown: list[Evidence | None] = []
     if culprits:
-        shown.append(blamed(window, culprits[:50], "Blamed", "Shares are over the whole window."))
+        shown.append(
+            blamed(
+                window,
+                culprits[:50],
+                "Blamed",
+                _SHARES,
+            )
+        )
     shown.append(advice(culprits, budget))
     if passing:
         shown.append(blamed(window, passing[:10], "Seen, but not for long enough", "A burst is no fault."))

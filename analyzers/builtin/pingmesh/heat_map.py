@@ -20,9 +20,11 @@ MOST = 40
 """More pods than so many, and podsets are drawn."""
 CHANCE = 0.01
 YELLOW = 0.8
-STATES = ("well", "near the limit", "above a limit", "no answers")
-COLOURS = ("#7fbf7b", "#f6d55c", "#d7301f", "#ffffff")
-SIGNS = ("", "!", "✕", "–")
+SILENT, MISSING = 0.5, 0.01
+"""Shares of probes without an answer from which a cell counts as without answers, or with some missing."""
+STATES = ("well", "near the limit", "above a limit", "answers missing", "hardly any answers")
+COLOURS = ("#7fbf7b", "#f6d55c", "#d7301f", "#c9b3e6", "#ffffff")
+SIGNS = ("", "!", "✕", "?", "–")
 
 
 def heat_map(seen: Observed, drop_limit: float, p99_us: float) -> Evidence | None:
@@ -40,7 +42,8 @@ def heat_map(seen: Observed, drop_limit: float, p99_us: float) -> Evidence | Non
     shown = [names[i].partition("/")[2] for i in order]
     note = (
         f"Red: more than 1 % of the answers above {p99_us / 1000:g} ms, or packets dropped above "
-        f"{100 * drop_limit:g} %, by more than chance. {unit.capitalize()}s of one podset stand together."
+        f"{100 * drop_limit:g} %, by more than chance. Violet: more than {100 * MISSING:g} % of the probes had "
+        f"no answer at all; white: more than {100 * SILENT:g} %. {unit.capitalize()}s of one podset stand together."
     )
     return chart(f"Answers from {unit} to {unit}", _spec(values, shown, unit), note)
 
@@ -56,7 +59,12 @@ def _cells(
     slow, near = (bins[:, limit_bin(one) :].sum(axis=1) for one in (p99_us, YELLOW * p99_us))
     dropped = bins[:, DROPPED].sum(axis=1)
     red = (tail(slow, total, SLOW_SHARE) <= CHANCE) | (tail(dropped, total, drop_limit) <= CHANCE)
-    state = np.where(total == 0, 3, np.where(red, 2, np.where(near > SLOW_SHARE * total, 1, 0)))
+    inside = cell >= 0
+    sent, lost = (np.bincount(cell[inside], some[inside], size * size) for some in (seen.sent, seen.lost))
+    mute = np.maximum(lost / np.maximum(sent, 1.0), _stopped(seen, of, size))
+    state = np.select(
+        [(total == 0) | (mute > SILENT), red, mute > MISSING, near > SLOW_SHARE * total], [4, 2, 3, 1], 0
+    )
     out = []
     for row in order:
         for column in order:
@@ -69,10 +77,18 @@ def _cells(
                     "sign": SIGNS[state[at]],
                     "P99": _time(percentile(bins[at], 0.99)),
                     "answers": int(total[at]),
+                    "without an answer %": float(f"{100 * mute[at]:.3g}"),
                     "dropped %": float(f"{100 * dropped[at] / max(1.0, total[at]):.3g}"),
                 }
             )
     return out
+
+
+def _stopped(seen: Observed, of: Ints, size: int) -> Floats:
+    """1 in the rows of places most of whose servers are silent, shape (size * size,): they lose nothing."""
+    placed = of >= 0
+    servers, silent = (np.bincount(of[some], minlength=size) for some in (placed, placed & seen.silent()))
+    return np.repeat((silent > SILENT * np.maximum(servers, 1)).astype(np.float64), size)
 
 
 def _time(microseconds: float | None) -> str:

@@ -176,16 +176,22 @@ def _said(one: Named, drop_limit: float, p99_us: float) -> str:
     }[blamed.kind]
 
 
+_WHOSE = {1: "addresses", 2: "addresses and ports"}
+
+
 def _black_hole(one: Named, hole: BlackHole) -> str:
-    kind = "all probes" if hole.type == 1 else "a part of the probes"
+    kind = "every probe" if hole.type == 1 else "some probes, whose repeated packets are lost, too"
     symptom = (
-        f"{count(one.blamed.hits)} of {count(one.blamed.tries)} pairs of living servers lose {kind} without "
-        f"retransmission, and {hole.servers} of {hole.among} servers have such peers"
+        f"{count(one.blamed.hits)} of {count(one.blamed.tries)} pairs of living servers lose {kind}; "
+        f"{hole.servers} of {hole.among} servers have such peers"
     )
     if one.blamed.kind == "black_hole":
-        return f"{one.component} has a black hole (type {hole.type}): {symptom}"
+        return (
+            f"{one.component} drops all packets between certain {_WHOSE[hole.type]} (a black hole): {symptom}"
+        )
     above = "its Leaf layer" if one.blamed.kind == "black_hole_leaf" else "this layer"
-    return f"{one.component} has a black hole in {above}, not in one ToR (type {hole.type}): {symptom}"
+    whose = _WHOSE[hole.type]
+    return f"{one.component} has a black hole in {above}, not in one ToR, between certain {whose}: {symptom}"
 
 
 def _title(one: Named) -> str:
@@ -195,7 +201,8 @@ def _title(one: Named) -> str:
     if one.hole is None:
         return ""
     where = {"black_hole_leaf": " in its Leaf layer", "black_hole_spine": " in its switches"}
-    return f"has a black hole{where.get(one.blamed.kind, '')} (type {one.hole.type})"
+    place = where.get(one.blamed.kind, "")
+    return f"has a black hole{place}: drops all packets between certain {_WHOSE[one.hole.type]}"
 
 
 def _alike(one: Named) -> str:

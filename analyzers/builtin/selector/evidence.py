@@ -10,6 +10,7 @@ import numpy as np
 from analyzers.builtin.selector.hazard import Model
 from analyzers.builtin.selector.plan import Choice, Past, Step
 from analyzers.builtin.selector.trial import Trial
+from analyzers.builtin.words import percent
 from analyzers.contract import Evidence, Params, chart, table, text
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 _SPARED = 8
 _BARS = 60
-_RED, _GREY, _DARK = "#c0392b", "#9aa5b1", "#4b5563"
+_RED, _AMBER, _GREY, _DARK = "#c0392b", "#e67e22", "#9aa5b1", "#4b5563"
+_ADVICE = ("validate now", "above the target, later", "below the target")
 
 
 def recommended(risk: Risk, choices: Sequence[Choice], params: Params) -> tuple[Evidence, ...]:
@@ -61,11 +63,12 @@ def recommended(risk: Risk, choices: Sequence[Choice], params: Params) -> tuple[
 
 def _ranking(risk: Risk, many: int, params: Params) -> Evidence:
     """Probabilities of the likeliest nodes, as bars, with the target as a line."""
+    target = float(params["target_probability"])
     values = [
         {
             "node": risk.nodes[i],
             "probability": round(float(risk.chance[i]), 5),
-            "advice": "validate" if i < many else "leave",
+            "advice": _ADVICE[0 if i < many else 1 if risk.chance[i] > target else 2],
         }
         for i in range(min(_BARS, len(risk.nodes)))
     ]
@@ -96,20 +99,22 @@ def _ranking(risk: Risk, many: int, params: Params) -> Evidence:
                         "field": "advice",
                         "type": "nominal",
                         "title": None,
-                        "scale": {"domain": ["validate", "leave"], "range": [_RED, _GREY]},
+                        "scale": {"domain": list(_ADVICE), "range": [_RED, _AMBER, _GREY]},
                         "legend": {"orient": "top"},
                     },
                 },
             },
             {
-                "data": {"values": [{"target": float(params["target_probability"])}]},
+                "data": {"values": [{"target": target}]},
                 "mark": {"type": "rule", "strokeDash": [4, 3]},
                 "encoding": {"y": {"field": "target", "type": "quantitative"}},
             },
         ],
     }
     rest = len(risk.nodes) - len(values)
-    note = "The dashed line is the target." + (f" {rest} nodes below these are not drawn." if rest else "")
+    note = f"The dashed line is the target, {percent(target)}." + (
+        f" {rest} nodes below these are not drawn." if rest else ""
+    )
     return chart("How likely the next incident is", spec, note)
 
 
@@ -235,7 +240,8 @@ def account(params: Params, tried: Trial | None) -> Evidence:
         "How this was concluded",
         "Each node's time since its last incident and its covariates give its hazard (Cox's proportional hazards, "
         "1972, with Breslow's baseline); the probability of an incident within the horizon is conditional on none so "
-        f"far. Nodes above {params['target_probability']:g} should be validated. It is advice: nothing about them has "
+        f"far. Nodes above {percent(float(params['target_probability']))} should be validated, at most "
+        f"{params['most_nodes']} in one round. It is advice: nothing about them has "
         "failed yet, so that no probability of being at fault is given. Benchmarks are chosen by the share of past "
         f"defects that they show, per hour, while they pay for themselves (Xiong et al., USENIX ATC 2024).{held}",
     )

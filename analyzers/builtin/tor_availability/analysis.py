@@ -205,6 +205,7 @@ def _suspects(found: Measured) -> tuple[Suspect, ...]:
                 sure=float(found.excess.q[row]) < SURE and found.surely_missed,
                 first_failure=moment(int(seen.spells.start[mine].min())),
                 last_failure=moment(int(seen.spells.end[mine].max())),
+                says=_said(found, row, repeats),
             )
         )
     return tuple(suspects)
@@ -220,6 +221,20 @@ def common_label(found: Measured) -> Group | None:
     return None
 
 
+def _usual(outages: float) -> str:
+    return f"about {count(round(outages, 1))} times" if outages >= 1 else "less than once"
+
+
+def _said(found: Measured, row: int, repeats: bool) -> str:
+    """What is wrong, as the end of a title that begins with the device."""
+    seen, times = found.seen, int(found.seen.count[row])
+    often = "once" if times == 1 else f"{times} times"
+    spent = f"was out {often}, {show_minutes(float(seen.lost[row]))} in {seen.period / 1440:.3g} days"
+    if not repeats:
+        return f"{spent}, the most of {found.kind} devices"
+    return f"{spent}, where {_usual(float(found.excess.expected[row]))} would be usual"
+
+
 def _sentence(found: Measured, row: int, repeats: bool, group: Group | None) -> str:
     seen, standing = found.seen, found.standing
     times = int(seen.count[row])
@@ -230,7 +245,7 @@ def _sentence(found: Measured, row: int, repeats: bool, group: Group | None) -> 
         f"{percent(share)} of what all {count(found.devices)} {found.kind} devices lost"
     )
     why = (
-        f"; {found.excess.expected[row]:.2g} times would be usual"
+        f"; {_usual(float(found.excess.expected[row]))} would be usual"
         if repeats
         else ", the most of any; no device goes out more often than chance allows"
     )
@@ -243,7 +258,7 @@ def _sentence(found: Measured, row: int, repeats: bool, group: Group | None) -> 
 
 ANALYZER = Analyzer(
     name="tor_availability",
-    version="1.1.0",
+    version="1.1.1",
     title="Availability of a device class, such as ToRs, against the tier that depends on it",
     inputs=(Input("fleet", (OUTAGES, FLEET)), Input("outages", (OUTAGES,))),
     params=PARAMS,

@@ -15,7 +15,7 @@ from analyzers.builtin.nines import (
     show_minutes,
 )
 from analyzers.builtin.vega import bars_over_time, instant, ranked_bars
-from analyzers.builtin.words import count, percent
+from analyzers.builtin.words import count, hundredths, percent
 from analyzers.contract import Evidence, Window, chart, table, text
 
 if TYPE_CHECKING:
@@ -76,11 +76,11 @@ def _by_cause(found: Measured) -> Evidence:
         if len(mine):
             middle, ninety = np.quantile(mine, [0.5, 0.9])
             figures = (float(mine.mean()), float(middle), float(ninety), float(mine.max()), float(mine.sum()))
-            shares = (len(mine) / len(minutes), float(mine.sum()) / total)
+            shares = (hundredths(len(mine) / len(minutes)), hundredths(float(mine.sum()) / total))
             rows.append((cause, len(mine), shares[0], *(round(one, 1) for one in figures), shares[1]))
     columns = (
-        "cause", "outages", "share of outages", "mean (min)", "median (min)", "90 % within (min)", "longest (min)",
-        "lost (min)", "share of the loss",
+        "cause", "outages", "of all (%)", "mean (min)", "median (min)", "90 % within (min)", "longest (min)",
+        "lost (min)", "of the loss (%)",
     )  # fmt: skip
     note = "Overlapping outages of one device are one, with the cause that held for most of it."
     return table("Unplanned outages by cause", columns, tuple(rows), note)
@@ -106,7 +106,7 @@ def _worst(found: Measured) -> Evidence:
             round(float(excess.expected[row]), 2),
             round(float(seen.lost[row]), 1),
             round(float(seen.planned[row]), 1),
-            float(seen.lost[row]) / total,
+            hundredths(float(seen.lost[row]) / total),
             show_availability(max(0.0, 1 - float(seen.lost[row]) / seen.period)),
             float(excess.p[row]),
             float(excess.q[row]),
@@ -115,11 +115,12 @@ def _worst(found: Measured) -> Evidence:
         for row in _ranked(found)
     )
     columns = (
-        "device", "outages", "usual", "out (min)", "planned (min)", "share of the loss", "availability", "p", "q",
+        "device", "outages", "usual", "out (min)", "planned (min)", "of the loss (%)", "availability", "p", "q",
         "how often",
     )  # fmt: skip
     note = (
-        "Usual is the number of outages at the rate of the rest; p is the Poisson chance of as many or more."
+        "Usual is the number of outages at the rate of the rest. p: how probable as many are by chance; q: the same "
+        "among so many devices."
     )
     return table("Devices that lost most", columns, rows, note)
 

@@ -164,7 +164,7 @@ def _moment(microseconds: int | None, window: Window) -> datetime | None:
 
 ANALYZER = Analyzer(
     name="trace_blame",
-    version="1.1.0",
+    version="1.1.1",
     title="Blames the service or instance that explains what changed in traces",
     inputs=INPUTS,
     params=PARAMS,

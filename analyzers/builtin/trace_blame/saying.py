@@ -23,9 +23,11 @@ def summary(facts: Sequence[Fact], component: str) -> str:
     if top.kind == "own time":
         return f"{name} itself spends {_ms(top.now)} in {top.what} ({normal}){more}."
     if top.kind == "on the way":
-        return f"{name} loses {_ms(top.now)} on the way where {top.what} ({normal}){more}."
+        return f"{name} is slow to reach: {_ms(top.now)} pass on the way where {top.what} ({normal}){more}."
     if top.kind == "told by callers alone":
-        return f"Callers wait {_ms(top.now)} where {top.what} ({normal}), and {name} tells of none{more}."
+        return (
+            f"Callers wait {_ms(top.now)} where {top.what} ({normal}), and {name} has no spans of it{more}."
+        )
     if top.kind == "outcome never seen":
         end = "in errors that none had before" if top.failed >= 0.5 else "as none did before"
         return f"{percent(top.now)} of {top.what} at {name} end {end}{more}."
@@ -43,12 +45,12 @@ def says(facts: Sequence[Fact]) -> str:
         return f"answers otherwise than before: {percent(top.now)} of its spans of one kind end as none did"
     if top.kind == "other mix of calls":
         return f"calls other services than before, in {percent(top.now)} of its spans of one kind"
-    where = {"on the way": " on the way", "told by callers alone": " by its callers' word"}.get(top.kind, "")
+    where = {"on the way": " to reach", "told by callers alone": ", its callers say"}.get(top.kind, "")
     if top.normal is None:
         return f"is slow{where}: {_ms(top.now)} where nothing was seen before"
     ratio = top.now / max(top.normal, 1e-3)
     if ratio < _SLOWER:
-        return f"is slower{where} than normal"
+        return f"is slower{where} than normally"
     times = f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"
     return f"is slow{where}: {times} times its normal time ({_ms(top.now)} instead of {_ms(top.normal)})"
 

@@ -11,6 +11,7 @@ from analyzers.builtin.trace_blame.calibration import probability
 from analyzers.builtin.trace_blame.deciding import Blamed, Decision
 from analyzers.builtin.trace_blame.symptoms import Symptoms
 from analyzers.builtin.trace_blame.weighing import Seen, Weighed, at_instance
+from analyzers.builtin.words import NATS
 from analyzers.contract import Evidence, chart, table, text
 
 Json = dict[str, Any]
@@ -191,18 +192,25 @@ def _cleared_table(seen: Seen, decision: Decision, cleared: list[int]) -> Eviden
         shared = _shared(seen, facts, gone)
         own = max((fact.support for fact in facts if fact not in shared), default=0.0)
         rows.append(
-            (f"service/{seen.spans.services[service]}", float(decision.odds[service]), own, len(shared))
+            (
+                f"service/{seen.spans.services[service]}",
+                round(float(decision.odds[service]), 1),
+                round(own, 1),
+                len(shared),
+                "what changed there is explained by the blamed" if shared else "too little changed there",
+            )
         )
     return table(
-        "Looked at and not blamed",
+        "Looked into and cleared",
         (
             "component",
             "evidence (nats)",
             "strongest of its own (nats)",
             "changed places shared with the blamed",
+            "why it is cleared",
         ),
         tuple(rows),
-        "Evidence counts places that the blamed explain as well; what is left without them is too little.",
+        f"Evidence counts places that the blamed explain as well; what is left without them is too little. {NATS}",
     )
 
 
