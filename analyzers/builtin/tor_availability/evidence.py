@@ -65,7 +65,7 @@ def _standing(found: Measured) -> Evidence:
         ("out, planned (not counted)", show_minutes(float(seen.planned.sum()))),
         ("down per device and year", show_minutes(standing.minutes_per_year)),
     )
-    return table(f"Availability of {found.kind} devices", ("", "figure"), rows)
+    return table(f"Availability of {found.kind} devices", ("of the class", "figure"), rows)
 
 
 def _by_cause(found: Measured) -> Evidence:
