@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable
+from importlib import import_module
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
@@ -84,3 +85,5 @@ class ShortWay:
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "deploy.settings")
 application = ShortWay(get_wsgi_application())
+# What Django loads with the first request takes a second or more: before the process listens, not while a sender waits.
+import_module(settings.ROOT_URLCONF)
