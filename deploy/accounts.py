@@ -7,11 +7,15 @@ from contextlib import suppress
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.signals import password_changed
 from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.mfa.models import Authenticator
+from allauth.mfa.signals import authenticator_added, authenticator_removed, authenticator_reset
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
+from django.dispatch import receiver
 from django.http import HttpRequest
 
 from incidents import people, sealing
@@ -109,3 +113,25 @@ def wanted(rules: Iterable[str], groups: Iterable[object]) -> tuple[bool | None,
         if group in mine and (held is None or ROLES.index(role) > ROLES.index(held)):
             roles[team] = role
     return staff, roles
+
+
+# What people do to their own accounts is in the audit as what staff do to them is.
+# ----------------------------------------------------------------------------------------------------------
+@receiver(password_changed)
+def _password_changed(user: User, **_: object) -> None:
+    retrying(lambda: people.record_own(user, "password", "changed"))
+
+
+@receiver(authenticator_added)
+def _factor_added(user: User, authenticator: Authenticator, **_: object) -> None:
+    retrying(lambda: people.record_own(user, "second_factor", f"{authenticator.type} added"))
+
+
+@receiver(authenticator_removed)
+def _factor_removed(user: User, authenticator: Authenticator, **_: object) -> None:
+    retrying(lambda: people.record_own(user, "second_factor", f"{authenticator.type} removed"))
+
+
+@receiver(authenticator_reset)
+def _factor_reset(user: User, authenticator: Authenticator, **_: object) -> None:
+    retrying(lambda: people.record_own(user, "second_factor", f"{authenticator.type} made anew"))

@@ -28,7 +28,7 @@ import structlog  # noqa: E402
 from django.conf import settings  # noqa: E402
 from django.db import InterfaceError, OperationalError, connection  # noqa: E402
 
-from frontend.live import LONGEST, Change, changes_in, is_valid, watched_types  # noqa: E402
+from frontend.live import LONGEST, Change, changes_in, holder, watched_types  # noqa: E402
 from ingest.queries import LOG_CHANNEL, Position, read_all, watermark  # noqa: E402
 
 Scope = dict[str, Any]
@@ -37,6 +37,8 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 CLIENTS = 500
 """Browsers that may listen at once; more are sent away and poll."""
+OF_ONE = 40
+"""Browser windows of one person among them, so that nobody takes everybody's places."""
 WAITING = 200
 """Messages that may wait for a slow browser; then it is told to read the page again instead."""
 REMEMBERED = 1000
@@ -61,6 +63,7 @@ def _reset(position: str) -> bytes:
 
 @dataclass(eq=False)
 class Client:
+    who: str = ""
     waiting: asyncio.Queue[bytes] = field(default_factory=lambda: asyncio.Queue(WAITING))
 
     def put(self, message: bytes, position: str) -> None:
@@ -94,9 +97,12 @@ class Hub:
             for message in messages:
                 client.put(message, last)
 
-    def join(self, after: str) -> Client:
+    def has_room_for(self, who: str) -> bool:
+        return len(self.clients) < CLIENTS and sum(one.who == who for one in self.clients) < OF_ONE
+
+    def join(self, after: str, who: str = "") -> Client:
         """A new listener, who has seen everything up to `after` ("": up to now)."""
-        client = Client()
+        client = Client(who)
         if after and (not self.complete_since or after < self.complete_since):
             client.put(_reset(self.recent[-1].position if self.recent else after), after)
         elif after:
@@ -192,20 +198,22 @@ async def _answer(scope: Scope, receive: Receive, send: Send) -> None:
         await _short(send, 200 if alive else 503, f"{len(hub.clients)} listening")
     elif not path.endswith("/events"):
         await _short(send, 404, "live updates are at /events")
-    elif not is_valid(query.get("token", [""])[0]):
+    elif (who := holder(query.get("token", [""])[0])) is None:
         await _short(send, 403, "the token is missing, wrong or too old", _cors(headers))
-    elif len(hub.clients) >= CLIENTS:
+    elif not hub.has_room_for(who):
         await _short(
             send, 503, "too many listeners, poll instead", (*_cors(headers), (b"retry-after", b"30"))
         )
     else:
         after = headers.get("last-event-id") or query.get("after", [""])[0]
-        await _stream(after[:100], _cors(headers), receive, send)
+        await _stream(after[:100], who, _cors(headers), receive, send)
 
 
-async def _stream(after: str, extra: Iterable[tuple[bytes, bytes]], receive: Receive, send: Send) -> None:
+async def _stream(
+    after: str, who: str, extra: Iterable[tuple[bytes, bytes]], receive: Receive, send: Send
+) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": [*EVENTS_HEADERS, *extra]})
-    client = hub.join(after)
+    client = hub.join(after, who)
     gone = asyncio.ensure_future(_disconnected(receive))
     end = time.monotonic() + LONGEST
     try:

@@ -16,6 +16,8 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
+import psycopg2.extensions
+
 T = TypeVar("T")
 
 VARIABLES: dict[str, Variable] = {}
@@ -154,3 +156,17 @@ def mail_server(name: str, help: str) -> dict[str, str | int | bool]:
 
 
 _MAIL = {"smtp": 25, "smtp+tls": 587, "smtps": 465}
+
+
+def database(url: str) -> dict[str, object]:
+    """A Postgres by its URL, or by libpq's words, as Django's settings."""
+    parts = psycopg2.extensions.parse_dsn(url)
+    known = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST", "port": "PORT"}
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        **{known[key]: value for key, value in parts.items() if key in known},
+        "OPTIONS": {key: value for key, value in parts.items() if key not in known},
+        "CONN_MAX_AGE": None,
+        "CONN_HEALTH_CHECKS": True,
+        "DISABLE_SERVER_SIDE_CURSORS": False,
+    }

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import MutableMapping
 from typing import Any
 
 import structlog
+
+from ingest.api.masking import masked
+
+
+def without_secrets(
+    _logger: object, _method: str, line: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """Senders bring keys in addresses, and addresses come into lines by many ways: a wrong address, an answer of 503
+    that Django tells of, a traceback."""
+    return {name: masked(value) if isinstance(value, str) else value for name, value in line.items()}
 
 
 def configure(config: dict[str, Any]) -> None:
@@ -36,6 +47,7 @@ def configure(config: dict[str, Any]) -> None:
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             structlog.processors.format_exc_info,
+            without_secrets,
             final,
         ],
     )

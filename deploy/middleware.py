@@ -13,6 +13,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
 from deploy import metrics
+from ingest.api.problems import problem
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 log = structlog.get_logger("request")
@@ -70,6 +71,28 @@ def _without_secrets(request: HttpRequest) -> str:
     for name in SECRETS & given.keys():
         path = path.replace(str(given[name]), f"<{name}>")
     return path
+
+
+class BodyLimit:
+    """Pages and the API take bodies up to `MOST`, and refuse larger ones unread.
+
+    A form is read, whole and into memory, before it is asked who sent it: a stranger's, too. The doors of machines,
+    which take more and know their sender first, are answered before this. A body without a length is none to Django.
+    """
+
+    MOST = 4 * 2**20
+    """Bytes; what a view takes at most is less."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        length = request.META.get("CONTENT_LENGTH") or "0"
+        if length.isdecimal() and int(length[:20]) <= self.MOST:
+            return self.get_response(request)
+        return problem(
+            413, "Content Too Large", f"Nothing was stored: the body is larger than {self.MOST} bytes."
+        )
 
 
 class ContentSecurityPolicy:

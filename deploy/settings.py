@@ -7,8 +7,6 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import psycopg2.extensions
-
 from deploy import env
 from deploy.embedded import Home
 from deploy.version import VERSION
@@ -217,6 +215,7 @@ MIDDLEWARE = [
     "deploy.middleware.RequestContext",
     "ingest.api.middleware.ShortWayForTelemetry",
     "deploy.middleware.ContentSecurityPolicy",
+    "deploy.middleware.BodyLimit",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -241,22 +240,7 @@ TEMPLATES = [
     }
 ]
 
-
-def _database() -> dict[str, object]:
-    parts = psycopg2.extensions.parse_dsn(DATABASE_URL or HOME.database_url)
-    known = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST", "port": "PORT"}
-    options = {key: value for key, value in parts.items() if key not in known}
-    return {
-        "ENGINE": "django.db.backends.postgresql",
-        **{known[key]: value for key, value in parts.items() if key in known},
-        "OPTIONS": options,
-        "CONN_MAX_AGE": None,
-        "CONN_HEALTH_CHECKS": True,
-        "DISABLE_SERVER_SIDE_CURSORS": False,
-    }
-
-
-DATABASES = {"default": _database()}
+DATABASES = {"default": env.database(DATABASE_URL or HOME.database_url)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 TIME_ZONE = "UTC"
@@ -276,7 +260,7 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BASE_URL.startswith("https://")
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
-DATA_UPLOAD_MAX_MEMORY_SIZE = None  # each door has its own limit
+DATA_UPLOAD_MAX_MEMORY_SIZE = None  # each door has its own limit, all else `deploy.middleware.BodyLimit`
 AUTHENTICATION_BACKENDS = [
     "django.contrib.auth.backends.ModelBackend",
     "allauth.account.auth_backends.AuthenticationBackend",
@@ -309,6 +293,17 @@ EMAIL_USE_SSL = bool(_MAIL_SERVER.get("EMAIL_USE_SSL", False))
 EMAIL_TIMEOUT = 20
 DEFAULT_FROM_EMAIL = env.text("EMAIL_FROM", "dossier@localhost", "the sender of those mails")
 ACCOUNT_ADAPTER = "deploy.accounts.ClosedSignup"
+# An address of somebody at the provider is added to an account by whoever knows its password, and by no link alone.
+ACCOUNT_REAUTHENTICATION_REQUIRED = True
+# A proxy in front speaks TLS and says nothing of it here: addresses given to others follow DOSSIER_URL.
+ACCOUNT_DEFAULT_HTTP_PROTOCOL = urlsplit(BASE_URL).scheme
+ALLAUTH_TRUSTED_PROXY_COUNT = env.integer(
+    "TRUSTED_PROXIES",
+    0,
+    "how many proxies in front add to X-Forwarded-For, so that wrong passwords are counted for each address and not "
+    "for the proxy's",
+    high=10,
+)
 
 # Second factors and the identity provider ---------------------------------------------------------
 MFA_ADAPTER = "deploy.accounts.SealedFactors"
@@ -356,7 +351,7 @@ REST_FRAMEWORK = {
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["ingest.api.strict_json.StrictJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "ingest.api.problems.exception_handler",
     "UNAUTHENTICATED_USER": None,

@@ -24,12 +24,12 @@ def make_token(user: str) -> str:
     return TimestampSigner(salt="dossier.live").sign(user)
 
 
-def is_valid(token: str) -> bool:
+def holder(token: str) -> str | None:
+    """Whom the token was made for; None for one that is wrong or too old."""
     try:
-        TimestampSigner(salt="dossier.live").unsign(token, max_age=TOKEN_AGE)
+        return TimestampSigner(salt="dossier.live").unsign(token, max_age=TOKEN_AGE)
     except BadSignature:
-        return False
-    return True
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,17 +76,27 @@ def _parser(*without: str) -> MarkdownIt:
     return parser
 
 
-_PARSER, _WITHOUT_LINKS = _parser(), _parser("link", "reference")
+_parser_without = lru_cache(maxsize=4)(_parser)
 _BRACKETS = 500
 """The time to look for `[text](address)` grows with the square of the brackets; with more they stay as they are."""
+_CELLS = 10_000
+"""A row that leaves cells out gets them all the same: a comment of 6 kB would fill a page of 700 kB."""
+
+
+def _too_much(text: str) -> Iterator[str]:
+    """The rules that would cost too much for this text, or make too much of it."""
+    if text.count("[") > _BRACKETS:
+        yield from ("link", "reference")
+    lines = text.splitlines()
+    if len(lines) * max((line.count("|") for line in lines), default=0) > _CELLS:
+        yield "table"
 
 
 @lru_cache(maxsize=1024)
 def render(text: str) -> SafeString:
     """The HTML of a comment; what a browser would run or load is not in it, whatever was written."""
-    parser = _PARSER if text.count("[") <= _BRACKETS else _WITHOUT_LINKS
     clean = nh3.clean(
-        parser.render(text),
+        _parser_without(*_too_much(text)).render(text),
         tags=_TAGS,
         attributes=_ATTRIBUTES,
         url_schemes=_SCHEMES,

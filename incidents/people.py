@@ -55,6 +55,15 @@ def record_made(user: User, context: Context) -> None:
 
 
 @transaction.atomic
+def record_own(user: User, field: str, what: str) -> None:
+    """What somebody did to their own account otherwise than by `change_user`; what a password is, is never told."""
+    before = told(user)
+    record_configuration(
+        USER, user.username, before, {**before, field: what}, Context(f"user:{user.username}")
+    )
+
+
+@transaction.atomic
 def change_user(user: User, fields: Mapping[str, Any], context: Context) -> User:
     """Switched off, they are signed out at once. Raises Invalid, LastStaff."""
     # All of staff is locked, so that two who switch each other off do not both succeed.

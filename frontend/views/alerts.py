@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
@@ -16,14 +15,13 @@ from frontend.views.pages import page, show
 from incidents import queries
 from incidents.commands import Invalid
 from incidents.receipts import what_became_of
-from ingest.api.keys import PREFIX
+from ingest.api.masking import masked
 from ingest.queries import Alert, Position, alert_delivery
 
 PAGE = 100
 MOST_PAGES = 10_000
 LONGEST_SHOWN = 20_000
 """Characters of a payload that the page shows."""
-_SECRET = re.compile(rf"{PREFIX}[\w-]{{20,}}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +116,7 @@ def receipt(request: HttpRequest, id: str) -> HttpResponse:
 
 def _readable(payload: bytes) -> str:
     """JSON indented, anything else as it came; without the keys that some senders write into their payloads."""
-    text = _SECRET.sub(f"{PREFIX}…", payload.decode(errors="replace"))
+    text = masked(payload.decode(errors="replace"))
     try:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):

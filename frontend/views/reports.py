@@ -20,7 +20,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from frontend import zones
-from frontend.views.pages import context_of, page, show, staff_only
+from frontend.views.pages import context_of, page, show, staff_only, typed_in
 from incidents import queries
 from incidents.reports import demanding, mailing, pictures, producing
 from incidents.reports.models import Mailing, ProducedReport, ReportSchedule, Subscription
@@ -109,18 +109,20 @@ def produce(request: HttpRequest) -> HttpResponse:
 @page
 @require_POST
 def subscribe(request: HttpRequest, name: str) -> HttpResponse:
-    """Add or take away one address (`address`, `leave`) and go back to the report."""
+    """Add or take away one address (`address`, `leave`) and go back to the report. Of others than staff their own."""
     schedule = ReportSchedule.objects.filter(name=name).first()
     if schedule is None:
         raise Http404(f"there is no report schedule {name}")
-    address = request.POST.get("address", "").strip()
+    address, who = typed_in(request).get("address", "").strip(), context_of(request)
+    if address != getattr(request.user, "email", ""):
+        staff_only(request, "Addresses of others are subscribed, and taken away, by staff.")
     if "leave" in request.POST:
-        mailing.unsubscribe(name, address)
+        mailing.unsubscribe(name, address, who)
         messages.success(request, f"{address} gets this report no longer")
     else:
         try:
             validate_email(address)
-            Subscription.objects.get_or_create(schedule=schedule, address=address)
+            mailing.subscribe(schedule, address, who)
             messages.success(request, f"{address} gets this report from now on")
         except ValidationError:
             messages.error(request, f"{address[:80]!r} is no mail address, such as alice@example.com")

@@ -18,7 +18,7 @@ from rest_framework.views import APIView
 from analyzers.api.fields import SpanField
 from analyzers.api.pages import Pages
 from analyzers.api.serializers import StrictMixin
-from incidents.api.bodies import StrictJSONParser, context
+from incidents.api.bodies import context
 from incidents.api.permissions import MayAnalyze
 from incidents.scorecards import asking
 from incidents.scorecards.asking import Asked, BadBacktest
@@ -85,8 +85,6 @@ class Newest(Pages):
 
 
 class Asking(APIView):
-    parser_classes = (StrictJSONParser,)
-
     def get_permissions(self) -> list[BasePermission]:
         if self.request.method in SAFE_METHODS:
             return [HasScope("incidents:read")]

@@ -1,17 +1,12 @@
-"""Reading requests: JSON bodies without surprises, and who sent them."""
+"""Reading requests: their fields, and who sent them."""
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import IO, Any, NoReturn
+from typing import Any
 
-from django.core.exceptions import RequestDataTooBig
-from rest_framework import status
-from rest_framework.exceptions import APIException, ParseError, ValidationError
-from rest_framework.parsers import BaseParser
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.serializers import Serializer
 
@@ -20,60 +15,6 @@ from incidents.domain.times import parse_rfc3339
 from incidents.domain.values import Invalid, check_line
 from incidents.projections.asking import Asking, seen_from
 from ingest.queries import Context
-
-BODY_LIMIT = 2 * 2**20
-"""Bytes of a request body: a report with all the evidence that a ticket takes at once, and room to spare."""
-
-
-class TooLarge(APIException):
-    status_code = status.HTTP_413_REQUEST_ENTITY_TOO_LARGE
-    default_detail = f"Nothing was stored: the body is larger than {BODY_LIMIT} bytes."
-
-
-class StrictJSONParser(BaseParser):
-    """JSON as RFC 8259 has it: UTF-8, no NaN, no name twice, of bounded size and depth."""
-
-    media_type = "application/json"
-
-    def parse(
-        self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
-    ) -> Any:
-        del media_type, parser_context
-        try:
-            body = stream.read(BODY_LIMIT + 1)
-        except RequestDataTooBig:
-            raise TooLarge from None
-        except OSError:
-            raise ParseError("Nothing was stored: the body ended early.") from None
-        if len(body) > BODY_LIMIT:
-            raise TooLarge
-        try:
-            return json.loads(
-                body.decode(), parse_constant=_no_number, parse_float=_finite, object_pairs_hook=_names_once
-            )
-        except (ValueError, RecursionError) as error:
-            reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-            raise ParseError(f"Nothing was stored: the body is not JSON: {reason}") from None
-
-
-def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"{text[:20]} is too large a number")
-    return number
-
-
-def _names_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    named = dict(pairs)
-    if len(named) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{twice[:50]!r} stands twice in one object")
-    return named
 
 
 def fields(request: Request, shape: type[Serializer[Any]]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
 from incidents.allowing import allow_configuring
-from incidents.api.bodies import StrictJSONParser, context
+from incidents.api.bodies import context
 from incidents.api.permissions import MayConfigure
 from incidents.api.views import Conflict
 from incidents.catalog.naming import hold_names
@@ -38,7 +38,6 @@ class Catalog(viewsets.ModelViewSet[Any]):
     """Who changes things where no request does."""
     environment: Mapping[str, str] = {}
     """Where a file of configuration says that its secrets are."""
-    parser_classes = (StrictJSONParser,)
     http_method_names = ["get", "post", "patch", "delete", "head", "options"]  # noqa: RUF012
 
     def get_permissions(self) -> list[BasePermission]:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.http import HttpResponse
 from django.utils import timezone
@@ -207,7 +208,7 @@ class FeedsView(OnCallAPI):
         if not isinstance(request.user, AbstractBaseUser):
             raise Invalid("person", "an address is a person's; sign in to make one")
         feed, secret = commands.make_feed(slug, request.user, body.get("mine", False), context(request))
-        url = request.build_absolute_uri(f"/api/v1/on_call/feeds/{secret}.ics")
+        url = f"{settings.BASE_URL}/api/v1/on_call/feeds/{secret}.ics"
         return Response({"id": str(feed.pk), "mine": feed.mine, "url": url}, status=status.HTTP_201_CREATED)
 
 

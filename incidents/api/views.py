@@ -23,7 +23,7 @@ from rest_framework.views import APIView
 
 from incidents import commands, queries, search
 from incidents.api import serializers as shapes
-from incidents.api.bodies import StrictJSONParser, context, fields
+from incidents.api.bodies import context, fields
 from incidents.commands import Happened, Invalid, NoSuchIncident, Overtaken, Recorded, Refused, Report
 from incidents.domain.permissions import Forbidden
 from incidents.domain.searching import FIELDS
@@ -74,8 +74,6 @@ class Unavailable(APIException):
 
 class IncidentAPI(APIView):
     """Reading needs `incidents:read`, writing `incidents:write`; people who are signed in need no scope."""
-
-    parser_classes = (StrictJSONParser,)
 
     def get_permissions(self) -> list[BasePermission]:
         return [HasScope("incidents:read" if self.request.method in SAFE_METHODS else "incidents:write")]

@@ -8,6 +8,7 @@ of that, whatever library does it and after every redirect or resolution of a na
 from __future__ import annotations
 
 import ipaddress
+import os
 import ssl
 import sys
 import threading
@@ -84,9 +85,9 @@ def _check_address(address: Any) -> None:
 def _check_file(path: Any, mode: Any) -> None:
     if isinstance(path, int):
         return
-    name = path.decode(errors="replace") if isinstance(path, bytes) else str(path)
+    name = os.path.normpath(os.fsdecode(path))  # `…/../` leads out of where it begins
     writes = isinstance(mode, str) and any(letter in mode for letter in "wax+")
-    if writes or not name.startswith(_readable()):
+    if writes or not any(name == place or name.startswith(f"{place}/") for place in _readable()):
         _refuse("it would open a file of this machine")
 
 
@@ -102,8 +103,14 @@ def _readable() -> tuple[str, ...]:
         "/usr/share/zoneinfo/",
     ]
     places += [place for place in (trusted.cafile, trusted.capath, trusted.openssl_cafile) if place]
-    places += ["/etc/ssl/", "/usr/lib/ssl/", "/etc/mime.types", "/etc/apache2/mime.types", "/etc/localtime"]
-    return tuple(places)
+    places += [
+        "/etc/ssl/certs",
+        "/usr/lib/ssl/certs",
+        "/etc/mime.types",
+        "/etc/apache2/mime.types",
+        "/etc/localtime",
+    ]
+    return tuple(os.path.normpath(place) for place in places)
 
 
 def _refuse(why: str) -> None:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from incidents.delivery.guard import Stopped, guarded
 from incidents.domain import replies
@@ -47,7 +48,7 @@ def check_service(address: str) -> str:
         )
     if scheme in LOCAL:
         raise Invalid("address", f"{scheme} would show it on the server, where nobody looks")
-    if _FILES.search(address):
+    if _FILES.search(unquote(address)):
         raise Invalid("address", "must not name a file of the server")
     plugin = _plugin(address)
     if plugin is None:

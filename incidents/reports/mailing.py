@@ -12,14 +12,21 @@ from django.conf import settings
 from django.core import signing
 from django.core.mail import EmailMultiAlternatives, get_connection
 from django.core.mail.backends.base import BaseEmailBackend
+from django.db import transaction
 from django.template.loader import render_to_string
 from django.urls import reverse
 
 from incidents.reports.models import Mailing, ProducedReport, ReportSchedule, Subscription
 from incidents.reports.pictures import NoPictures, charts, drawn
 from incidents.reports.table import csv_of
+from ingest.commands import record_configuration, retrying
 from ingest.doors.mail import OWN_HEADER
+from ingest.queries import Context
 
+KIND = "report_subscription"
+"""What somebody's getting a report by mail is called in the log of changes."""
+BY_MAIL = Context("system:reports")
+"""Whoever has the link of a mail, who need not be anybody here."""
 SALT = "reports.unsubscribe"
 PAUSES = (1, 5, 15, 60, 240)
 """Minutes until the next attempt; the last pause is repeated."""
@@ -136,6 +143,38 @@ def subscription_of(token: str) -> tuple[str, str] | None:
     return schedule, address
 
 
-def unsubscribe(schedule: str, address: str) -> bool:
+def subscribe(schedule: ReportSchedule, address: str, context: Context) -> Subscription:
+    """That address gets every report of it from now on, which is recorded: what a report says leaves the house."""
+    return retrying(lambda: _subscribe(schedule, address, context))
+
+
+@transaction.atomic
+def _subscribe(schedule: ReportSchedule, address: str, context: Context) -> Subscription:
+    row, made = Subscription.objects.get_or_create(schedule=schedule, address=address)
+    if made:
+        record_configuration(KIND, _key(schedule.name, address), None, told(row), context)
+    return row
+
+
+def unsubscribe(schedule: str, address: str, context: Context = BY_MAIL) -> bool:
     """Whether there was such a subscription."""
-    return bool(Subscription.objects.filter(schedule__name=schedule, address=address).delete()[0])
+    return retrying(lambda: _unsubscribe(schedule, address, context))
+
+
+@transaction.atomic
+def _unsubscribe(schedule: str, address: str, context: Context) -> bool:
+    found = Subscription.objects.select_for_update(of=("self",)).select_related("schedule")
+    row = found.filter(schedule__name=schedule, address=address).first()
+    if row is None:
+        return False
+    record_configuration(KIND, _key(schedule, address), told(row), None, context)
+    row.delete()
+    return True
+
+
+def _key(schedule: str, address: str) -> str:
+    return f"{schedule}/{address}"
+
+
+def told(row: Subscription) -> dict[str, str]:
+    return {"schedule": row.schedule.name, "address": row.address}

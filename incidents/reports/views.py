@@ -20,8 +20,9 @@ from rest_framework.serializers import BaseSerializer
 from rest_framework.views import APIView
 
 from analyzers.api.pages import Pages
-from incidents.api.bodies import StrictJSONParser
+from incidents.api.bodies import context
 from incidents.api.catalog import Catalog
+from incidents.reports.mailing import subscribe, unsubscribe
 from incidents.reports.models import ProducedReport, ReportSchedule, Subscription
 from incidents.reports.producing import NoSuchReport, now_utc, report
 from incidents.reports.serializers import ReportScheduleSerializer, SubscriptionSerializer
@@ -129,8 +130,6 @@ class ByName(CursorPagination):
 
 
 class Editable(viewsets.ModelViewSet[Any]):
-    parser_classes = (StrictJSONParser,)
-
     def get_permissions(self) -> list[BasePermission]:
         return [HasScope("incidents:read" if self.request.method in SAFE_METHODS else "admin")]
 
@@ -160,3 +159,10 @@ class SubscriptionsView(Editable):
     serializer_class = SubscriptionSerializer
     pagination_class = ByAddress
     http_method_names = ["get", "post", "delete", "head", "options"]  # noqa: RUF012
+
+    def perform_create(self, serializer: BaseSerializer[Subscription]) -> None:
+        told = serializer.validated_data
+        serializer.instance = subscribe(told["schedule"], told["address"], context(self.request))
+
+    def perform_destroy(self, instance: Subscription) -> None:
+        unsubscribe(instance.schedule.name, instance.address, context(self.request))

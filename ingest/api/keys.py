@@ -18,6 +18,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from ingest.api.masking import PREFIX
 from ingest.api.models import IntegrationKey
 from ingest.doors import generic
 from ingest.log import database
@@ -28,7 +29,6 @@ KIND = "integration"
 """What an integration is called in the log of changes."""
 ADMIN = "admin"
 SCOPES = ("telemetry", "alerts", "incidents:read", "incidents:write", ADMIN)
-PREFIX = "dsr_"
 TRUSTED_FOR = 5.0
 """Seconds for which a process takes a key without looking again; a revoked key works elsewhere for at most so
 long."""

@@ -102,6 +102,7 @@ def test_what_apprise_writes_into_its_log_goes_nowhere_else(
         "workflows://host/id/sig?template=/etc/passwd",
         "fcm://project/device?keyfile=/etc/passwd",
         "json://example.com?attach=/etc/passwd",
+        "workflows://host.example/id/sig?t%65mplate=/etc/passwd",
         "slack",
         "slack://",
         "nosuchservice://x",
@@ -134,6 +135,12 @@ def test_guarded_code_reads_no_file_of_the_machine(tmp_path: Path) -> None:
     with guarded() as why, pytest.raises(Stopped):
         secret.read_text()
     assert why == ["it would open a file of this machine"]
+
+
+@pytest.mark.parametrize("place", [f"{sys.prefix}/../", f"{sys.prefix}-", "/etc/ssl/private/"])
+def test_guarded_code_reads_nothing_beside_what_python_needs(place: str) -> None:
+    with guarded(), pytest.raises(Stopped):
+        Path(f"{place}secret").read_bytes()
 
 
 def test_guarded_code_writes_not_even_where_it_may_read() -> None:

@@ -9,12 +9,16 @@ import time
 from base64 import b32decode
 from collections.abc import Iterator
 from hashlib import sha1
+from typing import Any
 
 import pytest
+from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from django.contrib.auth import get_user_model
 from django.core.cache import cache
 from django.test import Client
+
+from ingest.queries import configured
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "correct horse battery staple"
@@ -148,3 +152,31 @@ def test_after_some_wrong_passwords_the_right_one_has_to_wait(alice: Client) -> 
     answer = guesser.post("/accounts/login/", {"login": "alice", "password": PASSWORD})
     assert "Too many failed login attempts" in answer.content.decode()
     assert guesser.get("/").status_code == 302
+
+
+@pytest.mark.parametrize("path", ["password/reset/", "password/set/", "email/", "confirm-email/"])
+def test_an_address_that_nobody_verified_opens_no_account(path: str) -> None:
+    get_user_model().objects.create_user("bob", "bob@example.com")
+    bob = Client()
+    bob.force_login(get_user_model().objects.get())
+    given = {"email": "bob@example.com", "password1": PASSWORD, "password2": PASSWORD, "action_add": ""}
+    assert {who.post(f"/accounts/{path}", given).status_code for who in (bob, Client())} == {403}
+    assert (get_user_model().objects.get().has_usable_password(), EmailAddress.objects.count()) == (False, 0)
+
+
+def test_what_people_do_to_their_own_accounts_is_recorded(
+    alice: Client, django_capture_on_commit_callbacks: Any
+) -> None:
+    with django_capture_on_commit_callbacks(execute=True):
+        switch_on(alice)
+    alice.post("/accounts/2fa/totp/deactivate/")
+    new = "another horse, another battery"
+    alice.post("/accounts/password/change/", {"oldpassword": PASSWORD, "password1": new, "password2": new})
+    told = [event.body["after"] for event in configured("user", "alice")]
+    assert [one.get("second_factor") for one in told if "second_factor" in one] == [
+        "totp added",
+        "recovery_codes added",
+        "totp removed",
+        "recovery_codes removed",
+    ]
+    assert (told[-1]["password"], new in str(told)) == ("changed", False)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from deploy.asgi import MANY, WAITING, Hub
-from frontend.live import TOKEN_AGE, Change, changes_in, is_valid, make_token
+from deploy.asgi import MANY, OF_ONE, WAITING, Hub
+from frontend.live import TOKEN_AGE, Change, changes_in, holder, make_token
 from ingest.queries import Event, Position
 
 
@@ -29,15 +29,15 @@ def told(hub: Hub, after: str = "") -> list[bytes]:
 
 def test_a_token_opens_a_stream_for_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     token = make_token("alice")
-    assert is_valid(token)
+    assert holder(token) == "alice"
     later = time.time() + TOKEN_AGE + 1
     monkeypatch.setattr(time, "time", lambda: later)
-    assert not is_valid(token)
+    assert holder(token) is None
 
 
 @pytest.mark.parametrize("token", ["", "alice", "alice:x:y"])
 def test_a_made_up_token_opens_nothing(token: str) -> None:
-    assert not is_valid(token)
+    assert holder(token) is None
 
 
 def test_several_events_of_a_ticket_are_one_change_at_the_last_position() -> None:
@@ -90,3 +90,10 @@ def test_a_slow_browser_is_told_to_read_again_instead_of_filling_the_memory() ->
         hub.publish([change(place)])
     assert client.waiting.qsize() == 1
     assert client.waiting.get_nowait().startswith(b"event: reset")
+
+
+def test_one_person_with_many_windows_leaves_room_for_the_others() -> None:
+    hub = Hub()
+    for _ in range(OF_ONE):
+        hub.join("", "bob")
+    assert (hub.has_room_for("bob"), hub.has_room_for("alice")) == (False, True)

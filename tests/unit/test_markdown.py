@@ -99,3 +99,13 @@ def test_whatever_is_typed_is_harmless(text: str) -> None:
 @pytest.mark.parametrize("text", ["[" * 20_000, "*" * 20_000, "> " * 10_000, "`" * 20_000, "![](" * 5_000])
 def test_a_comment_that_is_made_to_be_slow_is_not(text: str) -> None:
     assert len(render(text)) < 200_000
+
+
+def test_a_short_comment_does_not_become_a_table_without_end() -> None:
+    text = "|" + "a|" * 1000 + "\n|" + "-|" * 1000 + "\n" + "x\n" * 1000
+    assert len(render(text)) < 10 * len(text)
+
+
+def test_a_table_that_is_written_out_is_one() -> None:
+    text = "|a|b|c|\n|-|-|-|\n" + "|1|2|3|\n" * 1000
+    assert render(text).count("<td>") == 3000
