@@ -5,7 +5,7 @@
 # Their clients in Python (pagerduty, cloudevents, OpenTelemetry) are in requirements-dev.lock.
 set -eu
 missing=
-for program in prometheus prometheus-alertmanager amtool nagios4 icinga2 zabbix_server curl openssl; do
+for program in prometheus prometheus-alertmanager amtool nagios4 icinga2 zabbix_server curl; do
     command -v "$program" >/dev/null || missing="$missing $program"
 done
 if [ -z "$missing" ]; then exit 0; fi
@@ -19,7 +19,7 @@ if [ ! -e "$policy" ]; then
 fi
 apt-get update -qq
 apt-get install -y -qq --no-install-recommends prometheus prometheus-alertmanager \
-    nagios4-core icinga2-bin zabbix-server-pgsql curl openssl >/dev/null
+    nagios4-core icinga2-bin zabbix-server-pgsql curl >/dev/null
 if [ -d /run/systemd/system ]; then
     for service in prometheus prometheus-alertmanager nagios4 icinga2 zabbix-server; do
         systemctl disable --quiet "$service" || echo "could not disable $service; it starts with the machine" >&2

@@ -6,6 +6,7 @@ import asyncio
 import os
 import smtplib
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from email.message import EmailMessage
 from email.policy import SMTP
+from pathlib import Path
 
 import pytest
 from django.conf import settings
@@ -26,6 +28,7 @@ from incidents.reactors import follower
 from ingest.api import keys, limits, mail
 from ingest.api.models import IntegrationKey
 from tests.following import follow_to_the_end
+from tests.senders.recording import throw_away_certificate
 
 pytestmark = pytest.mark.usefixtures("log_database")
 
@@ -69,10 +72,13 @@ def a_mail(subject: str, text: str = "98 % of /var", **headers: str) -> EmailMes
     return told
 
 
-def send(port: int, address: str, message: EmailMessage) -> str:
+def send(port: int, address: str, message: EmailMessage, tls: ssl.SSLContext | None = None) -> str:
     """What the server said of it."""
-    with smtplib.SMTP("127.0.0.1", port, timeout=20) as server:
+    with smtplib.SMTP("localhost", port, timeout=20) as server:
         server.ehlo()
+        if tls is not None:
+            server.starttls(context=tls)
+            server.ehlo()
         server.mail("monitor@example.com")
         code, said = server.rcpt(address)
         if code != 250:
@@ -207,10 +213,14 @@ def test_the_mapping_of_the_integration_reads_its_mails(port: int) -> None:
     assert [title for title, _ in tickets()] == ["Pump stands still"]
 
 
-def test_the_process_receives_mails_until_it_is_told_to_end(log_database: str) -> None:
-    address = an_address()
+def test_the_process_receives_mails_behind_tls_until_it_is_told_to_end(
+    log_database: str, tmp_path: Path
+) -> None:
+    address, (certificate, key) = an_address(), throw_away_certificate(tmp_path)
     command = [sys.executable, "manage.py", "receive_mail", "--port", "0"]
     environment = {**os.environ, "DATABASE_URL": log_database, "DJANGO_SETTINGS_MODULE": "deploy.settings"}
+    environment |= {"MAIL_CERTIFICATE": str(certificate), "MAIL_CERTIFICATE_KEY": str(key)}
+    trusting = ssl.create_default_context(cafile=str(certificate))
     with subprocess.Popen(
         command, env=environment, cwd=settings.BASE_DIR, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -218,7 +228,8 @@ def test_the_process_receives_mails_until_it_is_told_to_end(log_database: str) -
         try:
             said = process.stdout.readline()
             assert said.startswith("mail is received on port ")
-            assert send(int(said.split()[-1]), address, a_mail("Fan 2 stands still")).startswith("250")
+            told = a_mail("Fan 2 stands still")
+            assert send(int(said.split()[-1]), address, told, trusting).startswith("250")
             process.terminate()
             assert process.wait(20) == 0
         finally:
