@@ -14,6 +14,7 @@ from rest_framework.serializers import BaseSerializer
 
 from incidents import people
 from incidents.api.catalog import Catalog
+from incidents.api.filed_doors import AnalysisSchedulesFile, IntegrationsFile, WebhooksFile
 from incidents.api.filed_reaching import ChannelsFile, ContactMethodsFile, Person, RulesFile
 from incidents.api.filed_silences import SilencesFile
 from incidents.api.serializers import Strict
@@ -56,4 +57,7 @@ FILED: Final[Mapping[str, type[Catalog]]] = {
     "contact_methods": ContactMethodsFile,
     "notification_rules": RulesFile,
     "silences": SilencesFile,
+    "webhooks": WebhooksFile,
+    "integrations": IntegrationsFile,
+    "analysis_schedules": AnalysisSchedulesFile,
 }

@@ -146,6 +146,11 @@ class ReportSchedulesView(Catalog):
     lookup_field = "name"
     http_method_names = ["get", "post", "patch", "delete", "head", "options"]  # noqa: RUF012
 
+    def remove(self, instance: ReportSchedule) -> None:
+        for address in instance.subscriptions.values_list("address", flat=True):
+            unsubscribe(instance.name, address, self.asking)
+        instance.delete()
+
 
 class ByAddress(CursorPagination):
     ordering = ("address", "id")

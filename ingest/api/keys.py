@@ -169,6 +169,24 @@ def set_mapping(name: str, mapping: Mapping[str, Any] | None, who: Context | Non
     return _change(name, {"mapping": mapping}, who)
 
 
+def change(name: str, fields: Mapping[str, Any], who: Context | None = None) -> bool:
+    """Scopes, doors, region, mapping, and when it expires; says whether there is one.
+
+    Raises ValueError for an unknown scope, BadMapping.
+    """
+    given = dict(fields)
+    if (mapping := given.get("mapping")) is not None:
+        generic.mapping(mapping)
+    for listed in ("scopes", "doors"):
+        if listed in given:
+            given[listed] = sorted(set(given[listed]))
+    if not given.keys() <= {"scopes", "doors", "region", "mapping", "expires_at"} or not set(
+        given.get("scopes", ())
+    ) <= set(SCOPES):
+        raise ValueError("that of a key does not change so")
+    return _change(name, given, who)
+
+
 def _change(name: str, fields: Mapping[str, Any], who: Context | None) -> bool:
     with transaction.atomic():
         row = IntegrationKey.objects.select_for_update().filter(name=name, revoked_at=None).first()

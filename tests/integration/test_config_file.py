@@ -12,6 +12,7 @@ from django.core.management.base import CommandError
 
 from incidents.catalog.models import Route, Team
 from incidents.saved.models import SavedView
+from incidents.webhooks.models import Webhook
 from ingest.queries import configured
 
 pytestmark = pytest.mark.usefixtures("log_database")
@@ -67,6 +68,55 @@ def test_the_views_of_a_team_are_configuration_and_those_of_a_person_are_not(fil
     file.write_text("saved_views: []\n")
     assert config("apply", str(file), "--prune").endswith("1 change made.\n")
     assert [view.name for view in SavedView.objects.filter(removed_at=None)] == ["Mine"]
+
+
+DOORS = """\
+webhooks:
+- name: chat
+  url: ${WEBHOOK_URL_CHAT}
+integrations:
+- name: prom
+  scopes: [alerts]
+  doors: [alertmanager]
+analysis_schedules:
+- name: watch
+  analyzer: deepview
+  region: r1
+  length: 1h
+  every: 5m
+report_subscriptions:
+- schedule: daily
+  address: alice@example.com
+"""
+
+
+def test_doors_webhooks_and_schedules_are_in_the_file_without_a_secret(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text(DOORS)
+    with pytest.raises(
+        CommandError, match=r"line 3: webhooks\[1\].url: set WEBHOOK_URL_CHAT in the environment"
+    ):
+        config("apply", str(file))
+    monkeypatch.setenv("WEBHOOK_URL_CHAT", "https://example.com/hooks/s3cret")
+    assert config("apply", str(file)).endswith("4 changes made.\n")
+    monkeypatch.delenv("WEBHOOK_URL_CHAT")
+    assert config("apply", str(file)) == "Nothing to change.\n"
+    config("export", str(file))
+    assert "s3cret" not in file.read_text()
+    assert config("apply", str(file), "--prune") == "Nothing to change.\n"
+    monkeypatch.setenv("WEBHOOK_URL_CHAT", "https://example.com/hooks/0ther")
+    assert '-> "${WEBHOOK_URL_CHAT} (changed)"' in config("apply", str(file))
+    assert Webhook.objects.get().url.endswith("0ther")
+
+
+def test_what_the_file_has_no_more_ends_and_is_recorded(file: Path) -> None:
+    file.write_text(DOORS.replace("${WEBHOOK_URL_CHAT}", "https://example.com/"))
+    config("apply", str(file))
+    file.write_text("webhooks: []\nintegrations: []\nreport_subscriptions: []\n")
+    assert config("apply", str(file), "--prune").endswith("3 changes made.\n")
+    assert configured("report_subscription", "daily/alice@example.com")[-1].body["after"] is None
+    assert configured("integration", "prom")[-1].body["after"]["revoked"] is True
 
 
 def test_a_view_whose_search_cannot_be_read_is_named_with_its_line(file: Path) -> None:

@@ -17,6 +17,7 @@ from incidents.api.configuration import Catalogs, Change, apply, differences, ex
 from incidents.api.filing import FILED
 from incidents.api.urls import router
 from incidents.domain.config_text import BadConfiguration, read, write
+from incidents.reports.filing import SubscriptionsFile
 from incidents.reports.views import ReportSchedulesView
 from ingest.queries import Context
 
@@ -38,11 +39,7 @@ class Command(BaseCommand):
     def handle(self, *_: Any, **options: Any) -> None:
         catalogs = configured()
         if options["action"] == "export":
-            text = write(exported(catalogs))
-            if options["file"] == "-":
-                self.stdout.write(text, ending="")
-            else:
-                Path(options["file"]).write_text(text)
+            self._export(options["file"], write(exported(catalogs)))
             return
         dry = options["action"] == "diff"
         try:
@@ -59,11 +56,21 @@ class Command(BaseCommand):
         if dry and changes:
             sys.exit(1)
 
+    def _export(self, file: str, text: str) -> None:
+        if file == "-":
+            self.stdout.write(text, ending="")
+            return
+        try:
+            Path(file).write_text(text)
+        except OSError as error:
+            raise CommandError(f"{file}: cannot be written: {error}", returncode=2) from None
+
 
 def configured() -> Catalogs:
     """What the API lets people configure, by the name of its address."""
     served = {prefix: view for prefix, view, _ in router.registry if issubclass(view, Catalog)}
-    return {**served, **FILED, "report_schedules": ReportSchedulesView}
+    reports = {"report_schedules": ReportSchedulesView, "report_subscriptions": SubscriptionsFile}
+    return {**served, **FILED, **reports}
 
 
 def _who() -> Context:
