@@ -13,6 +13,6 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(
     [
         *("ingest.telemetry", "ingest.log", "ingest.alerts", "analyzers.runs"),
-        *("incidents", "incidents.oncall", "incidents.reports", "incidents.scorecards"),
+        *("incidents.oncall", "incidents.reports", "incidents.scorecards"),
     ]
 )

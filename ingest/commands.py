@@ -1,7 +1,10 @@
 """What the floors above may have ingest do."""
 
+from ingest.alerts.expiring import expire_some as expire_alerts
 from ingest.alerts.expiring import settle as settle_alerts
+from ingest.alerts.heartbeats import check as check_heartbeats
 from ingest.log.configuration import record_configuration
+from ingest.log.database import is_lost as database_is_lost
 from ingest.log.follow import Follower, register_follower
 from ingest.log.follow import run_once as run_follower_once
 from ingest.log.registry import EventType
@@ -18,6 +21,9 @@ __all__ = [
     "Follower",
     "UnrecordableEvent",
     "append",
+    "check_heartbeats",
+    "database_is_lost",
+    "expire_alerts",
     "extend",
     "maintain_partitions",
     "record_configuration",

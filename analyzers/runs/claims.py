@@ -52,11 +52,16 @@ def claim_window(schedule: Schedule, region: str, end: datetime, now: datetime) 
 
 def waiting(now: datetime) -> list[uuid.UUID]:
     """Runs that a worker should be told of: queued or left by a lost worker, and not told of just now."""
-    again = now - min(RESEND, lease())
-    open_to_all = Q(state=State.QUEUED) | Q(state=State.RUNNING, lease_until__lt=now)
-    told_long_ago = Q(sent_at=None) | Q(sent_at__lt=again)
-    found = Run.objects.filter(open_to_all, told_long_ago).order_by("created_at")
+    again = min(RESEND, lease())
+    told_long_ago = Q(sent_at=None) | Q(sent_at__lt=now - again) | Q(sent_at__gt=now + again)
+    found = Run.objects.filter(_open_to_all(now), told_long_ago).order_by("created_at")
     return list(found.values_list("pk", flat=True))
+
+
+def _open_to_all(now: datetime) -> Q:
+    # No lease reaches that far: the clock was set back since. Clocks of machines differ by less than a lease.
+    over = Q(lease_until__lt=now) | Q(lease_until__gt=now + 2 * lease())
+    return Q(state=State.QUEUED) | Q(over, state=State.RUNNING)
 
 
 def sent(runs: Sequence[uuid.UUID], now: datetime) -> None:
@@ -65,9 +70,8 @@ def sent(runs: Sequence[uuid.UUID], now: datetime) -> None:
 
 def take_up(run_id: uuid.UUID, now: datetime) -> Run | None:
     """The run with a fresh token and lease, or None when it is finished or in another worker's hands."""
-    free = Q(state=State.QUEUED) | Q(state=State.RUNNING, lease_until__lt=now)
     token = uuid.uuid4()
-    Run.objects.filter(free, pk=run_id).update(
+    Run.objects.filter(_open_to_all(now), pk=run_id).update(
         state=State.RUNNING, claim=token, lease_until=now + lease(), attempts=F("attempts") + 1
     )
     return Run.objects.select_related("repeats").filter(pk=run_id, claim=token).first()
@@ -82,6 +86,13 @@ def finish(run: Run, state: State, now: datetime, **results: Any) -> bool:
 def is_busy(schedule: Schedule, region: str) -> bool:
     """Whether a window of the schedule is still under way."""
     return Run.objects.filter(schedule=schedule, region=region, state__in=UNFINISHED).exists()
+
+
+def disown_ahead(schedule: Schedule, region: str, now: datetime) -> int:
+    """Runs of windows that are not over yet, made while the clock was wrong, are the schedule's no more: those windows
+    are to be looked at when their time has come. How many there were."""
+    ahead = Run.objects.filter(schedule=schedule, region=region, window_end__gt=now)
+    return ahead.update(schedule=None)
 
 
 def last_end(schedule: Schedule, region: str) -> datetime | None:

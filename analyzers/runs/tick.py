@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import structlog
@@ -14,6 +14,9 @@ from analyzers.runs import claims, feeds
 from analyzers.runs.models import Schedule
 from analyzers.runs.timing import clock, due
 
+AHEAD = timedelta(minutes=1)
+"""By how much clocks of machines may differ. A window is never run before its end: one that ends later than that was
+run by a clock that was wrong."""
 Send = Callable[[UUID], None]
 log = structlog.get_logger("runs")
 
@@ -41,6 +44,10 @@ def _claim_next(schedule: Schedule, region: str, span: feeds.Span | None, now: d
     if span is None:
         return False
     last = claims.last_end(schedule, region)
+    if last is not None and last > now + AHEAD:
+        count = claims.disown_ahead(schedule, region, now + AHEAD)
+        log.warning("the clock was set back", schedule=schedule.name, region=region, runs_ahead=count)
+        last = claims.last_end(schedule, region)
     at = clock(span.latest, span.arrived_at, now, schedule.idle)
     windows = due(schedule.cadence, span.first, last, at)
     if windows.left_out:

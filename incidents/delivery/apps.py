@@ -9,8 +9,11 @@ class DeliveryConfig(AppConfig):
     def ready(self) -> None:
         from incidents import rescuing, settling
         from incidents.delivery.forgetting import forget
+        from incidents.delivery.loops import register_loop
         from incidents.delivery.sweeps import register_sweep
+        from incidents.delivery.timers import run
 
         register_sweep("messages", forget)
         register_sweep("settling", settling.sweep)
         register_sweep("rescuing", rescuing.rescue)
+        register_loop("timers", run)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+import structlog
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
 
 from incidents.delivery.models import ContactMethod, Preferences
-from incidents.domain.reaching import ACCOUNT, Method, Person, quiet_from, rules_from
+from incidents.domain.reaching import ACCOUNT, Method, Person, QuietHours, Rule, quiet_from, rules_from
+from incidents.domain.values import UNREADABLE
+
+log = structlog.get_logger("deliver")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +43,29 @@ def reachable(user: User) -> Reachable:
     person = Person(
         name=user.username,
         methods=tuple(methods),
-        rules=rules_from([rule for rule in wishes.rules if rule["method"] in names], names),
-        quiet=quiet_from(wishes.quiet),
+        rules=_rules(wishes, names),
+        quiet=_quiet(wishes),
         bundle=timedelta(seconds=wishes.bundle_seconds),
     )
     return Reachable(person, rows, user.email)
+
+
+def _rules(wishes: Preferences, names: Sequence[str]) -> tuple[Rule, ...]:
+    """Those for methods that there are; none where they cannot be read, so that every method is tried at once."""
+    try:
+        return rules_from([rule for rule in wishes.rules if rule["method"] in names], names)
+    except UNREADABLE as error:
+        log.warning("rules of a person cannot be read", person=wishes.user.username, error=str(error))
+        return ()
+
+
+def _quiet(wishes: Preferences) -> QuietHours | None:
+    """None where they cannot be read, as once their time zone is no more: a call too many is better than none."""
+    try:
+        return quiet_from(wishes.quiet)
+    except UNREADABLE as error:
+        log.warning("quiet hours cannot be read", person=wishes.user.username, error=str(error))
+        return None
 
 
 def preferences(user: User) -> Preferences:

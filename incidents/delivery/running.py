@@ -104,14 +104,24 @@ def run(stop: threading.Event, idle: float = IDLE) -> None:
             deliverer.wait(0.005 if did else idle)
         except (OperationalError, InterfaceError) as error:
             log.warning("database away", error=str(error).strip(), seconds=pause)
-            connection.close()
-            stop.wait(pause)
-            pause = min(pause * 2, LONGEST_PAUSE)
+            pause = _pause(stop, pause)
+        except (
+            Exception
+        ):  # the shell around a round: to end here would be to forget what is under way, and send it twice
+            log.exception("a round failed", seconds=pause)
+            pause = _pause(stop, pause)
     _finish(deliverer)
     away.set()
     for thread in (sweeping, present, *loops):
         thread.join()
     connection.close()
+
+
+def _pause(stop: threading.Event, seconds: float) -> float:
+    """For how long to wait the next time."""
+    connection.close()
+    stop.wait(seconds)
+    return min(seconds * 2, LONGEST_PAUSE)
 
 
 def _finish(deliverer: Deliverer) -> None:

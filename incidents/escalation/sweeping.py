@@ -26,7 +26,7 @@ from incidents.escalation.targets import Directory
 from incidents.projections.models import IncidentRow
 from incidents.projections.rows import state_of
 from incidents.projections.store import Asked, Recorded, record_together, stream_of
-from ingest.commands import retrying
+from ingest.commands import database_is_lost, retrying
 from ingest.queries import Context, Event
 
 MOST: Final = 1000
@@ -69,9 +69,9 @@ def _without_those_at_fault(ids: Sequence[str], directory: Directory, failed: li
     """One ticket that cannot go on keeps no other from it: halves that fail are halved, until it is alone."""
     try:
         return retrying(partial(_together, ids, directory))
-    except (OperationalError, InterfaceError):
-        raise  # the database is away, from all of them
     except Exception as error:
+        if isinstance(error, (OperationalError, InterfaceError)) and database_is_lost(error):
+            raise  # from all of them
         if len(ids) > 1:
             half = len(ids) // 2
             parts = ids[:half], ids[half:]

@@ -16,7 +16,7 @@ from incidents.domain.escalating import Reached
 from incidents.domain.escalation import Escalation
 from incidents.domain.incident import Incident
 from incidents.domain.policies import Action, Policy
-from incidents.domain.values import Invalid
+from incidents.domain.values import UNREADABLE, Invalid
 from incidents.escalation.models import EscalationPolicy
 from incidents.oncall.models import Schedule
 from incidents.oncall.queries import NoSuchSchedule, on_call
@@ -102,7 +102,7 @@ def _on_call(schedule: str, now: datetime) -> Found:
         found = _active(on_call(schedule, now))
     except NoSuchSchedule:
         return (), "there is no such schedule"
-    except Invalid as error:
+    except UNREADABLE as error:
         return (), f"the schedule cannot be read: {error}"
     return found, None if found else "nobody is on call"
 

@@ -90,7 +90,7 @@ def uncovered(at: datetime) -> dict[str, timedelta]:
 
 
 def rota(row: Schedule, start: datetime, end: datetime) -> rotations.Schedule:
-    """The schedule with all that bears on the time from `start` to `end`."""
+    """The schedule with all that bears on the time from `start` to `end`. Raises UNREADABLE."""
     zone = ZoneInfo(row.time_zone)
     layers = read_layers(row.layers, zone)
     overrides = row.overrides.filter(starts_at__lt=end, ends_at__gt=start).select_related("person")

@@ -19,7 +19,9 @@ def project_window(event: Event) -> None:
         end=parse_rfc3339(body["window"]["end"]),
         defaults={"start": parse_rfc3339(body["window"]["start"]), "run": body["run"], "causes": causes},
     )
-    kept = ScheduleWindowRow.objects.filter(schedule=body["schedule"]).order_by("-end")
+    # Counted back from this one: windows that a clock which was wrong ran ahead of time must not push it out.
+    until = parse_rfc3339(body["window"]["end"])
+    kept = ScheduleWindowRow.objects.filter(schedule=body["schedule"], end__lte=until).order_by("-end")
     old = kept.values_list("pk", flat=True)[KEPT:]
     ScheduleWindowRow.objects.filter(pk__in=list(old)).delete()
 

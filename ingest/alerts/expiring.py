@@ -26,9 +26,14 @@ _OVER = "status <> 'resolved' AND expires_at < %s"
 def expire(now: datetime) -> int:
     """Resolve what was not repeated in time; how many alerts that were."""
     expired = 0
-    while done := retrying(partial(_expire, now)):
+    while done := expire_some(now):
         expired += done
     return expired
+
+
+def expire_some(now: datetime) -> int:
+    """As `expire`, at most AT_ONCE of them."""
+    return retrying(partial(_expire, now))
 
 
 @transaction.atomic

@@ -102,8 +102,7 @@ def _store_group(deliveries: Sequence[Prepared]) -> Sequence[Taken | None]:
         return [None] * len(deliveries)
     except DatabaseError as error:
         # A connection that was lost may have been lost after the commit; storing again could then store twice.
-        refusal = getattr(error.__cause__, "pgcode", None)
-        if refusal is None or refusal.startswith(("08", "57P")):
+        if database.is_lost(error):
             raise
         return [None] * len(deliveries)
 

@@ -22,7 +22,7 @@ from datetime import datetime
 import structlog
 from django.db import InterfaceError, OperationalError, connection, transaction
 
-from ingest.log import metrics, registry, store
+from ingest.log import database, metrics, registry, store
 from ingest.log.types import Event, Position
 from ingest.log.wake import CHANNEL
 
@@ -123,12 +123,14 @@ def _due(follower: Follower) -> int | None:
     xid."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT attempts, coalesce(retry_at <= clock_timestamp(), true) AND EXISTS ("
+            # No failure waits for longer than LONGEST_RETRY: the clock was set back since.
+            "SELECT attempts, coalesce(NOT retry_at BETWEEN clock_timestamp()"
+            " AND clock_timestamp() + %s * interval '1 second', true) AND EXISTS ("
             "  SELECT 1 FROM log_event AS e WHERE (e.epoch, e.txid, e.seq) > (f.epoch, f.txid, f.seq)"
             "  AND (e.epoch, e.txid, e.seq)"
             "    < (log_live_epoch(), pg_snapshot_xmin(pg_current_snapshot()), 0)"
             ") FROM log_follower AS f WHERE f.name = %s",
-            (follower.name,),
+            (LONGEST_RETRY + 1, follower.name),
         )
         row = cursor.fetchone()
         if row is None:
@@ -178,16 +180,9 @@ def _failing(count: int, first: str | None) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # the shell around a handler, as a task is around its function
-        if isinstance(error, (OperationalError, InterfaceError)) and _is_lost(error):
+        if isinstance(error, (OperationalError, InterfaceError)) and database.is_lost(error):
             raise
         raise FollowerFailed(count, first) from error
-
-
-def _is_lost(error: Exception) -> bool:
-    """Whether the server is gone or going. What else it refuses (a row too long for an index, a statement that takes
-    too long) it refuses one follower, and would again."""
-    code = getattr(error.__cause__, "pgcode", None)
-    return code is None or code.startswith(("08", "57P"))
 
 
 def _record_failure(follower: Follower, failure: FollowerFailed) -> None:

@@ -45,6 +45,16 @@ def test_without_rules_the_address_of_the_account_gets_a_mail_at_once(mails: Mai
     assert ended(key) == ("done", "sent")
 
 
+def test_wishes_that_can_no_longer_be_read_keep_nobody_from_being_called(mails: MailSink) -> None:
+    person(quiet={"zone": "Mars/Base", "start": "00:00", "end": "23:59"})
+    person("bob", rules=[{"method": "account", "delay": -1}])
+    incident = ticket()
+    for name in ("alice", "bob"):
+        call(incident, name, urgent=False)
+    deliver()
+    assert sorted(mail["To"] for mail in mails.mails) == ["alice@example.com", "bob@example.com"]
+
+
 def test_a_mail_server_that_is_busy_is_asked_again(mails: MailSink) -> None:
     person()
     mails.answers = ["451 come back"]

@@ -62,6 +62,16 @@ def test_the_people_of_the_team_are_called_in_turn_and_the_calls_are_kept() -> N
     assert [clock.later(300), calls(id_)] == [1, ["alice", "bob"]]
 
 
+def test_a_schedule_whose_time_zone_is_no_more_keeps_nobody_else_from_being_called() -> None:
+    people("alice")
+    Schedule.objects.create(slug="rota", name="Rota", time_zone="Mars/Base", layers=[])
+    policy(steps=[{"after": 0, "actions": [{"schedule": "rota"}, {"person": "alice"}]}])
+    id_ = ticket()
+    Clock(id_).later()
+    assert calls(id_) == ["alice"]
+    assert any("schedule rota" in text and "cannot be read" in text for text in told(id_))
+
+
 def test_a_call_says_why_and_is_urgent_for_what_is_severe() -> None:
     people("alice")
     policy()

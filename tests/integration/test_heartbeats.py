@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 
 from incidents import queries
+from incidents.delivery.timers import EVERY, PATIENCE, Listening, look
 from incidents.reactors import follower
 from ingest.alerts import heartbeats
 from ingest.api import keys
@@ -89,6 +90,19 @@ def test_a_call_that_makes_no_sense_is_refused_and_names_the_field(key: str, que
     assert answer.status_code == 400
     assert query[1:].partition("=")[0] in answer.json()["detail"]
     assert heartbeats.waited() == []
+
+
+def test_the_process_that_delivers_looks_for_what_is_missed_once_senders_could_reach_it(key: str) -> None:
+    call(key, "?name=backup&every=10s&grace=10s")
+    seconds, later = [0.0], datetime.now(UTC) + timedelta(minutes=1)
+    listening = Listening(lambda: seconds[0])
+    look(listening, later)
+    assert not heartbeats.waited()[0].missed
+    for _ in range(int(PATIENCE / EVERY)):
+        seconds[0] += EVERY
+        listening.looked()
+    look(listening, later)
+    assert heartbeats.waited()[0].missed
 
 
 def test_what_no_text_may_hold_is_replaced(key: str) -> None:

@@ -114,6 +114,14 @@ def test_an_inconclusive_window_is_not_counted() -> None:
     assert numbers() == [1]
 
 
+def test_windows_of_a_clock_that_was_ahead_keep_no_weak_finding_from_its_ticket() -> None:
+    for ahead in range(10):
+        run(480 + 5 * ahead)
+    run(0, suspect())
+    run(5, suspect())
+    assert numbers() == [1]
+
+
 def test_weak_findings_of_different_schedules_do_not_add_up() -> None:
     run(0, suspect(), schedule="a")
     run(5, suspect(), schedule="b")

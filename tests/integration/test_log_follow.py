@@ -161,6 +161,15 @@ def test_a_failed_follower_waits_for_its_time() -> None:
     assert place().attempts == 1
 
 
+def test_a_failed_follower_does_not_wait_for_a_clock_that_was_set_back() -> None:
+    say("poison")
+    settle()
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE log_follower SET retry_at = now() + interval '8 hours'")
+    settle()
+    assert place().attempts == 2
+
+
 def test_a_follower_that_recovers_goes_on_and_forgets_the_failure() -> None:
     say("a", "poison", "b")
     settle()

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import connection
+from django.db.models import F
 from kombu.exceptions import OperationalError
 
 from analyzers.runs import claims
@@ -82,6 +83,29 @@ def test_the_next_window_waits_until_the_one_before_is_done() -> None:
     assert claim_due([schedule], NOON) == 1
     first, second = Run.objects.order_by("window_end")
     assert second.window_end - first.window_end == 5 * MINUTE
+
+
+def test_windows_that_a_wrong_clock_ran_ahead_of_time_are_run_again_in_their_time() -> None:
+    schedule = hourly()
+    feed(NOON)
+    for now in (NOON + 8 * HOUR, NOON + 8 * HOUR):
+        claim_due([schedule], now)
+        Run.objects.update(state=State.DONE)
+    Run.objects.update(window_end=F("window_end") + 3 * HOUR, window_start=F("window_start") + 3 * HOUR)
+    assert claim_due([schedule], NOON + 5 * MINUTE) == 1
+    assert Run.objects.get(schedule=schedule).window_end <= NOON + 5 * MINUTE
+
+
+def test_a_run_that_was_taken_up_or_told_of_by_a_clock_that_was_set_back_waits_for_nobody() -> None:
+    schedule = hourly()
+    feed(NOON)
+    claim_due([schedule], NOON)
+    (queued,) = claims.waiting(NOON)
+    claims.sent([queued], NOON + 8 * HOUR)
+    assert claims.waiting(NOON) == [queued]
+    assert claims.take_up(queued, NOON + 8 * HOUR) is not None
+    assert claims.waiting(NOON) == [queued]
+    assert claims.take_up(queued, NOON) is not None
 
 
 def test_every_region_has_windows_of_its_own() -> None:

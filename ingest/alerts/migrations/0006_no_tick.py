@@ -1,0 +1,14 @@
+"""What time does to alerts needs no broker any more: `manage.py deliver` looks for it."""
+
+from django.db import migrations
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations.state import StateApps
+
+
+def remove_tick(apps: StateApps, _: BaseDatabaseSchemaEditor) -> None:
+    apps.get_model("django_celery_beat", "PeriodicTask").objects.filter(name="alerts.expire").delete()
+
+
+class Migration(migrations.Migration):
+    dependencies = [("alerts", "0005_counts"), ("django_celery_beat", "0019_alter_periodictasks_options")]
+    operations = [migrations.RunPython(remove_tick, migrations.RunPython.noop)]
