@@ -63,12 +63,38 @@ def verdict() -> dict[str, Any]:
     return shell.judge(registry.get("deepview"), deepview.with_history(region, failures, hours, past=4))
 
 
+STORIES = {
+    "ToR reboots": (deepview.Fault("tor/d1-c1-t4", 0.95, 340, 343, "stop"),),
+    "storage is gray": (deepview.Fault("storage_cluster/d1-s1", 0.03, 315, 360),),
+    "two at once": (
+        deepview.Fault("compute_cluster/d1-c3", 0.30, 335, 360),
+        deepview.Fault("storage_cluster/d1-s3", 0.12, 335, 360),
+    ),
+}
+"""The demo's, in a region of one data centre."""
+
+
+@cache
+def told(story: str) -> dict[str, Any]:
+    """Deepview's verdict on the hour in which a story of the demo happens."""
+    rng = np.random.default_rng(7)
+    region = fleet.build(fleet.S, rng)
+    failures = deepview.background(region, rng, deepview.INDEPENDENT, 0, 360)
+    failures = failures.plus(*(deepview.strike(region, rng, fault) for fault in STORIES[story]))
+    return shell.judge(registry.get("deepview"), deepview.with_history(region, failures, 360, past=4))
+
+
 def report_finding() -> int:
-    """Record a run that names a component, let the reactor act on it; the number of the ticket it opened.
+    """Record a run that names a component, let the reactor act on it; the number of the ticket it opened."""
+    return report(verdict())[0]
+
+
+def report(judged: dict[str, Any]) -> list[int]:
+    """Record a run with that verdict, let the reactor act on it; the numbers of the tickets of its findings.
 
     The region is new each time, so that no other test's ticket takes the finding.
     """
-    judged, now = verdict(), datetime.now(UTC)
+    now = datetime.now(UTC)
     body = shell.verdict_json(judged)
     run = Run(
         requested_by="system:scheduler",
@@ -97,7 +123,7 @@ def report_finding() -> int:
             run.stream, [NewEvent(name, body, now) for name, body in said], Head.NEW, Context("system:runs")
         )
     follow_to_the_end(reactors.follower())
-    return queries.placed_findings(str(run.id))[0].number
+    return [placed.number for placed in queries.placed_findings(str(run.id))]
 
 
 def opinions_on(number: int) -> None:

@@ -1,72 +1,99 @@
-"""From the alert to the resolved ticket, once with the keyboard alone and once with the mouse alone."""
+"""The demo's stories from the finding to the resolved ticket, with the keyboard alone and with the mouse alone."""
 
 from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from incidents import queries
 from tests.browser import content
 from tests.browser.conftest import Console
-from tests.browser.test_console_alerts import disk, send
-
-
-def arrived(console: Console, rule: str) -> tuple[Page, int]:
-    """The inbox of someone who was looking when an alert came in, and the number of its ticket."""
-    content.open_ticket("Was there before", severity="critical")
-    page = console.open("/")
-    expect(page.locator(".live")).to_have_text("Live")
-    send(disk(f"of-{rule}", rule))
-    return page, queries.list_incidents(limit=1, order="newest").items[0].incident.number
 
 
 def row(page: Page, number: int) -> Locator:
     return page.locator(f'tr[data-id="{content.ticket_id(number)}"]')
 
 
-def test_from_the_alert_to_resolved_with_the_keyboard_alone(console: Console) -> None:
-    page, number = arrived(console, "ByKeyboard")
+def arrived(page: Page, story: str) -> list[int]:
+    """The tickets that the analyzer's findings open while somebody looks at the inbox."""
+    expect(page.locator(".live")).to_have_text("Live")
+    numbers = content.report(content.told(story))
+    causes = {queries.get(str(number)).incident.component for number in numbers}
+    assert causes == {fault.component for fault in content.STORIES[story]}
+    expect(page.locator(".arrivals button")).to_be_visible(timeout=20_000)
+    return numbers
+
+
+def read(page: Page, number: int, cause: str) -> None:
+    """What a person decides by: the suspect, the evidence, and why it is with this team."""
+    page.wait_for_url(f"**/incidents/{number}**")
+    expect(page.locator(".suspect .name").filter(has_text=cause)).to_be_visible()
+    expect(page.locator("[data-chart]").first).to_be_attached()
+    expect(page.locator("details#why")).to_contain_text("matched")
+
+
+def closed(number: int) -> tuple[str, str | None]:
+    it = queries.get(str(number)).incident
+    return it.state, it.confirmed_cause
+
+
+@pytest.mark.parametrize("story", content.STORIES)
+def test_from_the_finding_to_resolved_with_the_keyboard_alone(console: Console, story: str) -> None:
+    page = console.open("/")
+    numbers = arrived(page, story)
     press = page.keyboard.press
-    expect(page.get_by_role("button", name="new ticket")).to_be_visible(timeout=20_000)
-    press("n")
-    expect(row(page, number)).to_be_visible()
-    press("/")
-    page.keyboard.type("component:disk/of-ByKeyboard")
-    press("Enter")
-    expect(row(page, number)).to_be_visible()
-    press("Escape")
-    press("j")
-    press("e")
-    expect(row(page, number)).to_have_class(re.compile("acknowledged"))
-    press("o")
-    page.wait_for_url(f"**/incidents/{number}**")
-    press("c")
-    page.keyboard.type("The disk answers after 80 ms.")
-    press("Control+Enter")
-    expect(page.locator(".timeline .said").first).to_contain_text("80 ms")
-    press("Escape")
-    press("r")
-    expect(page.get_by_role("radio", name="disk/of-ByKeyboard")).to_be_focused()
-    press("Enter")
-    expect(page.locator(".verdict .pill")).to_have_text("Resolved")
-    press("g")
-    press("i")
-    page.wait_for_url(f"{console.address}/")
-    assert queries.get(str(number)).incident.confirmed_cause == "disk/of-ByKeyboard"
+    for number in numbers:
+        cause = str(queries.get(str(number)).incident.component)
+        if number == numbers[0]:
+            press("n")
+            expect(row(page, number)).to_be_visible()
+        press("/")
+        page.keyboard.type(f"#{number}")
+        press("Enter")
+        page.wait_for_url("**search=**")
+        expect(page.locator("tr[data-id]")).to_have_count(1)
+        press("Escape")
+        press("j")
+        press("e")
+        expect(row(page, number)).to_have_class(re.compile("acknowledged"))
+        press("o")
+        read(page, number, cause)
+        press("w")
+        expect(page.get_by_role("heading", name="This team")).to_be_visible()
+        press("c")
+        page.keyboard.type("It is what the evidence says.")
+        press("Control+Enter")
+        expect(page.locator(".timeline .said").first).to_contain_text("what the evidence says")
+        press("Escape")
+        press("r")
+        expect(page.get_by_role("radio", name=cause)).to_be_focused()
+        press("Enter")
+        expect(page.locator(".verdict .pill")).to_have_text("Resolved")
+        assert closed(number) == ("resolved", cause)
+        press("g")
+        press("i")
+        page.wait_for_url(f"{console.address}/")
 
 
-def test_from_the_alert_to_resolved_with_the_mouse_alone(console: Console) -> None:
-    page, number = arrived(console, "ByMouse")
-    page.get_by_role("button", name="new ticket").click()
-    row(page, number).locator("a.title").click()
-    page.wait_for_url(f"**/incidents/{number}**")
-    page.get_by_role("button", name="Acknowledge", exact=False).first.click()
-    expect(page.locator(".verdict .pill")).to_have_text("Acknowledged")
-    page.locator("[data-panel=resolve] > summary").click()
-    page.get_by_role("radio", name="disk/of-ByMouse").check()
-    page.locator("[data-panel=resolve]").get_by_role("button", name="Resolve").click()
-    expect(page.locator(".verdict .pill")).to_have_text("Resolved")
-    page.get_by_role("link", name="Inbox", exact=True).click()
-    expect(row(page, number)).to_have_count(0)
-    assert queries.get(str(number)).incident.confirmed_cause == "disk/of-ByMouse"
+@pytest.mark.parametrize("story", content.STORIES)
+def test_from_the_finding_to_resolved_with_the_mouse_alone(console: Console, story: str) -> None:
+    page = console.open("/")
+    numbers = arrived(page, story)
+    page.locator(".arrivals button").click()
+    for number in numbers:
+        cause = str(queries.get(str(number)).incident.component)
+        row(page, number).locator("a.title").click()
+        read(page, number, cause)
+        page.get_by_text("Why is it here?").click()
+        expect(page.get_by_role("heading", name="This team")).to_be_visible()
+        page.get_by_role("button", name="Acknowledge", exact=False).first.click()
+        expect(page.locator(".verdict .pill")).to_have_text("Acknowledged")
+        page.locator("[data-panel=resolve] > summary").click()
+        page.get_by_role("radio", name=cause).check()
+        page.locator("[data-panel=resolve]").get_by_role("button", name="Resolve").click()
+        expect(page.locator(".verdict .pill")).to_have_text("Resolved")
+        assert closed(number) == ("resolved", cause)
+        page.locator("nav[aria-label=Main]").get_by_role("link", name="Inbox", exact=True).click()
+        expect(row(page, number)).to_have_count(0)

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, Page
 
 from tests.browser.looking import sticks_out, violations
 from tests.pictures.book import Picture
-from tests.pictures.screens import LOOKS, Look, Screen
+from tests.pictures.screens import LOOKS, README, Look, Screen
 from tests.pictures.world import World
 
 TALLEST = 6000  # pixels: nobody looks further down a picture
@@ -35,11 +35,7 @@ class Camera:
             sys.stdout.flush()
 
     def shoot(self, page: Page, part: str, screen: Screen, look: Look) -> None:
-        page.wait_for_load_state("load")
-        page.wait_for_timeout(400)  # what comes beside the page
-        for chart in page.locator("[data-chart] .chart").all():
-            if chart.is_visible():
-                chart.locator("svg").wait_for(timeout=20_000)
+        self._settle(page)
         name = f"{part}-{screen.name}-{look.name}".replace(" ", "-").lower() + ".png"
         height = min(TALLEST, int(page.evaluate("document.documentElement.scrollHeight")))
         area = {"x": 0, "y": 0, "width": look.width, "height": max(height, look.height)}
@@ -50,6 +46,15 @@ class Camera:
             self.wrong += [f"{where}: {line}" for line in violations(page)]
         if sticks_out(page):
             self.wrong.append(f"{where}: wider than the screen")
+
+    @staticmethod
+    def _settle(page: Page) -> None:
+        """Wait for what comes beside the page, and for charts that can be seen."""
+        page.wait_for_load_state("networkidle" if page.locator("[hx-trigger^=load]").count() else "load")
+        page.wait_for_timeout(400)
+        for chart in page.locator("[data-chart] .chart").all():
+            if chart.is_visible():
+                chart.locator("svg").wait_for(timeout=60_000)
 
     @contextmanager
     def signed_in(self, world: World, look: Look) -> Iterator[BrowserContext]:
@@ -68,6 +73,19 @@ class Camera:
         page.close()
         yield context
         context.close()
+
+    def for_readme(self, world: World, place: Path) -> None:
+        with self.signed_in(world, LOOKS[0]) as context:
+            for screen, height in README:
+                page = context.new_page()
+                page.goto(world.stack.address + screen.path.format(**world.places))
+                self._settle(page)
+                page.screenshot(
+                    path=place / f"{screen.name}.png",
+                    full_page=True,
+                    clip={"x": 0, "y": 0, "width": LOOKS[0].width, "height": height},
+                )
+                page.close()
 
     def without_connection(self, world: World) -> None:
         with self.signed_in(world, LOOKS[0]) as context:

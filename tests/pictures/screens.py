@@ -56,6 +56,31 @@ WRONG: Final = (
     Screen("no-such-tab", "/?tab=nonsense"),
 )
 
+FULL: Final = (
+    Screen("inbox", "/"),
+    Screen("inbox-next-page", "/?order=newest"),
+    Screen("people", "/settings/people"),
+    Screen("people-of-a-team", "/settings/people?team=gpu-03"),
+    Screen("teams", "/teams"),
+    Screen("routes", "/settings/routes"),
+    Screen("services", "/settings/services"),
+    Screen("policies", "/settings/policies"),
+    Screen("channels", "/settings/channels"),
+    Screen("schedules", "/settings/schedules"),
+    Screen("on-call", "/on-call"),
+    Screen("silences", "/silences"),
+    Screen("maintenance", "/settings/maintenance"),
+    Screen("inhibitions", "/settings/inhibitions"),
+    Screen("webhooks", "/settings/webhooks"),
+    Screen("audit", "/settings/audit"),
+)
+README: Final = (
+    (Screen("inbox", "/"), 780),
+    (Screen("ticket", "/incidents/{ticket}"), 1500),
+    (Screen("grid", "/grid"), 1130),
+)
+"""With the height of each picture, in pixels."""
+
 
 def listed() -> list[Screen]:
     """Every page whose address takes nothing."""

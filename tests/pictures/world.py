@@ -9,10 +9,12 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from tests.acceptance.stack import Stack, wait_for
+from tests.pictures.full import configuration
 
 TOLD = "each culprit has its ticket"
 PATIENCE = 900.0  # seconds, on a busy machine
@@ -77,8 +79,11 @@ def told(home: Path) -> Iterator[World]:
         stack.stop()
 
 
-def many_tickets(stack: Stack, count: int) -> None:
-    """Copy a ticket's row so often."""
+def fill(stack: Stack, count: int) -> None:
+    """So many open tickets, and lists of settings as a large organisation has them."""
+    file = stack.home / "full.yaml"
+    file.write_text(configuration(datetime.now(UTC)))
+    stack.manage("config", "apply", str(file))
     stack.manage("shell", "-c", f"from tests.browser.content import fill_inbox; fill_inbox({count})")
 
 
@@ -86,6 +91,7 @@ def _worked_on(stack: Stack, key: str) -> dict[str, str]:
     found: list[dict[str, Any]] = stack.get("/api/v1/incidents?limit=100", key)["results"]
     blamed = [one for one in found if one["analyzer"]]
     first, last = blamed[0], blamed[-1]
+    then = datetime.now(UTC).isoformat().replace("+00:00", "Z")
     _post(stack, key, f"/api/v1/incidents/{last['number']}/acknowledge", {})
     _post(
         stack,
@@ -118,7 +124,7 @@ def _worked_on(stack: Stack, key: str) -> dict[str, str]:
     return {
         "ticket": str(first["number"]),
         "component": first["component"],
-        "then": first["opened_at"],
+        "then": then,
         "resolved": str(last["number"]),
         "alerted": str(alerted()[0]["number"]),
         "run": run["id"],

@@ -80,6 +80,7 @@ const KEYS = {
   m: () => panel("more"),
   z: () => panel("snooze"),
   s: () => panel("set_severity"),
+  w: () => { const why = document.querySelector("details#why"); if (why) { why.open = !why.open; why.firstElementChild.focus(); } },
   "/": () => { const field = document.querySelector("input[type=search]"); field?.focus(); field?.select(); },
   "?": () => help.showModal(),
 };
