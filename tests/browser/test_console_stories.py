@@ -16,14 +16,16 @@ def row(page: Page, number: int) -> Locator:
     return page.locator(f'tr[data-id="{content.ticket_id(number)}"]')
 
 
-def arrived(page: Page, story: str) -> list[int]:
-    """The tickets that the analyzer's findings open while somebody looks at the inbox."""
+def arrived(console: Console, story: str) -> tuple[Page, list[int]]:
+    """The inbox of somebody who was looking when an analyzer's findings opened tickets, and their numbers."""
+    content.open_ticket("Was there before", severity="critical")
+    page = console.open("/")
     expect(page.locator(".live")).to_have_text("Live")
     numbers = content.report(content.told(story))
     causes = {queries.get(str(number)).incident.component for number in numbers}
     assert causes == {fault.component for fault in content.STORIES[story]}
     expect(page.locator(".arrivals button")).to_be_visible(timeout=20_000)
-    return numbers
+    return page, numbers
 
 
 def read(page: Page, number: int, cause: str) -> None:
@@ -41,8 +43,7 @@ def closed(number: int) -> tuple[str, str | None]:
 
 @pytest.mark.parametrize("story", content.STORIES)
 def test_from_the_finding_to_resolved_with_the_keyboard_alone(console: Console, story: str) -> None:
-    page = console.open("/")
-    numbers = arrived(page, story)
+    page, numbers = arrived(console, story)
     press = page.keyboard.press
     for number in numbers:
         cause = str(queries.get(str(number)).incident.component)
@@ -79,8 +80,7 @@ def test_from_the_finding_to_resolved_with_the_keyboard_alone(console: Console, 
 
 @pytest.mark.parametrize("story", content.STORIES)
 def test_from_the_finding_to_resolved_with_the_mouse_alone(console: Console, story: str) -> None:
-    page = console.open("/")
-    numbers = arrived(page, story)
+    page, numbers = arrived(console, story)
     page.locator(".arrivals button").click()
     for number in numbers:
         cause = str(queries.get(str(number)).incident.component)
