@@ -84,7 +84,10 @@ class Hub:
         """The position after which `recent` has every change."""
 
     def start_at(self, position: str) -> None:
+        """What came before is not known here: who listens already is to read the page again."""
         self.complete_since = position
+        for client in self.clients:
+            client.put(_reset(position), position)
 
     def publish(self, changes: list[Change]) -> None:
         for change in changes:
@@ -130,6 +133,11 @@ class Tail(threading.Thread):
                 self._follow()
             except (OperationalError, InterfaceError) as error:
                 log.warning("database away", error=str(error).strip())
+                connection.close()
+                self.stopping.wait(RETRY)
+            except Exception:  # the shell around the thread: without it pages would wait for news for ever
+                log.exception("live updates failed")
+                self.place = None  # beyond what could not be read
                 connection.close()
                 self.stopping.wait(RETRY)
         connection.close()

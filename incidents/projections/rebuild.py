@@ -28,7 +28,7 @@ from incidents.projections.models import (
 from incidents.projections.parts import parts
 from incidents.projections.project import project_together
 from incidents.projections.store import stream_of
-from incidents.projections.windows import project_window
+from incidents.projections.windows import Folded
 from ingest.queries import Position, follower_places, read_all, read_stream, read_streams, watermark
 
 FOLLOWER = "incidents"
@@ -115,20 +115,30 @@ def _add(digests: Mapping[UUID, Any], rows: models.QuerySet[Any], whose: str) ->
         digests[row[whose]].update(json.dumps(row, sort_keys=True, cls=DjangoJSONEncoder).encode())
 
 
-@transaction.atomic
 def _rebuild_windows() -> bool:
-    """The windows that the follower has seen: up to its place, which stands while the table is locked."""
-    with connection.cursor() as cursor:
-        cursor.execute("LOCK TABLE incident_schedule_window IN EXCLUSIVE MODE")
+    """The windows that the follower has seen. Folded before anything is locked or written: there may be years of runs,
+    and meanwhile the follower would wait, and behind the transaction all readers of the log."""
+    folded = Folded()
+    after = _fold(folded, Position.START)
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("LOCK TABLE incident_schedule_window IN EXCLUSIVE MODE")
+        # Its place stands while the table is locked.
+        _fold(folded, after)
+        before = _windows()
+        ScheduleWindowRow.objects.all().delete()
+        ScheduleWindowRow.objects.bulk_create(folded.rows())
+        return _windows() != before
+
+
+def _fold(folded: Folded, after: Position) -> Position:
+    """Up to the follower's place; returns the last event's."""
     place = next((p.position for p in follower_places() if p.name == FOLLOWER), Position.START)
-    before = _windows()
-    ScheduleWindowRow.objects.all().delete()
-    after = Position.START
     while events := read_all(after, 1000, {"analysis.recorded"}, upto=place):
         for event in events:
-            project_window(event)
+            folded.add(event)
         after = events[-1].position
-    return _windows() != before
+    return after
 
 
 def _windows() -> list[tuple[Any, ...]]:

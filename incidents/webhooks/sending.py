@@ -8,6 +8,8 @@ processes may send: a lock of the database's session gives each webhook to one o
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -23,7 +25,7 @@ from incidents.webhooks.letters import Histories
 from incidents.webhooks.models import Webhook
 from incidents.webhooks.posting import send_in_order
 from incidents.webhooks.rounds import Round
-from ingest.commands import retrying
+from ingest.commands import database_is_lost, retrying
 from ingest.queries import Position
 
 AT_ONCE = 4
@@ -55,6 +57,7 @@ class Courier:
 
     def __init__(self) -> None:
         self._lanes: dict[int, Lane] = {}
+        self._left_alone: dict[int, float] = {}
 
     def step(self, now: datetime) -> int:
         """Write down the rounds that are over and begin those that are due; how many there were."""
@@ -63,22 +66,32 @@ class Courier:
         for gone in set(self._lanes) - set(webhooks):
             self._drop(gone)
         for pk, webhook in webhooks.items():
-            lane = self._lane(pk)
+            lane = None if self._left_alone.get(pk, 0.0) > time.monotonic() else self._lane(pk)
             if (
                 lane is None
                 or lane.round is not None
                 or (webhook.retry_at is not None and webhook.retry_at > now)
             ):
                 continue
-            did += self._begin(lane, webhook, now)
+            did += self._apart(pk, partial(self._begin, lane, webhook, now))
         return did
 
     def settle(self) -> int:
         """Write down the rounds that are over; how many there were."""
-        over = [lane for lane in self._lanes.values() if lane.round is not None and lane.round.over]
-        for lane in over:
-            self._finish(lane)
-        return len(over)
+        over = [(pk, lane) for pk, lane in self._lanes.items() if lane.round is not None and lane.round.over]
+        return sum(self._apart(pk, partial(self._finish, lane)) for pk, lane in over)
+
+    def _apart(self, pk: int, do: Callable[[], int]) -> int:
+        """A webhook that fails here is left alone for a while, and keeps none of the others from being told."""
+        try:
+            return do()
+        except Exception as error:
+            if isinstance(error, (OperationalError, InterfaceError)) and database_is_lost(error):
+                raise
+            log.exception("webhook failed", webhook=pk)
+            self._drop(pk)
+            self._left_alone[pk] = time.monotonic() + LONGEST_PAUSE
+            return 0
 
     def wait(self, seconds: float) -> None:
         """Until a delivery is over, at most so long."""
@@ -140,11 +153,12 @@ class Courier:
         )
         lane.place = reached if moved else ""
 
-    def _finish(self, lane: Lane) -> None:
+    def _finish(self, lane: Lane) -> int:
         one, lane.round = lane.round, None
         assert one is not None
         if not retrying(partial(rounds.finish, one)):
             lane.place = ""
+        return 1
 
 
 def run(stop: threading.Event, idle: float = IDLE) -> None:

@@ -25,6 +25,8 @@ BROAD_EXCEPTS = {
     "incidents/delivery/sweeps.py": "a sweep that raises is told and tried again; other sweeps and sending go on",
     "incidents/delivery/loops.py": "a loop that raises is told and started again; the others go on",
     "incidents/delivery/running.py": "a round that raises is told and tried again; what is under way is not forgotten",
+    "incidents/webhooks/sending.py": "a webhook that raises is left alone for a while; the others are told",
+    "deploy/asgi.py": "a thread that reads the log for browsers goes on beyond what it cannot read",
     "analyzers/shell.py": "a crash of an analyzer, whoever wrote it, is recorded and never becomes a verdict",
     "analyzers/registry.py": "importing a plugin can raise anything; it becomes a problem with a name and a cure",
 }

@@ -9,17 +9,18 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import connections, transaction
+from django.db import connection, connections, transaction
 
 from analyzers.runs.models import Feed
 from incidents import commands, queries
 from incidents.commands import Report
 from incidents.domain.times import rfc3339
+from incidents.projections import rebuild as rebuilding
 from incidents.projections.models import ScheduleWindowRow
 from incidents.projections.rebuild import rebuild
 from incidents.reactors import follower
 from ingest.commands import append
-from ingest.queries import Context, Head, NewEvent, read_stream
+from ingest.queries import Context, Head, NewEvent, read_all, read_stream
 from tests.following import follow_to_the_end
 
 ALICE = Context("user:alice")
@@ -246,6 +247,24 @@ def test_a_rebuild_gives_the_same_windows_and_tickets() -> None:
         run(minutes, suspect(sure=minutes == 5))
     assert ScheduleWindowRow.objects.count() == 6
     assert rebuild().differed == ()
+
+
+def test_a_rebuild_reads_the_past_before_it_holds_up_those_who_follow_the_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run(0, suspect())
+    held: list[bool] = []
+
+    def reading(*args: Any, **more: Any) -> Any:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_current_xact_id_if_assigned() IS NOT NULL")
+            held.append(cursor.fetchone()[0])
+        return read_all(*args, **more)
+
+    monkeypatch.setattr(rebuilding, "read_all", reading)
+    assert rebuild().differed == ()
+    assert len(held) >= 4
+    assert not any(held)
 
 
 def test_a_rebuild_mends_the_windows() -> None:

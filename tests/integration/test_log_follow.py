@@ -17,7 +17,7 @@ import psycopg2
 import pytest
 from django.db import connection, transaction
 
-from ingest.log import follow, metrics, registry, store, wake
+from ingest.log import database, follow, metrics, registry, store, wake
 from ingest.log.follow import Follower, run_once
 from ingest.log.registry import EventType
 from ingest.log.types import Context, Event, NewEvent, Position
@@ -248,6 +248,15 @@ def test_nothing_above_an_open_writing_transaction_is_read(log_database: str) ->
         say("a")
         assert store.read_all(Position.START, 10) == []
     assert [event.body["word"] for event in store.read_all(Position.START, 10)] == ["a"]
+
+
+def test_a_transaction_that_somebody_forgot_ends_also_where_the_server_lets_it_be() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER DATABASE {database.name()} SET idle_in_transaction_session_timeout = 0")
+    connection.close()
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW idle_in_transaction_session_timeout")
+        assert cursor.fetchone() == ("1min",)
 
 
 def test_the_age_of_the_watermark_grows_while_a_writer_dawdles(log_database: str) -> None:

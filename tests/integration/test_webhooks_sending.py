@@ -221,6 +221,15 @@ def test_a_receiver_that_hangs_holds_up_no_other_webhook(monkeypatch: pytest.Mon
     assert len(sink.got) == 5
 
 
+def test_a_webhook_that_cannot_be_read_keeps_no_other_from_being_told_once() -> None:
+    with http_sink() as sink:
+        hook(sink.url, "broken", position="nowhere")
+        well = hook(sink.url, "well")
+        ticket()
+        deliver(lambda: at_end(well))
+    assert len(sink.got) == 1
+
+
 def _impatient(send: Callable[..., posting.Try]) -> Callable[..., posting.Try]:
     def sooner(*args: Any) -> posting.Try:
         return send(*args, timeout=2.0)

@@ -1,12 +1,14 @@
 """Live updates: tokens, what a change is, and who is told what."""
 
+import asyncio
 import time
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from deploy.asgi import MANY, OF_ONE, WAITING, Hub
+from deploy import asgi
+from deploy.asgi import MANY, OF_ONE, WAITING, Hub, Tail
 from frontend.live import TOKEN_AGE, Change, changes_in, holder, make_token
 from ingest.queries import Event, Position
 
@@ -97,3 +99,29 @@ def test_one_person_with_many_windows_leaves_room_for_the_others() -> None:
     for _ in range(OF_ONE):
         hub.join("", "bob")
     assert (hub.has_room_for("bob"), hub.has_room_for("alice")) == (False, True)
+
+
+def test_who_listens_while_the_log_is_read_from_another_place_reads_the_page_again() -> None:
+    hub = Hub()
+    client = hub.join("")
+    hub.start_at("0009")
+    assert client.waiting.get_nowait().startswith(b"event: reset\nid: 0009\n")
+
+
+def test_news_go_on_beyond_what_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    tail = Tail(Hub(), asyncio.new_event_loop())
+    tail.place = Position(1, 1, 1)
+    seen: list[Position | None] = []
+
+    def follow() -> None:
+        seen.append(tail.place)
+        if len(seen) == 2:
+            tail.stopping.set()
+            return
+        raise LookupError("stored in schema 2; this code knows up to 1")
+
+    monkeypatch.setattr(asgi, "RETRY", 0.0)
+    monkeypatch.setattr(tail, "_follow", follow)
+    tail.run()
+    tail.loop.close()
+    assert seen == [Position(1, 1, 1), None]

@@ -68,3 +68,12 @@ def test_a_duration_below_its_bound_fails_with_the_bound(monkeypatch: pytest.Mon
 def test_every_variable_read_is_declared_with_its_default_and_meaning() -> None:
     env.duration("ALICE_KEEP", "30d", "how long things are kept")
     assert {"ALICE_KEEP": env.Variable("ALICE_KEEP", "30d", "how long things are kept")} == env.VARIABLES
+
+
+def test_a_database_that_vanishes_is_noticed_unless_its_address_says_otherwise() -> None:
+    usual = env.database("postgresql://db/dossier")["OPTIONS"]
+    told = env.database("postgresql://db/dossier?tcp_user_timeout=5000")["OPTIONS"]
+    assert isinstance(usual, dict)
+    assert isinstance(told, dict)
+    assert (usual["tcp_user_timeout"], usual["keepalives_idle"]) == (30_000, 30)
+    assert told == {**usual, "tcp_user_timeout": "5000"}
