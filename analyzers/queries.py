@@ -22,6 +22,7 @@ from analyzers.runs.replay import (
     replay_windows,
 )
 from analyzers.runs.results import (
+    is_installed,
     is_repeatable,
     judged_over,
     late_rows,
@@ -60,6 +61,7 @@ __all__ = [
     "UnknownAnalyzer",
     "analyzer",
     "analyzers",
+    "is_installed",
     "is_repeatable",
     "judge_span",
     "judged_over",

@@ -166,19 +166,26 @@ def what_if_tor_availability(
     return Standing(1 - lost, required_of_dependency(target_nines), target_nines)
 
 
-def lost_interval(weights: Sequence[float], total: float, level: float = 0.95) -> tuple[float, float | None]:
+UNSEEN = 2.0
+"""How much more than the longest outage seen one that was not seen may cost, where lengths are drawn and not known."""
+
+
+def lost_interval(
+    weights: Sequence[float], total: float, level: float = 0.95, unseen: float = 1.0
+) -> tuple[float, float | None]:
     """The confidence interval of the share that is lost, from the times lost in independent events.
 
     `weights[i]` is what event i cost and `total` the time observed, in one unit. Events come as a Poisson
     process, what each costs is as seen: the gamma interval of a weighted sum of Poisson counts (Fay and
     Feuer, Statistics in Medicine 16, 1997). Without an event the upper end is None: nothing says how
-    long one would last.
+    long one would last. The upper end allows for one event more, of `unseen` times the most that one cost: 1 where
+    what an event can cost is known, `UNSEEN` where twenty outages need not hold one of the long ones.
     """
     paid = [weight for weight in weights if weight > 0]
     if not paid:
         return 0.0, None
     tail = (1 - level) / 2
-    lost, square, most = sum(paid), sum(weight * weight for weight in paid), max(paid)
+    lost, square, most = sum(paid), sum(weight * weight for weight in paid), unseen * max(paid)
     low = square / (2 * lost) * float(scipy.special.chdtri(2 * lost * lost / square, 1 - tail))
     above, spread = lost + most, square + most * most
     high = spread / (2 * above) * float(scipy.special.chdtri(2 * above * above / spread, tail))

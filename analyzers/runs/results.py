@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from analyzers.registry import UnknownAnalyzer
+from analyzers.registry import UnknownAnalyzer, installed
 from analyzers.runs import feeds, keeping
 from analyzers.runs.events import FINDING, RECORDED, instant
 from analyzers.runs.models import KeptVerdict, Run, State
@@ -46,8 +46,14 @@ def _recorded(run: Run) -> dict[str, Any] | None:
 
 
 def is_repeatable(run: Run) -> bool:
-    """Whether a run that is done can be done again: all that it read is still kept."""
-    return run.state == State.DONE and keeping.is_repeatable(run)
+    """Whether a run that is done can be done again: its version is installed, and all that it read is still kept."""
+    return run.state == State.DONE and is_installed(run) and keeping.is_repeatable(run)
+
+
+def is_installed(run: Run) -> bool:
+    """Whether the version of the analyzer that judged is the one that would judge now."""
+    there = installed().get(run.analyzer)
+    return there is not None and there.version == run.version
 
 
 def late_rows(run: Run) -> list[dict[str, Any]]:

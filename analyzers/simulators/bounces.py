@@ -94,11 +94,12 @@ def bounce(
     high: float = 1.0,
     probes: int = PROBES,
     noise: float = NOISE,
+    probers: int = 1,
 ) -> Bounced:
-    """A k-ary fat tree with one prober a ToR and `bad` links that lose U(low, high) of their packets, the others
+    """A k-ary fat tree with so many probers a ToR and `bad` links that lose U(low, high) of their packets, the others
     U(0, noise).
     """
-    fabric = build(fat_tree(k, 1), directed=False)
+    fabric = build(fat_tree(k, probers), directed=False)
     routes = fabric.bounces(np.arange(fabric.hosts))
     loss = healthy_loss(fabric, rng, noise)
     chosen = rng.choice(len(fabric.links), bad, replace=False)
@@ -106,6 +107,15 @@ def bounce(
     sent = np.full(len(routes), probes, dtype=np.int64)
     losses = send(routes, sent, loss, rng)
     return Bounced(fabric, routes, losses, sent, tuple(fabric.links[link] for link in chosen.tolist()), loss)
+
+
+def again(one: Bounced, rng: np.random.Generator, share: float = 1.0) -> Bounced:
+    """Another epoch of the same network, in which the bad links are bad for the last `share` of the probes."""
+    bad = np.isin(np.array(one.fabric.links), one.bad)
+    struck = rng.binomial(one.sent, share)
+    before = send(one.routes, one.sent - struck, np.where(bad, 0.0, one.rates), rng)
+    since = send(one.routes, struck, one.rates, rng)
+    return replace(one, losses=replace(since, lost=before.lost + since.lost))
 
 
 def sums_of(one: Bounced) -> Sums:

@@ -103,6 +103,7 @@ def run(request: HttpRequest, id: UUID) -> HttpResponse:
         "repetitions": found.repetitions.order_by("created_at"),
         "late": analyzers.late_rows(found) if found.state == "done" else [],
         "installed": analyzers.analyzers().get(found.analyzer),
+        "same_version": analyzers.is_installed(found),
     }
     return show(request, "frontend/run.html", context, section="analyzers", watch=str(id))
 

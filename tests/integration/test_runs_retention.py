@@ -180,6 +180,17 @@ def test_the_page_of_a_run_says_that_it_cannot_be_repeated_and_shows_its_verdict
     assert "fails often" in body
 
 
+def test_the_page_of_a_run_says_that_another_version_is_installed_now(door: Door) -> None:
+    door.post(healthy(a=9))
+    run = by_hand()
+    Run.objects.filter(pk=run.pk).update(version="0.9.0")
+    client = Client()
+    client.force_login(get_user_model().objects.create(username="alice"))
+    body = client.get(reverse("run", args=[run.pk])).content.decode()
+    assert "<button disabled>Run again" in body
+    assert "Judged by tally 0.9.0, installed is 1.0.0" in body
+
+
 def test_the_api_says_that_it_cannot_be_repeated_and_why(door: Door) -> None:
     door.post(healthy(a=9))
     run = by_hand()

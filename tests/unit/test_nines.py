@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from analyzers.builtin.nines import (
+    UNSEEN,
     OutageMix,
     availability_of,
     downtime_per_year,
@@ -123,6 +124,16 @@ def test_the_interval_of_uneven_outages_holds_the_truth() -> None:
         low, high = lost_interval(times.tolist(), 43200.0)
         held += low <= 20 * 30 / 43200 <= (high or 1)
     assert held >= 340  # .90 measured: twenty outages of which two are long hold little about the long ones
+
+
+def test_allowing_for_a_longer_outage_than_any_seen_the_interval_keeps_its_word() -> None:
+    rng, held = np.random.default_rng(2), 0
+    for _ in range(400):
+        typical = np.where(rng.random(rng.poisson(20)) < 0.9, 20.0, 120.0)
+        times = typical * rng.lognormal(-0.08, 0.4, len(typical))
+        low, high = lost_interval(times.tolist(), 43200.0, unseen=UNSEEN)
+        held += low <= 20 * 30 / 43200 <= (high or 1)
+    assert held >= 380
 
 
 def test_without_an_outage_nothing_bounds_the_loss_from_above() -> None:

@@ -16,6 +16,7 @@ from analyzers.builtin.false_discovery import q_values
 from analyzers.builtin.intervals import microseconds, moment
 from analyzers.builtin.keys import texts
 from analyzers.builtin.nines import (
+    UNSEEN,
     availability_of,
     downtime_per_year,
     lost_interval,
@@ -142,7 +143,7 @@ def _suspect(found: Found, row: int) -> Suspect:
     lost = float(ledger.lost[row]) / observed
     minutes = [float(one) for one in ledger.spells.minutes[mine]]
     low, _ = lost_interval(minutes, observed + float(ledger.unknown[row]))
-    _, high = lost_interval(minutes, observed)
+    _, high = lost_interval(minutes, observed, unseen=UNSEEN)
     return Suspect(
         component=ledger.components[row],
         score=None,
@@ -181,7 +182,7 @@ def _sentence(found: Found, row: int) -> str:
 
 ANALYZER = Analyzer(
     name="availability",
-    version="1.1.1",
+    version="1.2.0",
     title="Uptime, downtime by cause and nines of every component, and who is below target",
     inputs=(
         Input("all", (UPTIMES, OUTAGES, FLEET)),

@@ -9,7 +9,7 @@ import numpy as np
 
 from analyzers.builtin.intervals import microseconds, moment
 from analyzers.builtin.keys import texts
-from analyzers.builtin.nines import Standing, lost_interval, required_of_dependency, show_minutes
+from analyzers.builtin.nines import UNSEEN, Standing, lost_interval, required_of_dependency, show_minutes
 from analyzers.builtin.open_ends import OPEN_HOURS
 from analyzers.builtin.outage_rows import FLEET, OUTAGES
 from analyzers.builtin.tor_availability import evidence
@@ -106,7 +106,7 @@ def measure(
     groups: tuple[Group, ...],
 ) -> Measured:
     total = devices * seen.period
-    least, most = lost_interval(seen.event_minutes(), total)
+    least, most = lost_interval(seen.event_minutes(), total, unseen=UNSEEN)
     availability, doubtful = 1 - float(seen.lost.sum()) / total, float(seen.doubtful.sum()) / total
     required = required_of_dependency(target_nines)
     return Measured(
@@ -193,7 +193,9 @@ def _suspects(found: Measured) -> tuple[Suspect, ...]:
         mine = np.arange(*np.searchsorted(seen.spells.owner, (row, row + 1)))
         repeats = bool(repeaters[row])
         lost = float(seen.lost[row]) / seen.period
-        least, most = lost_interval([float(one) for one in seen.spells.minutes[mine]], seen.period)
+        least, most = lost_interval(
+            [float(one) for one in seen.spells.minutes[mine]], seen.period, unseen=UNSEEN
+        )
         suspects.append(
             Suspect(
                 component=seen.devices[row],
@@ -258,7 +260,7 @@ def _sentence(found: Measured, row: int, repeats: bool, group: Group | None) -> 
 
 ANALYZER = Analyzer(
     name="tor_availability",
-    version="1.1.1",
+    version="1.2.0",
     title="Availability of a device class, such as ToRs, against the tier that depends on it",
     inputs=(Input("fleet", (OUTAGES, FLEET)), Input("outages", (OUTAGES,))),
     params=PARAMS,

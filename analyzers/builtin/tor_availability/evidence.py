@@ -200,8 +200,9 @@ def _account(window: Window, found: Measured) -> str:
         )
     parts.append(
         f"Dependents with {standing.target_nines:g} nines need {needed(standing)} of what they stand on (one nine "
-        "more: The Calculus of Service Availability, ACM Queue 2017; Deepview's authors, NetAI 2018). The interval "
-        "treats outages that begin within one minute as one event and is that of Fay and Feuer (1997)."
+        "more: The Calculus of Service Availability, ACM Queue 2017; Deepview's authors, NetAI 2018). The interval is "
+        "that of Fay and Feuer (1997); it treats outages that begin within one minute as one event and allows for one "
+        "more that lasts twice as long as the longest."
     )
     if seen.unended:
         parts.append(
