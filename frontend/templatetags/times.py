@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 from django import template
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from frontend import zones
@@ -74,6 +75,43 @@ def exact(moment: Moment) -> SafeString | str:
     """The same to be seen, with UTC on hover."""
     when = as_time(moment)
     return "–" if when is None else _element(when, exact_words(when))
+
+
+_INSTANT = re.compile(
+    r"\b(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(?:\.\d{1,9})?(?:Z| UTC|\+00:00)(?![\w+:-])", re.ASCII
+)
+"""A moment as sentences of the log and of analyzers name it: in UTC, and they say so."""
+
+
+def _by_the_clock(found: re.Match[str]) -> tuple[datetime, str] | None:
+    date, minute, second = found.groups()
+    try:
+        when = datetime.fromisoformat(f"{date}T{minute}{second or ':00'}+00:00")
+    except ValueError:
+        return None  # 2026-13-40
+    return when, f"{zones.local(when):%Y-%m-%d %H:%M{':%S' if second else ''}} {zones.offset(when)}"
+
+
+@register.filter
+def instants_words(text: str) -> str:
+    """A text whose moments, said in UTC, are by the reader's clock."""
+
+    def words_of(found: re.Match[str]) -> str:
+        told = _by_the_clock(found)
+        return found[0] if told is None else told[1]
+
+    return _INSTANT.sub(words_of, text)
+
+
+@register.filter
+def instants(text: str) -> SafeString:
+    """The same to be seen, with UTC on hover. What is markup in the text stays text, unless it is known to be safe."""
+
+    def element(found: re.Match[str]) -> str:
+        told = _by_the_clock(found)
+        return found[0] if told is None else _element(*told)
+
+    return mark_safe(_INSTANT.sub(element, conditional_escape(text)))
 
 
 @register.filter

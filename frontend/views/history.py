@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from frontend.templatetags.times import instants_words
 from incidents.commands import Invalid
 from incidents.domain.timeline_kinds import KINDS, kind_of
 from incidents.domain.times import rfc3339
@@ -71,7 +72,7 @@ def history(entries: Sequence[Entry], asked: str) -> History:
 def moments(entries: Sequence[Entry]) -> list[dict[str, str]]:
     """What the slider goes through, oldest first: the latest so many, each with its position in the log."""
     return [
-        {"at": rfc3339(one.last_at), "position": one.position, "text": one.text[:LONGEST]}
+        {"at": rfc3339(one.last_at), "position": one.position, "text": instants_words(one.text[:LONGEST])}
         for one in entries[-MOST_MOMENTS:]
     ]
 

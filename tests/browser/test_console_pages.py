@@ -47,7 +47,6 @@ def test_a_page_its_charts_and_its_slider_say_times_by_the_clock_of_the_browser(
         timezone_id="America/New_York", storage_state=console.context.storage_state()
     )
     page = console.watched(abroad.new_page())
-    page.goto(f"{console.address}/docs/limits")  # what the browser comes with from then on
     page.goto(f"{console.address}/incidents/{content.report_finding()}")
     expect(page.locator(".timeline .at").first).to_contain_text("UTC-5")
     expect(page.locator("[data-travel] output")).to_contain_text("UTC-5")

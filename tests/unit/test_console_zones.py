@@ -103,3 +103,22 @@ def test_a_day_on_which_the_clock_goes_back_has_25_hours() -> None:
 def test_what_is_no_time_is_refused_in_words(text: str) -> None:
     with read_in(BERLIN), pytest.raises(ValueError, match="must be a time such as"):
         parse_moment(text)
+
+
+def test_a_sentence_has_its_moments_by_the_readers_clock() -> None:
+    said = "snoozed until 2026-11-22 23:30 UTC; its time came, 2026-11-22T23:30:05Z"
+    with read_in(BERLIN):
+        assert words.instants_words(said) == (
+            "snoozed until 2026-11-23 00:30 UTC+1; its time came, 2026-11-23 00:30:05 UTC+1"
+        )
+        shown = words.instants(f"<b>{said}")
+    assert shown.startswith("&lt;b&gt;snoozed until <time datetime=")
+    assert shown.count("</time>") == 2
+
+
+@pytest.mark.parametrize(
+    "said", ["2026-13-40 10:00 UTC", "2026-11-22 10:00", "at 10:00 UTC", "2026-11-22T10:00Zulu"]
+)
+def test_what_is_no_moment_in_utc_stays_as_it_was_said(said: str) -> None:
+    with read_in(BERLIN):
+        assert words.instants_words(said) == said
