@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any, Final
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.http import HttpRequest
@@ -20,6 +21,8 @@ from ingest.api.trial import DOORS
 PASTE: Final = "paste"
 """What the form says to do that a payload is pasted into: it is too long for an address."""
 DESCRIBED: Final = ("component", "labels", "severity", "integration", "analyzer", "confidence")
+LONGEST: Final = 4_000
+"""Characters of an address that everything on the way takes."""
 PASTED: Final = ("door", "sender", "payload")
 _DOORS: Final = {
     "alertmanager": "Alertmanager, as a webhook",
@@ -40,6 +43,15 @@ class Tested:
     asked: dict[str, str]
     problem: dict[str, str] = field(default_factory=dict)
     pasted: routes.Pasted | None = None
+
+    @property
+    def address(self) -> str:
+        """Of what was pasted, once it was read: its alert as it would be described, for others to look at."""
+        if self.pasted is None or self.explained is None:
+            return ""
+        described = {name: value for name, value in _described(self.explained.subject).items() if value}
+        address = f"?{urlencode(described)}"
+        return address if described and len(address) <= LONGEST else ""
 
 
 def doors() -> list[tuple[str, str]]:

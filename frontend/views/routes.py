@@ -154,6 +154,7 @@ def _shown(request: HttpRequest, told: _Page) -> HttpResponse:
         "asked": tried.asked,
         "problem": tried.problem,
         "pasted": tried.pasted,
+        "shared": tried.address,
         "doors": doors(),
         "senders": senders(),
         "latest": routes.latest_alerts(LATEST),

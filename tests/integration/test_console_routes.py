@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from html import unescape
 from typing import Any
 
 import pytest
@@ -110,6 +112,10 @@ def test_a_payload_that_anybody_pastes_shows_which_alert_goes_where_and_what_is_
     assert "The first that fires of 2 alerts" in where
     assert "disk/d7" in where
     assert "Storage" in where
+    (address,) = re.findall(r'href="([^"]+)#where">An address to share', where)
+    again = text(bob.get(PAGE + unescape(address))).partition('id="where"')[2].partition("</section>")[0]
+    assert "Storage" in again
+    assert "disk/d7" in unescape(address).replace("%2F", "/")
     assert not MemberAlert.objects.exists()
 
 

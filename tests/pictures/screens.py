@@ -75,9 +75,9 @@ FULL: Final = (
     Screen("audit", "/settings/audit"),
 )
 README: Final = (
-    (Screen("inbox", "/"), 780),
-    (Screen("ticket", "/incidents/{ticket}"), 1500),
-    (Screen("grid", "/grid"), 1130),
+    (Screen("inbox", "/"), 744),
+    (Screen("ticket", "/incidents/{ticket}"), 1352),
+    (Screen("grid", "/grid"), 792),
 )
 """With the height of each picture, in pixels."""
 
