@@ -43,8 +43,19 @@ def page(
             return show(request, "frontend/forbidden.html", {"reason": error.reason}, status=403)
         except Invalid as error:
             return show(request, "frontend/invalid.html", {"error": error}, status=400)
+        except ValueError:
+            if not _holds_nul(request):
+                raise
+            # No text of the database can hold it, which a view that looks for one hears from the driver.
+            error = Invalid("what was sent", "must not have a NUL character in it")
+            return show(request, "frontend/invalid.html", {"error": error}, status=400)
 
     return login_required(guarded)  # type: ignore[return-value]
+
+
+def _holds_nul(request: HttpRequest) -> bool:
+    typed = [value for form in (request.GET, request.POST) for _, values in form.lists() for value in values]
+    return any("\0" in str(text) for text in (request.path, *typed))
 
 
 def show(

@@ -81,3 +81,17 @@ def test_who_gets_a_report_is_recorded_however_it_was_asked_for() -> None:
 def test_an_address_with_a_nul_in_it_is_nobodys() -> None:
     assert subscribe(client("alice", is_staff=True), "a\0b", leave="1") == 302
     assert not Subscription.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("get", "/reports/x%00y"),
+        ("get", "/settings/routes?integration=a%00b&component=tor/t1"),
+        ("post", "/settings/people/person/x%00y/off"),
+        ("post", "/settings/people/team/storage"),
+    ],
+)
+def test_a_nul_is_no_error_of_ours_on_any_page(method: str, path: str) -> None:
+    alice = client("alice", is_staff=True)
+    assert getattr(alice, method)(path, {"user": "a\0b"} if method == "post" else None).status_code in (400, 404)
