@@ -107,6 +107,11 @@ class _Admin(APIView):
     def get_permissions(self) -> list[BasePermission]:
         return [HasScope(keys.ADMIN)]
 
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if "\0" in (name := kwargs.get("name", "")):  # the database would not even look
+            raise NotFound(f"There is no integration {name[:100]!r}.")
+
 
 class IntegrationsView(_Admin):
     @extend_schema(operation_id="integrations_list", responses={200: IntegrationListShape, **ERRORS})

@@ -87,6 +87,9 @@ def test_an_address_with_a_nul_in_it_is_nobodys() -> None:
     ("method", "path"),
     [
         ("get", "/reports/x%00y"),
+        ("get", "/api/v1/reports/x%00y"),
+        ("delete", "/api/v1/integrations/x%00y"),
+        ("post", "/api/v1/integrations/x%00y/rotate"),
         ("get", "/settings/routes?integration=a%00b&component=tor/t1"),
         ("post", "/settings/people/person/x%00y/off"),
         ("post", "/settings/people/team/storage"),
@@ -94,4 +97,7 @@ def test_an_address_with_a_nul_in_it_is_nobodys() -> None:
 )
 def test_a_nul_is_no_error_of_ours_on_any_page(method: str, path: str) -> None:
     alice = client("alice", is_staff=True)
-    assert getattr(alice, method)(path, {"user": "a\0b"} if method == "post" else None).status_code in (400, 404)
+    assert getattr(alice, method)(path, {"user": "a\0b"} if method == "post" else None).status_code in (
+        400,
+        404,
+    )
