@@ -47,8 +47,8 @@ def page(
             if not _holds_nul(request):
                 raise
             # No text of the database can hold it, which a view that looks for one hears from the driver.
-            error = Invalid("what was sent", "must not have a NUL character in it")
-            return show(request, "frontend/invalid.html", {"error": error}, status=400)
+            told = Invalid("what was sent", "must not have a NUL character in it")
+            return show(request, "frontend/invalid.html", {"error": told}, status=400)
 
     return login_required(guarded)  # type: ignore[return-value]
 
