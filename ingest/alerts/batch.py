@@ -83,7 +83,7 @@ class Batch:
         self._changed[id_] = _Changed(after, events, context, row)
         starts_at = alert.starts_at or (kept.known.starts_at if kept is not None else None)
         self.kept[id_] = Kept(
-            Known(status, alert.severity, alert.component, starts_at, expired, settled_until),
+            Known(status, alert.severity, alert.component, starts_at, expired, settled_until, self.now),
             rows.seconds(fired),
             after,
         )

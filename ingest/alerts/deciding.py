@@ -24,6 +24,10 @@ SETTLED = timedelta(minutes=5)
 looks at its rules once a minute, and sends what still fires as often."""
 
 
+LATE = timedelta(minutes=1)
+"""By how much senders that stand in for each other may be apart: in a cluster, Alertmanagers wait 15 s for another."""
+
+
 @dataclass(frozen=True, slots=True)
 class Known:
     """What is known of an alert before another one of its key comes in."""
@@ -36,6 +40,7 @@ class Known:
     """It resolved because its sender fell silent, or a person said so, not because its sender did."""
     settled_until: datetime | None = None
     """A person said that it is over; until then its sender may not know it yet."""
+    changed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +87,17 @@ def _decide_at_rest(known: Known | None, alert: Alert, now: datetime) -> Decisio
         known is not None
         and not known.expired
         and not _before(known.starts_at, alert.starts_at, unknown=True)
+        and not _goes_on(known, alert, now)
     ):
         return Decision("ignored", "this firing has been resolved already")
     return Decision("fired")
+
+
+def _goes_on(known: Known, alert: Alert, now: datetime) -> bool:
+    """Whether its end was none. Alertmanager ends what it did not hear of for a while, and a post that was under way
+    for too long has ended when it comes; then the same firing is told again, and nothing else ever would be."""
+    late = timedelta(0) <= now - (known.changed_at or now) <= LATE
+    return alert.says_again and not late
 
 
 def _before(one: datetime | None, other: datetime | None, *, unknown: bool = False) -> bool:

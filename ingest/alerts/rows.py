@@ -79,17 +79,17 @@ def kept(ids: Iterable[str], *, hold: bool) -> dict[str, Kept]:
     """The rows of these alerts that exist; with `hold` they are the transaction's until it ends."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT id::text, status, severity, component, starts_at, expired, settled_until, fired,"
+            "SELECT id::text, status, severity, component, starts_at, expired, settled_until, changed_at, fired,"
             f" version, hash FROM alert WHERE id = ANY(%s::uuid[]){_HOLD if hold else ''}",
             (plain_array(ids),),
         )
         return {
             id_: Kept(
-                Known(status, severity, component, starts_at, expired, settled),
+                Known(status, severity, component, starts_at, expired, settled, changed_at),
                 fired,
                 Head(version, bytes(digest)),
             )
-            for id_, status, severity, component, starts_at, expired, settled, fired, version, digest in (
+            for id_, status, severity, component, starts_at, expired, settled, changed_at, fired, version, digest in (
                 cursor.fetchall()
             )
         }

@@ -58,12 +58,14 @@ class Alert:
     expires_at: datetime | None = None
     notes: tuple[str, ...] = ()
     """What the reader should know: what was shortened, how many alerts the sender left out."""
+    says_again: bool = False
+    """Whether its sender tells again and again what still fires, with the same start: long after the end it is news."""
 
     def until(self, expires_at: datetime) -> Alert:
         """The same, firing until then. Written out: `dataclasses.replace` costs twice as much, for every repeat."""
         return Alert(
             self.key, "firing", self.title, self.severity, self.group, self.component, self.description, self.labels,
-            self.links, self.images, self.starts_at, expires_at, self.notes,
+            self.links, self.images, self.starts_at, expires_at, self.notes, self.says_again,
         )  # fmt: skip
 
     def over(self) -> Alert:

@@ -120,7 +120,8 @@ def build(
     details: str = "",
     told: Iterable[str] = (),
 ) -> Alert:
-    """An alert of its labels and annotations; `details` are lines below the description, `told` notes to add."""
+    """An alert of its labels and annotations, by Prometheus' kin, who say again what still fires; `details` are lines
+    below the description, `told` notes to add."""
     notes = Notes(list(told))
     linked = [
         (text.strip(), LINKS.get(name, name.replace("_", " ").capitalize()))
@@ -141,6 +142,7 @@ def build(
         starts_at=starts_at,
         expires_at=expires_at,
         notes=tuple(notes.told),
+        says_again=True,
     )
 
 

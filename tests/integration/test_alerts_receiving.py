@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -13,11 +14,12 @@ import psycopg2
 import pytest
 from django.db import connections
 
-from ingest.alerts import deliveries, receiving, rows
+from ingest.alerts import deciding, deliveries, receiving, rows
 from ingest.alerts.batch import Batch, By
 from ingest.alerts.expiring import expire
 from ingest.alerts.receiving import Delivery, Taken, receive
 from ingest.alerts.rows import Standing, standing
+from ingest.doors import prometheus
 from ingest.doors.alert import Alert, Parsed, Refused
 from ingest.log.types import Context, WrongExpectedVersion
 from ingest.log.verify import verify
@@ -90,6 +92,22 @@ def test_a_late_duplicate_does_not_fire_what_was_resolved() -> None:
     send(alert(starts_at=NOON), alert(status="resolved", starts_at=NOON))
     assert outcomes(send(alert(starts_at=NOON))) == ["ignored"]
     assert outcomes(send(alert(starts_at=NOON + timedelta(minutes=1)))) == ["fired"]
+
+
+def test_what_prometheus_goes_on_to_say_fires_again_though_a_late_post_had_ended_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start, now = datetime.now(UTC) - timedelta(hours=1), datetime.now(UTC)
+
+    def post(ends: datetime) -> list[str]:
+        told = {"labels": {"alertname": "Down"}, "startsAt": start.isoformat(), "endsAt": ends.isoformat()}
+        return outcomes(send(*prometheus.alerts(json.dumps([told]).encode(), now).alerts))
+
+    assert post(now + timedelta(minutes=4)) == ["fired"]
+    assert post(now - timedelta(minutes=1)) == ["resolved"]
+    assert post(now + timedelta(minutes=4)) == ["ignored"]  # by one that stands in for it, a moment late
+    monkeypatch.setattr(deciding, "LATE", timedelta(0))
+    assert post(now + timedelta(minutes=4)) == ["fired"]
 
 
 def test_the_end_of_an_earlier_firing_does_not_end_the_later_one() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ingest.alerts.deciding import MOST_REMEMBERED, Known, decide, fired_lately
+from ingest.alerts.deciding import LATE, MOST_REMEMBERED, Known, decide, fired_lately
 from ingest.doors.alert import Alert
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -61,3 +61,19 @@ def test_only_the_last_hour_is_remembered_and_no_more_than_so_often() -> None:
     often = [NOON - timedelta(minutes=90 - n) for n in range(80)]
     assert fired_lately(often, NOON)[0] > NOON - timedelta(hours=1)
     assert len(fired_lately(often, NOON)) == MOST_REMEMBERED
+
+
+@pytest.mark.parametrize(
+    ("ended", "says_again", "outcome"),
+    [
+        (NOON - LATE, True, "ignored"),
+        (NOON - 2 * LATE, True, "fired"),
+        (NOON + timedelta(hours=8), True, "fired"),  # by a clock that was set back since
+        (NOON - 2 * LATE, False, "ignored"),
+    ],
+)
+def test_a_firing_that_is_said_again_long_after_its_end_goes_on(
+    ended: datetime, says_again: bool, outcome: str
+) -> None:
+    before = known("resolved", changed_at=ended)
+    assert decide(before, said(says_again=says_again), NOON).outcome == outcome
