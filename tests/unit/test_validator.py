@@ -103,7 +103,7 @@ def test_the_evidence_shows_the_failure_the_runs_and_who_was_cleared() -> None:
     row = dict(zip(failures["columns"], failures["rows"][0], strict=True))
     assert (row["node"], row["metric"]) == (GRAY, "gemm-flops/fp16_tc_flops")
     assert row["similarity"] == pytest.approx(0.9, abs=0.01)
-    assert titles["Nodes that came nearest to the bar and were cleared"]["rows"]
+    assert titles["Looked into and cleared"]["rows"]
     drawn = titles["Runs of the blamed against the fleet: gemm-flops/fp16_tc_flops"]["chart"]["data"][
         "values"
     ]

@@ -162,7 +162,7 @@ def _instant(microseconds: int) -> datetime:
 
 ANALYZER = Analyzer(
     name="validator",
-    version="1.1.1",
+    version="1.1.2",
     title="Names nodes whose benchmark results are worse than the fleet's own criteria",
     inputs=INPUTS,
     params=PARAMS,

@@ -119,9 +119,14 @@ def _cleared(outcome: Outcome) -> tuple[Evidence, ...]:
             if node not in blamed and found > nearest.get(node, (0.0, None))[0]:
                 nearest[node] = found, Failure(one, at)
     best = sorted(nearest.items(), key=lambda item: (-item[1][0], item[0]))[:_NEAR]
-    rows = tuple((node, *_figures(failure)) for node, (_, failure) in best)
-    title = "Nodes that came nearest to the bar and were cleared"
-    return (table(title, ("node", *_COLUMNS), rows),) if rows else ()
+    rows = tuple((node, *_figures(failure), _spared(failure)) for node, (_, failure) in best)
+    columns, note = ("node", *_COLUMNS, "why it is cleared"), "The nodes that came nearest to the bar."
+    return (table("Looked into and cleared", columns, rows, note),) if rows else ()
+
+
+def _spared(failure: Failure) -> str:
+    worse, bar = (100 * float(one[failure.at]) for one in (failure.judged.worse, failure.judged.bar))
+    return f"{worse:.2g} % worse in {failure.judged.stratum.shown}, {bar:.2g} % are allowed"
 
 
 def _criteria(outcome: Outcome) -> Evidence:
