@@ -22,7 +22,7 @@ from incidents.projections.knowledge import known_until
 from incidents.projections.models import IncidentRow, MemberAlert, TimelineEntry
 from incidents.projections.rows import state_of
 from incidents.projections.store import record, stream_of
-from ingest.queries import AlertBrief, Context, alert_briefs, read_stream, rests_on
+from ingest.queries import AlertBrief, Context, alert_briefs, read_versions, rests_on
 
 MOST_AT_ONCE = 1_000
 """Alerts that one event moves: a body stays some hundred kilobytes."""
@@ -200,7 +200,9 @@ def symptoms_of(incident: str) -> list[Joined]:
         versions |= Q(version__range=(first, last))
     members = MemberAlert.objects.filter(versions, incident__pk=incident).order_by("pk")
     joined = {str(alert) for alert in members.values_list("alert", flat=True)}
-    told = read_stream(stream_of(incident), spans[0][0] - 1) if joined else []
+    # Each run asks this of each ticket with symptoms: not the whole stream, which holds all evidence.
+    versions_joined = [version for first, last in spans for version in range(first, last + 1)]
+    told = read_versions(stream_of(incident), versions_joined) if joined else []
     how_of = {
         alert: event.body["hows"][place]
         for event in told

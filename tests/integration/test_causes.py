@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from incidents import commands, queries
+from incidents.correlation import causes
 from incidents.projections.rebuild import rebuild
+from ingest.queries import read_versions
 from tests.integration.test_incident_alerts import ALICE, alert, send, texts, ticket, tickets
 from tests.integration.test_incident_reactor import START, T12, run, suspect
 from tests.integration.test_telemetry_topology import tell
@@ -151,6 +154,25 @@ def test_a_cause_that_is_narrowed_gives_back_what_it_explains_no_more() -> None:
     assert ticket(1).incident.firing == 2
     run(5, suspect(T12, sure=True))
     assert (ticket(1).incident.firing, ticket(2).incident.firing) == (1, 1)
+
+
+def test_what_explains_symptoms_is_read_without_the_rest_of_their_ticket(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rack("h1", "h2")
+    for minutes, name in ((0, "h1"), (5, "h2")):
+        blame(minutes)
+        host(name)
+    read: list[str] = []
+
+    def reading(*args: Any) -> Any:
+        found = read_versions(*args)
+        read.extend(event.type for event in found)
+        return found
+
+    monkeypatch.setattr(causes, "read_versions", reading)
+    assert len(causes.symptoms_of(ticket().incident.id)) == 2
+    assert read == ["incident.symptoms_joined"] * 2
 
 
 def test_a_rebuild_tells_the_same() -> None:
