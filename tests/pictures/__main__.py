@@ -47,8 +47,6 @@ def main(directory: Path, *, readme: bool = False) -> int:
             camera.take(world, "Nothing yet", listed(), LOOKS[::2])  # light and narrow
         browser.close()
     sys.stdout.write(f"{len(camera.pictures)} pictures: {write(directory, camera.pictures)}\n")
-    for line in camera.wrong:
-        sys.stderr.write(f"{line}\n")
     return 1 if camera.wrong else 0
 
 

@@ -43,9 +43,16 @@ class Camera:
         self.pictures.append(Picture(part, screen.name, look.name, name))
         where = f"{part}, {screen.path}, {look.name}"
         if look.name in ("light", "dark"):
-            self.wrong += [f"{where}: {line}" for line in violations(page)]
+            for line in violations(page):
+                self.note(f"{where}: {line}")
         if sticks_out(page):
-            self.wrong.append(f"{where}: wider than the screen")
+            self.note(f"{where}: wider than the screen")
+
+    def note(self, line: str) -> None:
+        """Keep it, and say it at once: the rest may take minutes."""
+        self.wrong.append(line)
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
 
     @staticmethod
     def _settle(page: Page) -> None:
@@ -63,7 +70,7 @@ class Camera:
             device_scale_factor=look.scale,
             color_scheme="dark" if look.theme == "dark" else "light",
         )
-        context.on("weberror", lambda error: self.wrong.append(f"{_address(error.page)}: {error.error}"))
+        context.on("weberror", lambda error: self.note(f"{_address(error.page)}: {error.error}"))
         page = context.new_page()
         page.goto(f"{world.stack.address}/accounts/login/")
         page.get_by_label("User name").fill(world.user)
