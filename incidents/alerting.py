@@ -53,7 +53,7 @@ from incidents.projections.store import (
     record,
     record_opening,
 )
-from ingest.queries import Context, Event, alert_briefs, firing_alerts
+from ingest.queries import Context, Event, alert_components, firing_alerts
 
 ACTOR = "system:incidents"
 LAST_TIME = "all of its alerts are over"
@@ -278,8 +278,7 @@ class _Placing:
         if named.exclude(actor__startswith="system:").exists():
             return
         ids = MemberAlert.objects.filter(incident__pk=storm.id).values_list("alert", flat=True)
-        briefs = alert_briefs([str(alert) for alert in ids]).values()
-        components = {brief.component for brief in briefs if brief.component is not None}
+        components = alert_components([str(alert) for alert in ids])
         title = storm_title(integration, storm.alerts, components)
         record(storm.id, c.NameStorm(title, storm.title), self._context)
 

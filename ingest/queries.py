@@ -11,6 +11,7 @@ from ingest.alerts.deliveries import latest as latest_deliveries
 from ingest.alerts.queries import Brief as AlertBrief
 from ingest.alerts.queries import alerts, alerts_at, firing_alerts, firing_on, open_alerts
 from ingest.alerts.queries import briefs as alert_briefs
+from ingest.alerts.queries import components_of as alert_components
 from ingest.alerts.rows import Standing as Alert
 from ingest.log.configuration import configured
 from ingest.log.follow import Place as FollowerPlace
@@ -88,6 +89,7 @@ __all__ = [
     "TopologySnapshot",
     "WrongExpectedVersion",
     "alert_briefs",
+    "alert_components",
     "alert_delivery",
     "alerts",
     "alerts_at",
