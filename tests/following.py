@@ -9,7 +9,7 @@ from django.db import connection
 from ingest.commands import Follower, run_follower_once
 from ingest.queries import follower_places
 
-PATIENCE = 20.0  # seconds
+PATIENCE = 60.0  # seconds
 
 
 def follow_to_the_end(follower: Follower) -> None:

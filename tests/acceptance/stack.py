@@ -96,7 +96,7 @@ class Stack:
         )
         return done.stdout.strip()
 
-    def stop(self, number: int = signal.SIGTERM, seconds: float = 20) -> float:
+    def stop(self, number: int = signal.SIGTERM, seconds: float = 60) -> float:
         """Signal the supervisor; the seconds until it has ended."""
         assert self.process is not None
         began = time.monotonic()

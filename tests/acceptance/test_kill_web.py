@@ -40,7 +40,7 @@ def test_a_killed_web_process_loses_nothing_that_was_acknowledged(web: Web) -> N
     for thread in senders:
         thread.start()
     for kill in range(KILLS):
-        wait_for(lambda wanted=10 * (kill + 1): len(receipts) >= wanted, 30, "receipts")  # type: ignore[misc]
+        wait_for(lambda wanted=10 * (kill + 1): len(receipts) >= wanted, 120, "receipts")  # type: ignore[misc]
         time.sleep(random.Random(kill).uniform(0, 0.02))
         web.kill()
         web.start()

@@ -65,7 +65,7 @@ class Worker:
         """kill -9 of the worker and of what it forked."""
         if self.process is not None:
             end_group(self.process.pid)
-            self.process.wait(10)
+            self.process.wait(60)
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_a_run_outlives_the_worker_that_is_killed_in_the_middle_of_it(worker: Wo
     Door().post(healthy())
     run = request_run(Wanted("dawdler", start=TOP, end=TOP + HOUR), "user:alice", NOW)
     worker.start()
-    wait_for((tmp_path / "begun").exists, 30, worker.log.read_text() if worker.log.exists() else "a worker")
+    wait_for((tmp_path / "begun").exists, 120, worker.log.read_text() if worker.log.exists() else "a worker")
     worker.kill()
     run.refresh_from_db()
     assert (run.state, run.attempts) == (State.RUNNING, 1)
@@ -102,6 +102,6 @@ def test_a_run_outlives_the_worker_that_is_killed_in_the_middle_of_it(worker: Wo
         tick()  # as the scheduler does every few seconds
         return Run.objects.get().state == State.DONE
 
-    wait_for(done, 30, "the second worker")
+    wait_for(done, 120, "the second worker")
     assert Run.objects.get().attempts == 2
     assert [event.type for event in read_stream(run.stream)] == ["analysis.recorded"]

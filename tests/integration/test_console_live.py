@@ -73,7 +73,7 @@ def wait_for(port: int) -> None:
 
 
 def get(port: int, path: str, **headers: str) -> http.client.HTTPResponse:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     _LINES.append(connection)
     connection.request("GET", path, headers=headers)
     return connection.getresponse()

@@ -69,11 +69,11 @@ def test_a_door_of_alerts_refuses_an_expired_key() -> None:
 
 
 def test_a_key_is_not_trusted_beyond_its_end_by_who_has_just_seen_it() -> None:
-    secret = keys.create("script", ["incidents:read"], expires_at=now() + timedelta(seconds=0.2))
+    secret = keys.create("script", ["incidents:read"], expires_at=now() + timedelta(seconds=3))
     keys._seen.clear()
     assert keys.find(secret) is not None
     (until, _) = next(iter(keys._seen.values()))
-    assert until - time.monotonic() <= 0.2
+    assert until - time.monotonic() <= 3
 
 
 def test_a_key_that_is_over_already_cannot_be_made() -> None:

@@ -370,4 +370,4 @@ def test_the_command_runs_until_sigterm_and_ends_cleanly(log_database: str) -> N
         assert process.stdout is not None
         assert process.stdout.readline().startswith("Following with ")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0

@@ -231,7 +231,7 @@ def test_the_process_receives_mails_behind_tls_until_it_is_told_to_end(
             told = a_mail("Fan 2 stands still")
             assert send(int(said.split()[-1]), address, told, trusting).startswith("250")
             process.terminate()
-            assert process.wait(20) == 0
+            assert process.wait(60) == 0
         finally:
             process.kill()
     assert tickets() == [("Fan 2 stands still", "open")]

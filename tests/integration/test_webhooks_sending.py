@@ -329,7 +329,7 @@ def test_a_sender_that_is_killed_loses_nothing_and_keeps_the_order(log_database:
                     _until(partial(_has, sink, kill_after))
                     process.kill()
             finally:
-                process.wait(20)
+                process.wait(60)
     for number in (1, 2):
         _all_in_order([int(text) for ticket_, text in told(sink) if ticket_ == number])
 

@@ -21,7 +21,7 @@ from tests.integration.sinks import Got, Sink
 
 ALICE = Context("user:alice")
 SECRET = "whsec_test"
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def hook(url: str, name: str = "hook", **fields: Any) -> Webhook:
