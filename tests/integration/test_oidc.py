@@ -103,6 +103,17 @@ def test_an_account_with_a_password_is_not_taken_over(provider: Provider) -> Non
     assert not signed_in.is_staff
 
 
+def test_an_identity_is_added_to_an_account_by_its_password_and_by_no_link(provider: Provider) -> None:
+    provider.claims["preferred_username"] = "mallory"
+    alice = get_user_model().objects.create_user("alice", password="correct horse", is_staff=True)
+    client = Client()
+    client.force_login(alice)
+    there = client.get("/accounts/oidc/oidc/login/?process=connect")
+    asked = client.get(_back(there["Location"]))
+    assert asked["Location"].startswith("/accounts/reauthenticate/")
+    assert not alice.socialaccount_set.exists()  # type: ignore[attr-defined]
+
+
 def test_somebody_who_was_switched_off_stays_out(provider: Provider) -> None:
     del provider
     sign_in(Client())
