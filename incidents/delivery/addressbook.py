@@ -5,6 +5,8 @@ All raise `Invalid` (which field and why), or `Refused` where it does not fit wh
 
 from __future__ import annotations
 
+import hashlib
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
+from django.core.cache import cache
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email, validate_slug
 from django.db import IntegrityError, transaction
@@ -48,6 +51,8 @@ from ingest.queries import Context
 METHODS_LIMIT: Final = 20
 ADDRESS_LIMIT: Final = 2_000
 MOST: Final = 1_000
+MOST_TESTS: Final = 30
+"""Test messages within an hour by the clock, of one person, and of all channels together."""
 LONGEST_SPAN: Final = 24 * 3600
 FIELDS: Final = frozenset({"name", "kind", "address", "secret", "most", "span"})
 
@@ -236,7 +241,8 @@ def _set_preferences(user: User, given: Mapping[str, Any], context: Context) -> 
 # ----------------------------------------------------------------------------------------------------------
 def try_method(row: ContactMethod) -> Tried:
     """Send a test message now and say what was answered; one that is taken verifies the method."""
-    reply = _try(row.kind, row.address, row.secret, _key(row))  # type: ignore[arg-type]
+    whose = "" if row.user is None else row.user.username
+    reply = _try(whose, row.kind, row.address, row.secret, _key(row))  # type: ignore[arg-type]
     if reply.kind == "taken":
         _verified(row)
     return Tried(reply.kind == "taken", reply.why)
@@ -251,13 +257,24 @@ def _verified(row: ContactMethod) -> None:
 
 
 def try_account(user: User) -> Tried:
-    reply = _try("email", user.email, "", user.username)
+    reply = _try(user.username, "email", user.email, "", user.username)
     return Tried(reply.kind == "taken", reply.why)
 
 
-def _try(kind: Kind, address: str, secret: str, who: str) -> Reply:
+def _try(whose: str, kind: Kind, address: str, secret: str, who: str) -> Reply:
     if not address:
         return refused("the account has no e-mail address")
+    if not _may_try(whose):
+        return refused(f"{MOST_TESTS} test messages an hour are enough; try again in the next one")
     id_ = uuid.uuid4()
     message = test_message(str(id_), who, settings.BASE_URL)
     return send(Outgoing(id_, "test", kind, address, secret, message, ()))
+
+
+def _may_try(whose: str) -> bool:
+    """A test goes to whatever address was typed, so nobody sends it again and again; counted for all processes."""
+    named = hashlib.sha256(whose.encode()).hexdigest()
+    counted = f"test-messages:{named}:{int(time.time() // 3600)}"
+    tried: int = cache.get(counted, 0)
+    cache.set(counted, tried + 1, 3600)
+    return tried < MOST_TESTS

@@ -8,6 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from incidents.delivery import addressbook
 from incidents.delivery.models import ContactMethod
 from ingest.api import keys
 from ingest.queries import configured
@@ -72,6 +73,16 @@ def test_a_test_message_says_what_the_receiver_answered(api: Client, alice: User
     hook(alice, hooks.url)
     hooks.answers = [(503, {})]
     assert ask(api, "post", "me/contact_methods/hook/test")[1] == {"taken": False, "why": "it answered 503"}
+
+
+def test_nobody_sends_test_messages_without_end(
+    api: Client, alice: User, hooks: HookSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook(alice, hooks.url)
+    monkeypatch.setattr(addressbook, "MOST_TESTS", 2)
+    told = [ask(api, "post", "me/contact_methods/hook/test")[1] for _ in range(3)]
+    assert [one["taken"] for one in told] == [True, True, False]
+    assert "2 test messages an hour are enough" in told[2]["why"]
 
 
 def test_the_address_of_the_account_can_be_tried(api: Client, mails: MailSink) -> None:
