@@ -11,7 +11,7 @@ import structlog
 from django.db import InterfaceError, OperationalError, connection
 
 from incidents.delivery.alive import SENDING, alive
-from incidents.delivery.claiming import Outgoing, claim, stop_answered
+from incidents.delivery.claiming import Outgoing, catch_up, claim, stop_answered
 from incidents.delivery.lanes import Lanes
 from incidents.delivery.loops import start_loops
 from incidents.delivery.planning import plan_new
@@ -45,11 +45,13 @@ class Deliverer:
     def round(self, now: datetime) -> int:
         """How much there was to do."""
         did = self.record(now)
+        if beat := time.monotonic() - self._pulse > PULSE:
+            did += catch_up(now)
         did += plan_new(now) + stop_answered(now)
         holder = None if self.presence is None else self.presence.number
         for outgoing in (going := claim(now, self.lanes.full(), self.lanes.room, holder)):
             self.lanes.submit(outgoing)
-        if time.monotonic() - self._pulse > PULSE:
+        if beat:
             alive(SENDING, now, did + len(going))
             self._pulse = time.monotonic()
         return did + len(going)

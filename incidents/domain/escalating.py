@@ -75,14 +75,30 @@ class Forget:
     escalation: Escalation
 
 
+CLOCKS: Final = timedelta(seconds=60)
+"""Clocks of machines differ by less."""
+
+
 def due(escalation: Escalation, now: datetime) -> Due | None:
-    if escalation.due_at is None or escalation.due_at > now:
+    if escalation.due_at is None or (escalation.due_at > now and not _clock_was_set_back(escalation, now)):
         return None
     if escalation.phase == "starting" or not escalation.settled:
         return "policy"
     if escalation.phase == "acknowledged":
         return "forgotten"
     return "exhausted" if escalation.at_end else "step"
+
+
+def _clock_was_set_back(escalation: Escalation, now: datetime) -> bool:
+    """Whether its time is further ahead than it ever waits: nobody stays uncalled for as long as the clock went wrong.
+
+    That an acknowledged ticket was forgotten is found later, then: somebody is on it.
+    """
+    if escalation.due_at is None or escalation.phase not in ("starting", "climbing"):
+        return False
+    policy = escalation.policy if escalation.phase == "climbing" else None
+    waits = [] if policy is None else [policy.repeat_after, *(step.after for step in policy.steps)]
+    return escalation.due_at - now > timedelta(seconds=max(waits, default=0)) + CLOCKS
 
 
 def next_step(escalation: Escalation) -> Step | None:

@@ -17,7 +17,7 @@ from django.db import InterfaceError, OperationalError, transaction
 
 from incidents.delivery.commands import Call, notify_all
 from incidents.domain import commands as c
-from incidents.domain.escalating import due, next_step
+from incidents.domain.escalating import CLOCKS, due, next_step
 from incidents.domain.escalation import ENGINE, Escalation
 from incidents.domain.incident import Incident
 from incidents.escalation.following import make_up, overlooked
@@ -52,11 +52,12 @@ def sweep(now: datetime, most: int = MOST) -> int:
 
     Raises what the first ticket raised that could not go on, after all others have.
     """
-    for id_ in [id_ for id_, until in list(_failing.items()) if until <= now]:
+    # One that is further ahead is of a clock that was set back since.
+    for id_ in [id_ for id_, until in list(_failing.items()) if not now < until <= now + PAUSE]:
         _failing.pop(id_, None)
-    done = _make_up(now, most)
+    done, ahead = _audit(now, most)
     timers = EscalationRow.objects.filter(due_at__lte=now).exclude(pk__in=list(_failing))
-    ids = [str(pk) for pk in timers.order_by("due_at").values_list("pk", flat=True)[:most]]
+    ids = [*ahead, *(str(pk) for pk in timers.order_by("due_at").values_list("pk", flat=True)[:most])]
     directory, failed = Directory(now), list[Exception]()
     for first in range(0, len(ids), TOGETHER):
         done += _without_those_at_fault(ids[first : first + TOGETHER], directory, failed)
@@ -82,15 +83,20 @@ def _without_those_at_fault(ids: Sequence[str], directory: Directory, failed: li
         return 0
 
 
-def _make_up(now: datetime, most: int) -> int:
-    """Looks once in a while for tickets that have no timer and no reason: there should be none."""
-    if _audited and now - _audited[-1] < AUDIT:
-        return 0
+def _audit(now: datetime, most: int) -> tuple[int, list[str]]:
+    """Looks once in a while for tickets that have no timer and no reason (how many were given one), and for timers that
+    a clock has set which was set back since. There should be none."""
+    if _audited and timedelta(0) <= now - _audited[-1] < AUDIT:
+        return 0, []
     made = sum(make_up(id_) for id_ in overlooked(most))
     if made:
         log.warning("tickets without an escalation", made_up=made)
-    _audited[:] = [] if made else [now]
-    return made
+    waiting = EscalationRow.objects.filter(due_at__gt=now + CLOCKS, phase__in=("starting", "climbing"))
+    ahead = [str(row.pk) for row in waiting.iterator() if due(row.escalation, now) is not None][:most]
+    if ahead:
+        log.warning("the clock was set back", timers=len(ahead))
+    _audited[:] = [] if made or ahead else [now]
+    return made, [id_ for id_ in ahead if id_ not in _failing]
 
 
 @transaction.atomic

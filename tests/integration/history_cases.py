@@ -154,6 +154,10 @@ class World:
     def time(self, which: int) -> None:
         self.now += timedelta(seconds=(0, 61, 301, 1801, 86_400)[which % 5])
 
+    def back(self, which: int) -> None:
+        """The clock is set back."""
+        self.now -= timedelta(seconds=(5, 61, 3601, 90_000)[which % 4])
+
     def sweep(self, which: int) -> None:
         for _ in range(1 + which % 2):
             sweep(self.now)
@@ -197,7 +201,13 @@ class World:
             timers = EscalationRow.objects.exclude(due_at=None).order_by("due_at")
             if not did and not timers and not Sending.objects.filter(state="waiting").exists():
                 return
-            self.now += timedelta(hours=1)
+            later = [row.due_at for row in timers[:1] if row.due_at is not None]
+            later += (
+                Sending.objects.filter(state="waiting")
+                .order_by("next_at")
+                .values_list("next_at", flat=True)[:1]
+            )
+            self.now = max([self.now + timedelta(hours=1), *later])
         sendings = Sending.objects.filter(state="waiting").values()
         raise AssertionError(
             f"due for ever at {self.now}: {timers.values()[:3]} {sendings[:3]}, {did} went on"
@@ -279,7 +289,7 @@ def _does_something(events: list[Event]) -> bool:
 STEPS: tuple[str, ...] = (
     *("command",) * 6,
     *("merge", "split", "escalate", "fires", "rests", "wake", "leaves", "unreadable", "deliver_and_die"),
-    *("fires", "settling", "reopen"),
+    *("fires", "settling", "reopen", "back"),
     *("time", "sweep", "deliver") * 3,
 )
 

@@ -12,7 +12,7 @@ from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from incidents.delivery import presence
-from incidents.delivery.claiming import Outgoing, claim
+from incidents.delivery.claiming import Outgoing, catch_up, claim
 from incidents.delivery.lanes import THREADS, Lanes
 from incidents.delivery.planning import plan_new
 from incidents.delivery.presence import Presence
@@ -160,6 +160,15 @@ def test_a_process_that_lost_its_session_keeps_what_it_claimed_if_it_is_back_in_
         other.look(another)
         assert claim(later(1), (), plenty, other.number) == []
     assert alive.holds(mine.holder, 0.0)
+
+
+def test_what_was_called_before_the_clock_was_set_back_does_not_wait_for_it() -> None:
+    person()
+    call(ticket(), when=later(7200))
+    plan_new(later(7200))
+    assert claim(later(0), (), plenty) == []
+    assert (catch_up(later(7200 - 30)), catch_up(later(0))) == (0, 1)
+    assert len(claim(later(0), (), plenty)) == 1
 
 
 def test_an_answer_is_recorded_once() -> None:

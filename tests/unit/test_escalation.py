@@ -245,3 +245,22 @@ def test_somebody_who_is_reached_twice_in_a_step_is_called_once() -> None:
 def test_an_escalation_is_kept_as_it_is() -> None:
     ticket = climbing()
     assert escalation_from(as_json(ticket.climbs)) == ticket.climbs == folded(ticket.events)
+
+
+@pytest.mark.parametrize("back", [timedelta(minutes=12), timedelta(days=1)])
+def test_a_clock_that_is_set_back_leaves_nobody_uncalled_until_it_comes_there_again(back: timedelta) -> None:
+    ticket = climbing()
+    ticket.now -= back
+    assert ticket.sweep() == ["incident.escalated"]
+
+
+def test_a_ticket_that_was_opened_by_a_clock_that_is_set_back_starts_at_once() -> None:
+    ticket = opened_ticket()
+    ticket.now -= timedelta(hours=2)
+    assert ticket.sweep()[0] == "incident.escalation_started"
+
+
+def test_clocks_that_differ_a_little_call_nobody_early() -> None:
+    ticket = climbing()
+    ticket.now -= timedelta(seconds=50)
+    assert ticket.sweep() == []
