@@ -292,7 +292,7 @@ def test_a_schedule_that_a_policy_calls_stays_and_says_why() -> None:
     steps = [{"after": 0, "actions": [{"schedule": "storage"}]}]
     EscalationPolicy.objects.create(slug="disks", name="Disks", steps=steps)
     answer = signed_in("alice").post("/settings/schedules/storage/remove", follow=True)
-    assert "called by the escalation policies Disks" in answer.content.decode()
+    assert "called by the escalation policy Disks; change that first." in answer.content.decode()
     assert Schedule.objects.exists()
 
 
