@@ -164,7 +164,8 @@ def test_many_tickets_go_on_with_as_few_statements_as_a_few() -> None:
         with CaptureQueriesContext(connection) as asked:
             sweep(timezone.now())
         assert [calls(id_) for id_ in ids] == [["alice"]] * many
-        taken.append(len(asked))
+        # The log wakes its readers once in a while, however many wrote to it.
+        taken.append(sum(not one["sql"].startswith("NOTIFY") for one in asked.captured_queries))
     assert taken[1] <= taken[0]
 
 
