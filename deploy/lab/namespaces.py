@@ -29,7 +29,7 @@ def why_not() -> str | None:
         return "the lab makes network namespaces: it must run as root"
     if shutil.which("ip") is None:
         return "the command `ip` is missing: install the package iproute2 (deploy/install-lab.sh)"
-    probe = f"{plan.PREFIX}probe"
+    probe = f"{plan.PREFIX}probe-{os.getpid()}"  # of this process: another may be asking, too
     try:
         run("ip", "netns", "add", probe)
     except CannotBuild as error:
