@@ -1,8 +1,6 @@
 # The commands of the README. `make help` lists them.
 PY := .venv/bin/python
 WORKERS ?= 2
-# More than cores: a third of the time a test waits, for processes of its own and for browsers.
-TESTERS ?= 3
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
@@ -51,7 +49,7 @@ check-unit-rest: # the migration check is among the tests of the architecture
 	@$(UNIT) tests/unit tests/architecture --ignore-glob='$(CURDIR)/$(FIRST)'
 
 test: dev  ## everything: unit, integration, acceptance, browser, architecture
-	@$(PY) -m pytest -q -n $(TESTERS) --dist loadfile --no-loadscope-reorder
+	@$(PY) -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 soak: dev  ## the long ones: storms, kills, a million rows
 	@$(PY) -m pytest -q -m soak
