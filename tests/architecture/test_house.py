@@ -64,6 +64,13 @@ def test_nothing_else_stands_at_the_top() -> None:
     assert {line.split("/", 1)[0] for line in listed.splitlines()} <= TOP
 
 
+def test_nothing_holds_two_versions_at_once() -> None:
+    """What a merge left standing is text to a template, and goes out to people."""
+    marks = ["git", "grep", "-nE", "^(<{7} |>{7} )"]
+    found = subprocess.run(marks, cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    assert found.splitlines() == []
+
+
 def test_a_file_is_one_idea() -> None:
     long = {
         str(path.relative_to(ROOT)): n
