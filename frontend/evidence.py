@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from incidents.domain.spreadsheets import inert
 from incidents.queries import Evidence
 
 TABLE_ROWS = 200
@@ -139,11 +140,8 @@ def rows_of(piece: Evidence | Piece) -> tuple[list[str], list[list[Any]]]:
     return ["text"], [[piece.text]]
 
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-
-
 def csv_cell(value: Any) -> Any:
-    """As a spreadsheet may open it: text that it would carry out as a formula is marked as text."""
-    if isinstance(value, str):
-        return f"'{value}" if value.startswith(_FORMULA) else value
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | tuple | Mapping) else value
+    """As a spreadsheet may open it."""
+    return (
+        json.dumps(value, ensure_ascii=False) if isinstance(value, list | tuple | Mapping) else inert(value)
+    )

@@ -7,22 +7,23 @@ import io
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from incidents.domain.spreadsheets import inert
+
 COLUMNS = (
     "section", "name", "region", "team", "severity", "count", "value", "score", "first", "last", "title", "outcome"
 )  # fmt: skip
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 Row = dict[str, Any]
 Body = Mapping[str, Any]
 
 
 def csv_of(report: Body) -> str:
-    """Text with a header line. A text that a spreadsheet would take for a formula gets a quote before it."""
+    """Text with a header line. Nothing in it is a formula to a spreadsheet."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\r\n")
     writer.writeheader()
     for part in (_response, _runs, _blamed, _tickets, _analyses, _scorecards, _changes):
         for row in part(report):
-            writer.writerow({name: _safe(value) for name, value in row.items()})
+            writer.writerow({name: inert(value) for name, value in row.items()})
     return text.getvalue()
 
 
@@ -112,7 +113,3 @@ def _scorecards(report: Body) -> Iterator[Row]:
 def _changes(report: Body) -> Iterator[Row]:
     for one in (report["changes"] or {"lines": ()})["lines"]:
         yield {"section": "changes", "name": one["what"], "value": one["now"], "title": one["sentence"]}
-
-
-def _safe(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
