@@ -21,7 +21,7 @@ from frontend.charts import bundle_name
 from frontend.markdown import render
 from frontend.settings_map import groups_for, section_of
 from frontend.templatetags import times
-from incidents.domain.alerting import STORM_KEY
+from incidents.domain.alerting import is_storm
 from ingest.queries import is_component
 
 register = template.Library()
@@ -225,10 +225,7 @@ def who(actor: str) -> str:
     return named.get(kind, actor)
 
 
-@register.filter
-def is_storm(dedup_key: str) -> bool:
-    """Whether a ticket collects what comes too fast to be a ticket each."""
-    return dedup_key.startswith(STORM_KEY)
+register.filter("is_storm", is_storm)
 
 
 @register.filter

@@ -157,6 +157,11 @@ def storm_place(integration: str, team: str) -> Place:
     return Place(f"{STORM_KEY}{integration}:{team}", why)
 
 
+def is_storm(dedup_key: str) -> bool:
+    """Whether a ticket collects what comes too fast to be a ticket each."""
+    return dedup_key.startswith(STORM_KEY)
+
+
 def symptom(component: str) -> str:
     return f"its component {component} is what this ticket is about"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from incidents.domain import commands as c
-from incidents.domain.alerting import STORM_KEY, Member, in_common, worst
+from incidents.domain.alerting import Member, in_common, is_storm, worst
 from incidents.domain.blame import is_worse
 from incidents.domain.bodies import Bodies, opening, raise_severity, refuse_resolved, resolution
 from incidents.domain.incident import Incident
@@ -17,7 +17,7 @@ from incidents.domain.values import Severity
 def open_for_alerts(command: c.OpenForAlerts) -> Bodies:
     opened = {
         **opening(command.id, command.number, command.routing, command.group_key),
-        **(_of_a_storm(command) if command.dedup_key.startswith(STORM_KEY) else _of_a_group(command)),
+        **(_of_a_storm(command) if is_storm(command.dedup_key) else _of_a_group(command)),
         "severity": command.routing.severity or worst(alert.severity for alert in command.alerts),
         "ambiguous_with": [],
         "region": None,
