@@ -29,7 +29,7 @@ from incidents.delivery.queries import overdue, silences
 from incidents.escalation.queries import overdue as overdue_escalations
 from incidents.oncall.queries import uncovered
 from incidents.queries import counts, unanswered
-from ingest.queries import TELEMETRY_KINDS, follower_places, read_all, watermark_age
+from ingest.queries import TELEMETRY_KINDS, follower_places, waiting_since, watermark_age
 
 REQUESTS = Counter("dossier_requests", "Requests answered", ["view", "method", "status"])
 SECONDS = Histogram("dossier_request_seconds", "Time from request to response", ["view", "method"])
@@ -160,10 +160,10 @@ def from_broker() -> Iterator[Metric]:
 def follower_lags() -> dict[str, float]:
     """Seconds since the oldest event that each follower has not passed yet was recorded; 0 when there is none."""
     now = datetime.now(UTC)
-    waiting = {place.name: read_all(place.position, limit=1) for place in follower_places()}
+    waiting = {place.name: waiting_since(place.position) for place in follower_places()}
     return {
-        name: max(0.0, (now - events[0].recorded_at).total_seconds()) if events else 0.0
-        for name, events in waiting.items()
+        name: 0.0 if since is None else max(0.0, (now - since).total_seconds())
+        for name, since in waiting.items()
     }
 
 

@@ -26,6 +26,7 @@ from ingest.log.store import (
     read_stream,
     read_streams,
     read_versions,
+    waiting_since,
     watermark,
     watermark_age,
 )
@@ -134,6 +135,7 @@ __all__ = [
     "telemetry_whole_for",
     "topology_at",
     "topology_snapshot",
+    "waiting_since",
     "watermark",
     "watermark_age",
 ]

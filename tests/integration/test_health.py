@@ -10,7 +10,9 @@ from redis.exceptions import ConnectionError as RedisAway
 
 from deploy import broker, health, metrics
 from deploy.embedded import Home
+from ingest.log import registry
 from ingest.log.follow import Follower, run_once
+from ingest.log.registry import EventType
 from ingest.log.store import append
 from ingest.log.types import Context, Head, NewEvent
 
@@ -115,3 +117,14 @@ def test_the_lag_of_a_follower_is_the_age_of_what_it_has_not_passed(log_database
     assert 0 < metrics.follower_lags()["alice"] < 30
     run_once(follower)
     assert metrics.follower_lags() == {"alice": 0}
+
+
+def test_the_lag_is_told_also_before_an_event_that_this_version_cannot_read(
+    log_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del log_database
+    run_once(Follower("alice", frozenset({"log.sealed"}), lambda _: None))
+    with monkeypatch.context() as newer:
+        newer.setitem(registry._types, "test.newer", EventType("test.newer"))
+        append("log", [NewEvent("test.newer", {}, datetime.now(UTC))], Head.NEW, Context("system:test"))
+    assert 0 < metrics.follower_lags()["alice"] < 60
