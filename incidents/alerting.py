@@ -7,12 +7,12 @@ needs to be known, and what is done.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from incidents import settling
 from incidents.catalog.models import routing_table
@@ -23,12 +23,12 @@ from incidents.domain import commands as c
 from incidents.domain.alerting import (
     FLAPS,
     SETTLED,
-    STORM_KEY,
     STORM_SPAN,
     STORM_TICKETS,
     Member,
     Place,
     Reported,
+    is_storm,
     place_of,
     reported_from,
     storm_place,
@@ -263,7 +263,7 @@ class _Placing:
             return False
         members = tuple(Member(one.alert, one.title, one.severity) for one in alerts)
         after = record(found, c.JoinAlerts(members, place.why), self._context).incident
-        if place.dedup_key.startswith(STORM_KEY):
+        if is_storm(place.dedup_key):
             self._name(after, len(members), alerts[0].integration)
         # Put to sleep for planned work, which is not all that happens here any more.
         if after.snoozed_by == ACTOR and not all(self._holding.quiet(a.component, a.labels) for a in alerts):
@@ -356,25 +356,41 @@ def gather(before: Incident | None, after: Incident, event: Event) -> None:
     note_planned(after, event.recorded_at, context)
 
 
-def settle(now: datetime) -> int:
-    """Resolve tickets that were held open for flapping alerts and have been quiet since; how many."""
-    held = IncidentRow.objects.filter(flapping=True, firing=0, alert_at__lt=now - SETTLED)
+def gone_quiet(now: datetime, but: Collection[str] = (), most: int = 250) -> list[str]:
+    """Tickets that were held open for flapping alerts and have been quiet since."""
+    tickets = _quiet(now).exclude(pk__in=list(but)).order_by("number")
+    return [str(pk) for pk in tickets.values_list("pk", flat=True)[:most]]
+
+
+def settle(ids: Sequence[str], now: datetime) -> int:
+    """Resolve those of the tickets that are quiet still; how many."""
     why = f"nothing has fired for {int(SETTLED.total_seconds() // 60)} minutes"
-    tickets = held.exclude(state="resolved").order_by("number").values_list("pk", flat=True)
     over = c.Settle(why, known_until(None, now))
-    return sum(bool(record(str(pk), over, Context(ACTOR)).events) for pk in tickets)
+    quiet = _quiet(now).filter(pk__in=ids).order_by("number").values_list("pk", flat=True)
+    return sum(bool(record(str(pk), over, Context(ACTOR)).events) for pk in quiet)
 
 
-def unsilence(now: datetime, most: int = 1_000) -> int:
-    """Give a ticket to alerts that still fire and that nothing holds any more, to at most so many; how many were
-    looked at.
+def _quiet(now: datetime) -> QuerySet[IncidentRow]:
+    held = IncidentRow.objects.filter(flapping=True, firing=0, alert_at__lt=now - SETTLED)
+    return held.exclude(state="resolved")
+
+
+def let_go(now: datetime, but: Collection[str] = (), most: int = 1_000) -> list[str]:
+    """Alerts that were held back, and that nothing that held them holds any more."""
+    over = Holding(now).let_go().exclude(alert__in=list(but)).order_by("at", "alert")
+    return [str(alert) for alert in over.values_list("alert", flat=True)[:most]]
+
+
+def unsilence(ids: Sequence[str], now: datetime) -> int:
+    """Give a ticket to those of the alerts that still fire and that nothing holds still; how many were looked at.
 
     What something else holds by now is kept under that one.
     """
-    over = Holding(now).let_go().order_by("at", "alert")
-    ids = [str(alert) for alert in over.values_list("alert", flat=True)[:most]]
-    firing = firing_alerts(ids)
+    over = [
+        str(alert) for alert in Holding(now).let_go().filter(alert__in=ids).values_list("alert", flat=True)
+    ]
+    firing = firing_alerts(over)
     hear_alerts(firing, now)
     # One that fires no more while the follower has not heard of it yet.
-    SuppressedAlert.objects.filter(alert__in=set(ids) - {event.body["alert"] for event in firing}).delete()
-    return len(ids)
+    SuppressedAlert.objects.filter(alert__in=set(over) - {event.body["alert"] for event in firing}).delete()
+    return len(over)

@@ -7,11 +7,12 @@ number of attempts has moved on, and the late result is dropped.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from uuid import UUID
 
+import structlog
 from django.db import transaction
 
 from incidents.delivery.models import Notification, Sending
@@ -24,7 +25,11 @@ from incidents.domain.reaching import Step, another_way
 from incidents.domain.replies import Reply
 from incidents.projections.models import IncidentRow
 from incidents.projections.together import columns, insert
-from ingest.commands import retrying
+from ingest.commands import in_halves, retrying
+
+UNREADABLE = "(what it answered cannot be kept)"
+
+log = structlog.get_logger("deliver")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +42,17 @@ class Result:
 
 
 def record_results(results: Sequence[Result], now: datetime) -> int:
-    """Record what was answered; of how many rows it was the latest attempt."""
-    return retrying(partial(_record, results, now))
+    """Record what was answered; of how many rows it was the latest attempt.
+
+    An answer that cannot be recorded as it is keeps no other from it, and is recorded without its words: a message
+    whose answer is lost would be sent again.
+    """
+    failed: dict[Result, Exception] = {}
+    done = in_halves(results, lambda part: retrying(partial(_record, part, now)), failed)
+    for result, error in failed.items():
+        log.error("an answer cannot be recorded as it is", sendings=result.sendings, exc_info=error)
+    plain = [replace(one, reply=replace(one.reply, why=UNREADABLE)) for one in failed]
+    return done + sum(retrying(partial(_record, [one], now)) for one in plain)
 
 
 @transaction.atomic

@@ -109,7 +109,7 @@ def run(stop: threading.Event, idle: float = IDLE) -> None:
             pause = _pause(stop, pause)
         except (
             Exception
-        ):  # the shell around a round: to end here would be to forget what is under way, and send it twice
+        ):  # the shell around a round: to end would be to forget what is under way, and send it twice
             log.exception("a round failed", seconds=pause)
             pause = _pause(stop, pause)
     _finish(deliverer)

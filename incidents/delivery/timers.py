@@ -1,24 +1,26 @@
 """What time alone does to alerts and tickets: found in the database every few seconds, by `manage.py deliver`.
 
 Each is done in parts, in transactions of their own, so that what is due ten thousand times keeps nothing else waiting;
-and one that fails leaves the others alone. No broker is asked, and no worker that may be busy with an analysis.
+and one that fails leaves all others alone, also those of its kind. No broker is asked, and no worker that may be busy
+with an analysis.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
+import structlog
 from django.db import connection, transaction
 
 from incidents import alerting, waking
 from incidents.delivery.sweeps import Sweep, sweep_once
 from incidents.projections.store import keep_reactor_out
-from ingest.commands import check_heartbeats, expire_alerts, retrying
+from ingest.commands import check_heartbeats, expire_alerts, in_halves, retrying
 
 EVERY: Final = 5.0
 """Seconds between looks when nothing was due."""
@@ -27,24 +29,53 @@ PATIENCE: Final = 300.0
 after the database was away, what fires is sent again within minutes, and would else be over and fire anew."""
 BREAK: Final = 60.0
 """Seconds without a good look after which senders are taken to have found nobody."""
+PAUSE: Final = 60.0
+"""Seconds for which a ticket or an alert that failed is passed over."""
+
+Find = Callable[[datetime, Collection[str]], list[str]]
+"""The ids of what is due at a time, but for some."""
+Do = Callable[[Sequence[str], datetime], int]
+
+log = structlog.get_logger("deliver")
 
 
-def _held(do: Callable[[datetime], int]) -> Sweep:
-    """In a transaction of its own, in which no alert or finding is placed."""
+class Apart:
+    """What is due to tickets or alerts: found, and done in a transaction in which no alert or finding is placed.
+
+    One that fails keeps no other from it, and is passed over for a while.
+    """
+
+    def __init__(self, find: Find, do: Do) -> None:
+        self._find, self._do = find, do
+        self._passed_over: dict[str, float] = {}
+
+    def __call__(self, now: datetime) -> int:
+        """How much was done. Raises what the first raised that failed, after all others have gone on."""
+        at = time.monotonic()
+        self._passed_over = {id_: until for id_, until in self._passed_over.items() if until > at}
+        failed: dict[str, Exception] = {}
+        did = in_halves(self._find(now, self._passed_over), partial(self._part, now), failed)
+        for id_, error in failed.items():
+            log.error("what was due failed", id=id_, exc_info=error)
+            self._passed_over[id_] = at + PAUSE
+        for error in failed.values():
+            raise error
+        return did
+
+    def _part(self, now: datetime, ids: Sequence[str]) -> int:
+        return retrying(partial(self._once, now, ids)) if ids else 0
 
     @transaction.atomic
-    def once(now: datetime) -> int:
+    def _once(self, now: datetime, ids: Sequence[str]) -> int:
         keep_reactor_out()
-        return do(now)
-
-    return lambda now: retrying(partial(once, now))
+        return self._do(ids, now)
 
 
 OF_SILENCE: Final[Mapping[str, Sweep]] = {"heartbeats": check_heartbeats, "silent senders": expire_alerts}
 OF_TICKETS: Final[Mapping[str, Sweep]] = {
-    "held alerts": _held(alerting.unsilence),
-    "sleeping tickets": _held(waking.wake),
-    "quiet tickets": _held(alerting.settle),
+    "held alerts": Apart(alerting.let_go, alerting.unsilence),
+    "sleeping tickets": Apart(waking.oversleeping, waking.wake),
+    "quiet tickets": Apart(alerting.gone_quiet, alerting.settle),
 }
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 import structlog
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import transaction
 
 from incidents.delivery.commands import Call, notify_all
 from incidents.domain import commands as c
@@ -26,7 +26,7 @@ from incidents.escalation.targets import Directory
 from incidents.projections.models import IncidentRow
 from incidents.projections.rows import state_of
 from incidents.projections.store import Asked, Recorded, record_together, stream_of
-from ingest.commands import database_is_lost, retrying
+from ingest.commands import in_halves, retrying
 from ingest.queries import Context, Event
 
 MOST: Final = 1000
@@ -58,29 +58,19 @@ def sweep(now: datetime, most: int = MOST) -> int:
     done, ahead = _audit(now, most)
     timers = EscalationRow.objects.filter(due_at__lte=now).exclude(pk__in=list(_failing))
     ids = [*ahead, *(str(pk) for pk in timers.order_by("due_at").values_list("pk", flat=True)[:most])]
-    directory, failed = Directory(now), list[Exception]()
+    directory, failed = Directory(now), dict[str, Exception]()
+
+    def go_on(part: Sequence[str]) -> int:
+        return retrying(partial(_together, part, directory))
+
     for first in range(0, len(ids), TOGETHER):
-        done += _without_those_at_fault(ids[first : first + TOGETHER], directory, failed)
-    if failed:
-        raise failed[0]
+        done += in_halves(ids[first : first + TOGETHER], go_on, failed)
+    for id_, error in failed.items():
+        log.error("a ticket's escalation failed", incident=id_, exc_info=error)
+        _failing[id_] = now + PAUSE
+    for error in failed.values():
+        raise error
     return done
-
-
-def _without_those_at_fault(ids: Sequence[str], directory: Directory, failed: list[Exception]) -> int:
-    """One ticket that cannot go on keeps no other from it: halves that fail are halved, until it is alone."""
-    try:
-        return retrying(partial(_together, ids, directory))
-    except Exception as error:
-        if isinstance(error, (OperationalError, InterfaceError)) and database_is_lost(error):
-            raise  # from all of them
-        if len(ids) > 1:
-            half = len(ids) // 2
-            parts = ids[:half], ids[half:]
-            return sum(_without_those_at_fault(part, directory, failed) for part in parts)
-        log.exception("a ticket's escalation failed", incident=ids[0])
-        _failing[ids[0]] = directory.now + PAUSE
-        failed.append(error)
-        return 0
 
 
 def _audit(now: datetime, most: int) -> tuple[int, list[str]]:

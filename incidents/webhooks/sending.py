@@ -65,6 +65,7 @@ class Courier:
         webhooks = {row.pk: row for row in Webhook.objects.filter(active=True)}
         for gone in set(self._lanes) - set(webhooks):
             self._drop(gone)
+        self._left_alone = {pk: until for pk, until in self._left_alone.items() if pk in webhooks}
         for pk, webhook in webhooks.items():
             lane = None if self._left_alone.get(pk, 0.0) > time.monotonic() else self._lane(pk)
             if (
@@ -85,8 +86,8 @@ class Courier:
         """A webhook that fails here is left alone for a while, and keeps none of the others from being told."""
         try:
             return do()
-        except Exception as error:
-            if isinstance(error, (OperationalError, InterfaceError)) and database_is_lost(error):
+        except Exception as error:  # the shell around one webhook; whatever it is, the others are told
+            if database_is_lost(error):
                 raise
             log.exception("webhook failed", webhook=pk)
             self._drop(pk)

@@ -1,8 +1,8 @@
-"""The name of the database, under which a process remembers what it knows of it."""
+"""What a process knows of its database: the name under which it remembers things of it, and whether it is gone."""
 
 from __future__ import annotations
 
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, OperationalError, connections
 
 
 def name() -> str:
@@ -11,9 +11,13 @@ def name() -> str:
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether an OperationalError or InterfaceError says that the server is gone or going.
+    """Whether the error says that the server is gone or going.
 
-    What else it refuses (a row too long for an index, a statement that takes too long) it would refuse again.
+    What else a server refuses (a row too long for an index, a statement that takes too long) it would refuse again.
     """
+    # A driver whose server goes in the middle of an answer may say no more than that there was an error.
+    bare = type(error) is DatabaseError and error.__cause__ is not None
+    if not bare and not isinstance(error, (OperationalError, InterfaceError)):
+        return False
     code = getattr(error.__cause__, "pgcode", None)
     return code is None or code.startswith(("08", "57P"))

@@ -180,7 +180,7 @@ def _failing(count: int, first: str | None) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # the shell around a handler, as a task is around its function
-        if isinstance(error, (OperationalError, InterfaceError)) and database.is_lost(error):
+        if database.is_lost(error):
             raise
         raise FollowerFailed(count, first) from error
 

@@ -24,6 +24,7 @@ from incidents.delivery.models import ContactMethod, Notification, Preferences, 
 from incidents.delivery.planning import plan_new
 from incidents.delivery.running import deliver_due
 from incidents.delivery.sending import send as send_message
+from incidents.delivery.timers import OF_TICKETS
 from incidents.domain import commands as c
 from incidents.domain.evolve import fold
 from incidents.escalation import sweeping
@@ -35,7 +36,6 @@ from incidents.projections.rebuild import rebuild_incidents
 from incidents.projections.rows import state_of
 from incidents.projections.store import record
 from incidents.reactors import follower
-from incidents.waking import wake
 from ingest.queries import Context, Event, open_alerts, read_stream
 from tests.following import follow_to_the_end
 from tests.integration.delivery_cases import HookSink
@@ -167,8 +167,7 @@ class World:
         settling.sweep(self.now)
 
     def wake(self, _: int) -> None:
-        with transaction.atomic():
-            wake(self.now)
+        OF_TICKETS["sleeping tickets"](self.now)
 
     def deliver(self, _: int) -> None:
         deliver_due(self.now)

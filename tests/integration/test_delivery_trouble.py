@@ -182,6 +182,19 @@ def test_an_answer_is_recorded_once() -> None:
     assert outcomes(incident) == ["sent"]
 
 
+def test_an_answer_that_cannot_be_kept_costs_neither_itself_nor_the_others() -> None:
+    tickets = [ticket(), ticket(), ticket()]
+    for one, name in zip(tickets, ("alice", "bob", "charlie"), strict=True):
+        person(name)
+        call(one, name)
+    plan_new(later(0))
+    sent = claim(later(0), (), plenty)
+    whys = ("fine", "no text of a database: \0", "fine")
+    results = [Result(one.sendings, Reply("taken", why), 0.5) for one, why in zip(sent, whys, strict=True)]
+    assert record_results(results, later(1)) == 3
+    assert [outcomes(one) for one in tickets] == [["sent"]] * 3
+
+
 def test_the_process_delivers_what_is_called_while_it_runs(mails: MailSink) -> None:
     person()
     stop = threading.Event()

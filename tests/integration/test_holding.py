@@ -7,17 +7,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
 from incidents import queries
-from incidents.alerting import unsilence
 from incidents.catalog.models import Service, Silence
 from incidents.correlation.models import InhibitingAlert, InhibitionRule, MaintenanceWindow
+from incidents.delivery.timers import OF_TICKETS
 from incidents.projections.models import SuppressedAlert
 from incidents.silences import held_alerts, state_of
-from incidents.waking import wake
 from ingest.api import keys
 from ingest.queries import configured
 from tests.integration.test_incident_alerts import alert, send, texts, ticket, tickets
@@ -53,9 +51,8 @@ def window(**more: Any) -> dict[str, Any]:
     return {**told, **more}
 
 
-@transaction.atomic
 def later(at: datetime) -> int:
-    return unsilence(at)
+    return OF_TICKETS["held alerts"](at)
 
 
 def held() -> list[str]:
@@ -202,8 +199,7 @@ def test_in_a_quiet_window_tickets_sleep_until_it_ends() -> None:
     one = ticket().incident
     assert (one.state, one.snoozed_by) == ("snoozed", "system:incidents")
     assert "in the maintenance window row-3" in texts()[-1]
-    with transaction.atomic():
-        wake(timezone.now() + 2 * HOUR)
+    OF_TICKETS["sleeping tickets"](timezone.now() + 2 * HOUR)
     assert ticket().incident.state == "open"
 
 

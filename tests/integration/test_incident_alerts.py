@@ -11,8 +11,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from incidents import commands, queries
-from incidents.alerting import settle, unsilence
+from incidents.alerting import let_go, unsilence
 from incidents.catalog.models import Silence
+from incidents.delivery.timers import OF_TICKETS
 from incidents.domain.alerting import SETTLED, STORM_TICKETS
 from incidents.projections.models import SuppressedAlert
 from incidents.projections.rebuild import rebuild
@@ -45,7 +46,7 @@ def ticket(number: int = 1) -> queries.View:
 
 @transaction.atomic
 def tidy(now: datetime) -> int:
-    return settle(now)
+    return OF_TICKETS["quiet tickets"](now)
 
 
 def texts(number: int = 1) -> list[str]:
@@ -210,9 +211,9 @@ def test_an_alert_that_outlives_its_silence_gets_a_ticket(silence: Callable[...,
     until = silence("rack", "r1").ends_at
     send(alert(labels={"rack": "r1"}), alert("over", labels={"rack": "r1"}))
     send(alert("over", "resolved"))
-    assert unsilence(until - timedelta(seconds=1)) == 0
+    assert OF_TICKETS["held alerts"](until - timedelta(seconds=1)) == 0
     Silence.objects.update(ends_at=timezone.now())
-    assert unsilence(timezone.now()) == 1
+    assert OF_TICKETS["held alerts"](timezone.now()) == 1
     assert [view.incident.title for view in tickets()] == ["disk7 is slow"]
     assert not SuppressedAlert.objects.exists()
 
@@ -224,9 +225,9 @@ def test_an_alert_that_outlives_one_silence_and_not_another_is_held_by_that(
     send(alert(labels={"rack": "r1", "row": "7"}))
     second = silence("row", "7")
     Silence.objects.filter(pk=first.pk).update(ends_at=timezone.now())
-    assert unsilence(timezone.now()) == 1
+    assert OF_TICKETS["held alerts"](timezone.now()) == 1
     assert SuppressedAlert.objects.get().silence == second.pk
-    assert (tickets(), unsilence(timezone.now())) == ([], 0)
+    assert (tickets(), OF_TICKETS["held alerts"](timezone.now())) == ([], 0)
 
 
 def test_what_outlives_its_silence_gets_its_ticket_in_parts(silence: Callable[..., Silence]) -> None:
@@ -234,7 +235,7 @@ def test_what_outlives_its_silence_gets_its_ticket_in_parts(silence: Callable[..
     send(*(alert(f"d{n}", labels={"rack": "r1"}) for n in range(5)))
     Silence.objects.update(ends_at=timezone.now())
     with transaction.atomic():
-        assert [unsilence(timezone.now(), most=2) for _ in range(4)] == [2, 2, 1, 0]
+        assert [unsilence(let_go(now := timezone.now(), most=2), now) for _ in range(4)] == [2, 2, 1, 0]
     assert ticket().incident.alerts == 5
 
 

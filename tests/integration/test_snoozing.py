@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from uuid import uuid4
 
 import pytest
-from django.db import transaction
 from django.utils import timezone
 
 from incidents import commands, queries
+from incidents.commands import Report
+from incidents.delivery.timers import OF_TICKETS
 from incidents.domain.times import rfc3339
-from incidents.waking import wake
+from incidents.projections.models import IncidentRow
 from tests.integration.test_incident_alerts import ALICE, alert, send, texts, ticket
 from tests.integration.test_ticket_api import Call, caller, opened
 
@@ -26,9 +28,8 @@ def snoozed_alert(until: datetime | None) -> None:
     commands.snooze(ticket().incident.id, until, "", ALICE)
 
 
-@transaction.atomic
 def swept(now: datetime) -> int:
-    return wake(now)
+    return OF_TICKETS["sleeping tickets"](now)
 
 
 def test_the_sweep_wakes_what_is_due_once_and_nothing_else() -> None:
@@ -37,6 +38,20 @@ def test_the_sweep_wakes_what_is_due_once_and_nothing_else() -> None:
     assert [swept(until - timedelta(seconds=1)), swept(until), swept(until)] == [0, 1, 0]
     assert ticket().incident.state == "open"
     assert texts()[-1].startswith("it woke: its time came, ")
+
+
+def test_a_ticket_that_cannot_be_woken_keeps_no_other_asleep_and_is_told_of() -> None:
+    until = soon()
+    for title in ("one", "two", "three"):
+        commands.snooze(commands.open_incident(Report(title), ALICE).incident.id, until, "", ALICE)
+    without_a_stream = IncidentRow.objects.get(number=2)
+    without_a_stream.delete()
+    without_a_stream.pk = uuid4()
+    without_a_stream.save(force_insert=True)
+    with pytest.raises(ValueError, match="first event"):
+        swept(until)
+    assert [ticket(number).incident.state for number in (1, 3)] == ["open", "open"]
+    assert swept(until) == 0  # it is passed over for a while
 
 
 def test_alerts_go_on_joining_a_snoozed_ticket_and_are_there_when_it_wakes() -> None:
