@@ -17,6 +17,7 @@ from redis.exceptions import RedisError
 from deploy import broker, metrics
 from deploy.version import VERSION
 from incidents.delivery.queries import LONGEST_SILENCE, overdue, silences
+from ingest.queries import follower_lags
 
 LONGEST_LAG = 60.0  # seconds that a follower may be behind before tickets count as late
 
@@ -70,7 +71,7 @@ def queue() -> str | None:
 
 def followers() -> str | None:
     def probe() -> str | None:
-        late = {name: lag for name, lag in metrics.follower_lags().items() if lag > LONGEST_LAG}
+        late = {name: lag for name, lag in follower_lags().items() if lag > LONGEST_LAG}
         behind = ", ".join(f"{name} {lag:.0f} s" for name, lag in late.items())
         return f"followers: behind ({behind})" if late else None
 

@@ -29,7 +29,7 @@ from incidents.delivery.queries import overdue, silences
 from incidents.escalation.queries import overdue as overdue_escalations
 from incidents.oncall.queries import uncovered
 from incidents.queries import counts, unanswered
-from ingest.queries import TELEMETRY_KINDS, follower_places, waiting_since, watermark_age
+from ingest.queries import TELEMETRY_KINDS, follower_lags, watermark_age
 
 REQUESTS = Counter("dossier_requests", "Requests answered", ["view", "method", "status"])
 SECONDS = Histogram("dossier_request_seconds", "Time from request to response", ["view", "method"])
@@ -155,16 +155,6 @@ def _uncovered() -> Metric:
 
 def from_broker() -> Iterator[Metric]:
     yield _gauge("dossier_queue_length", "Tasks that wait for a worker", broker.queue_length())
-
-
-def follower_lags() -> dict[str, float]:
-    """Seconds since the oldest event that each follower has not passed yet was recorded; 0 when there is none."""
-    now = datetime.now(UTC)
-    waiting = {place.name: waiting_since(place.position) for place in follower_places()}
-    return {
-        name: 0.0 if since is None else max(0.0, (now - since).total_seconds())
-        for name, since in waiting.items()
-    }
 
 
 def _build() -> Metric:

@@ -15,6 +15,7 @@ from ingest.alerts.queries import components_of as alert_components
 from ingest.alerts.rows import Standing as Alert
 from ingest.log.configuration import configured
 from ingest.log.follow import Place as FollowerPlace
+from ingest.log.follow import lags as follower_lags
 from ingest.log.follow import places as follower_places
 from ingest.log.registry import registered as registered_event_types
 from ingest.log.store import (
@@ -26,7 +27,6 @@ from ingest.log.store import (
     read_stream,
     read_streams,
     read_versions,
-    waiting_since,
     watermark,
     watermark_age,
 )
@@ -104,6 +104,7 @@ __all__ = [
     "finer",
     "firing_alerts",
     "firing_on",
+    "follower_lags",
     "follower_places",
     "head",
     "heads",
@@ -135,7 +136,6 @@ __all__ = [
     "telemetry_whole_for",
     "topology_at",
     "topology_snapshot",
-    "waiting_since",
     "watermark",
     "watermark_age",
 ]

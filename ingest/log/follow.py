@@ -96,6 +96,23 @@ def places() -> list[Place]:
     return [Place(name, Position(epoch, int(txid), seq), *rest) for name, epoch, txid, seq, *rest in rows]
 
 
+def lags() -> dict[str, float]:
+    """Seconds since the oldest event that each follower has not passed yet was recorded; 0 when there is none.
+
+    That event is not read: it may be of a type that this version does not know.
+    """
+    waiting = (
+        "SELECT recorded_at FROM log_event WHERE (epoch, txid, seq) > (place.epoch, place.txid, place.seq)"
+        f" AND {store.BELOW_WATERMARK} {store.IN_ORDER} LIMIT 1"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT name, greatest(extract(epoch FROM clock_timestamp() - ({waiting})), 0)::float8"
+            " FROM log_follower place ORDER BY name"
+        )
+        return dict(cursor.fetchall())
+
+
 def run_once(follower: Follower, limit: int = 500) -> int:
     """Hand the follower its next batch; the number of events it handled.
 

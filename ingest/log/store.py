@@ -375,19 +375,6 @@ def moment_of(position: Position) -> datetime | None:
     return row[0] if row else None
 
 
-def waiting_since(position: Position) -> datetime | None:
-    """When the first event after a position, below the watermark, was recorded; None where there is none. It is not
-    read: it may be of a type that this version does not know."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT recorded_at FROM log_event WHERE (epoch, txid, seq) > (%s, %s::text::xid8, %s)"
-            f" AND {BELOW_WATERMARK} {IN_ORDER} LIMIT 1",
-            (position.epoch, str(position.txid), position.seq),
-        )
-        row = cursor.fetchone()
-    return row[0] if row else None
-
-
 def position_at(moment: datetime) -> Position:
     """The position of the last event recorded up to `moment`; `Position.START` when there is none.
 

@@ -20,7 +20,7 @@ TOP = {
 FILE_LINES, FUNCTION_LINES = 400, 60
 BROAD_EXCEPTS = {
     "ingest/log/follow.py": "a handler that raises keeps its place and is recorded, and the other followers go on",
-    "incidents/escalation/sweeping.py": "a ticket that cannot go on is told and passed over; the others go on",
+    "ingest/log/halving.py": "one that cannot go on is found and told of; the others of its batch go on",
     "incidents/delivery/sending.py": "plugins of Apprise can raise anything; it is an answer, and the lane goes on",
     "incidents/delivery/sweeps.py": "a sweep that raises is told and tried again; other sweeps and sending go on",
     "incidents/delivery/loops.py": "a loop that raises is told and started again; the others go on",

@@ -8,10 +8,10 @@ from django.test import Client
 from pytest_django import Settings
 from redis.exceptions import ConnectionError as RedisAway
 
-from deploy import broker, health, metrics
+from deploy import broker, health
 from deploy.embedded import Home
 from ingest.log import registry
-from ingest.log.follow import Follower, run_once
+from ingest.log.follow import Follower, lags, run_once
 from ingest.log.registry import EventType
 from ingest.log.store import append
 from ingest.log.types import Context, Head, NewEvent
@@ -58,7 +58,7 @@ def test_missing_migrations_are_named(client: Client, monkeypatch: pytest.Monkey
 
 @pytest.mark.django_db
 def test_a_follower_that_is_behind_is_named(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics, "follower_lags", lambda: {"incidents": 61.0, "runs": 3.0})
+    monkeypatch.setattr("deploy.health.follower_lags", lambda: {"incidents": 61.0, "runs": 3.0})
     answer = client.get("/readyz")
     assert (answer.status_code, answer.json()["reasons"]) == (503, ["followers: behind (incidents 61 s)"])
 
@@ -112,11 +112,11 @@ def test_the_lag_of_a_follower_is_the_age_of_what_it_has_not_passed(log_database
     del log_database
     follower = Follower("alice", frozenset({"log.sealed"}), lambda _: None)
     run_once(follower)
-    assert metrics.follower_lags() == {"alice": 0}
+    assert lags() == {"alice": 0}
     append("log", [NewEvent("log.sealed", {}, datetime.now(UTC))], Head.NEW, Context("system:test"))
-    assert 0 < metrics.follower_lags()["alice"] < 30
+    assert 0 < lags()["alice"] < 30
     run_once(follower)
-    assert metrics.follower_lags() == {"alice": 0}
+    assert lags() == {"alice": 0}
 
 
 def test_the_lag_is_told_also_before_an_event_that_this_version_cannot_read(
@@ -127,4 +127,4 @@ def test_the_lag_is_told_also_before_an_event_that_this_version_cannot_read(
     with monkeypatch.context() as newer:
         newer.setitem(registry._types, "test.newer", EventType("test.newer"))
         append("log", [NewEvent("test.newer", {}, datetime.now(UTC))], Head.NEW, Context("system:test"))
-    assert 0 < metrics.follower_lags()["alice"] < 60
+    assert 0 < lags()["alice"] < 60
