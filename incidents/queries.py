@@ -19,10 +19,12 @@ from incidents.domain.values import STATES, Invalid, State
 from incidents.filters import ORDERS, PARAMETERS, Filter, parse_filters
 from incidents.lists import PAGE_LIMIT, Page, filtered, first, list_incidents, view_of
 from incidents.projections.members import (
+    Shared,
     alert_titles,
     members_at,
     members_of,
     settling_of,
+    shared_by,
     suppressed,
     ticket_numbers,
     tickets_of,
@@ -72,6 +74,7 @@ __all__ = [
     "parse_filters",
     "parse_moment",
     "placed_findings",
+    "shared_labels",
     "standing",
     "storm",
     "suppressed",
@@ -196,6 +199,11 @@ def members(
     if as_of is None:
         return members_of(id_, limit, offset)
     return members_at(_history(id_, as_of), as_of, limit, offset)
+
+
+def shared_labels(reference: str) -> Shared:
+    """What the alerts of a ticket have in common."""
+    return shared_by(_id(reference))
 
 
 def being_settled(reference: str) -> int:

@@ -9,7 +9,7 @@ from ingest.alerts.deliveries import Latest as LatestDelivery
 from ingest.alerts.deliveries import delivered as alert_delivery
 from ingest.alerts.deliveries import latest as latest_deliveries
 from ingest.alerts.queries import Brief as AlertBrief
-from ingest.alerts.queries import alerts, alerts_at, firing_alerts, firing_on, open_alerts
+from ingest.alerts.queries import alerts, alerts_at, firing_alerts, firing_on, labels_carried, open_alerts
 from ingest.alerts.queries import briefs as alert_briefs
 from ingest.alerts.queries import components_of as alert_components
 from ingest.alerts.rows import Standing as Alert
@@ -109,6 +109,7 @@ __all__ = [
     "head",
     "heads",
     "is_component",
+    "labels_carried",
     "late_rows",
     "latest_deliveries",
     "load_sums",

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 NATS = "One nat of evidence multiplies the odds by 2.7: 5 nats are 150 to 1."
 """The note of tables that show evidence."""
 CHANCE = "p: how probable as much is by chance; q: the share of false ones to expect among those with a q as small."
 """The note of tables that show p and q."""
+
+
+def moment(at: datetime) -> str:
+    """`2026-11-21 22:37:05 UTC`: whole, so that whoever shows it can say it by the clock of its reader."""
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def percent(share: float) -> str:

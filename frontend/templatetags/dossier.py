@@ -159,8 +159,21 @@ def table_body(rows: Iterable[Iterable[Any]]) -> SafeString:
     return mark_safe("".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows))
 
 
+@register.filter
+def told(piece: Any) -> dict[str, Any]:
+    """The columns and rows of a table of evidence, without columns in which nothing stands."""
+    says = [
+        any(row[place] not in (None, "", [], ()) for row in piece.rows) for place in range(len(piece.columns))
+    ]
+    if all(says) or not piece.rows:
+        return {"columns": piece.columns, "rows": piece.rows}
+    rows = [[cell for cell, kept in zip(row, says, strict=True) if kept] for row in piece.rows]
+    return {"columns": [name for name, kept in zip(piece.columns, says, strict=True) if kept], "rows": rows}
+
+
 def _cell(value: Any) -> str:
-    return f"<td{cell_class(value)}>{escape(figure(value))}</td>"
+    shown = figure(value)
+    return f"<td{cell_class(value)}>{times.instants(shown) if 'UTC' in shown else escape(shown)}</td>"
 
 
 def cell_class(value: Any) -> str:

@@ -34,6 +34,9 @@ __all__ = ["Problem", "by_id", "incident", "render_incident"]
 
 MOST_JOINS = 6
 """Reasons for which alerts joined that the page tells."""
+MANY_ALERTS = 10
+"""So many are not read one by one: the page says what they have in common."""
+MOST_SHARED = 8
 
 
 @page
@@ -81,6 +84,7 @@ def render_incident(
         "alerts": alerts,
         "settling": 0 if as_of or state.state != "resolved" else queries.being_settled(reference),
         "joins": _joins(alerts),
+        "shared": _shared(reference, state, alerts) if not as_of else None,
         "changes": changes_before(state, as_of),
         **_calls(state, as_of),
         "custody": custody(state, entries[-1].last_at if as_of else timezone.now()),
@@ -135,6 +139,15 @@ def _joins(alerts: Section) -> list[dict[str, Any]]:
     """Why the alerts on this page of them joined, the commonest reason first."""
     counted = Counter(one.why for one in alerts.alerts if one.why)
     return [{"why": why, "count": count} for why, count in counted.most_common(MOST_JOINS)]
+
+
+def _shared(reference: str, state: queries.Incident, alerts: Section) -> dict[str, Any] | None:
+    """What many alerts have in common, as far as the facts of the ticket do not say it; None where that is nothing."""
+    if alerts.total < MANY_ALERTS:
+        return None
+    found = queries.shared_labels(reference)
+    labels = [one for one in found.labels if state.labels.get(one[0]) != one[1]][:MOST_SHARED]
+    return {"labels": labels, "of": found.looked_at} if labels else None
 
 
 def _latest_findings(view: queries.View, entries: Sequence[queries.Entry]) -> dict[str, Mapping[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import connection
@@ -12,7 +13,10 @@ from incidents.domain.splitting import why_there
 from incidents.domain.symptoms import whys_of
 from incidents.projections.models import IncidentRow, MemberAlert, SettlingAlert, SuppressedAlert
 from incidents.projections.rows import state_of
-from ingest.queries import Alert, Event, Position, alerts, alerts_at, read_versions
+from ingest.queries import Alert, Event, Position, alerts, alerts_at, labels_carried, read_versions
+
+LOOKED_AT = 500
+"""Alerts of a ticket in which one looks for what they share: a storm has 30,000, and its first tell as much."""
 
 
 def members_of(incident: UUID, limit: int, offset: int) -> tuple[list[Alert], int]:
@@ -20,6 +24,22 @@ def members_of(incident: UUID, limit: int, offset: int) -> tuple[list[Alert], in
     joined = MemberAlert.objects.filter(incident__pk=incident)
     page = joined.order_by("resting", "-at", "-pk").values_list("alert", flat=True)[offset : offset + limit]
     return _in_order([str(id_) for id_ in page], alerts([str(id_) for id_ in page])), joined.count()
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Labels that at least half of the alerts carry with the same value, and the share that does."""
+
+    labels: list[tuple[str, str, float]]
+    looked_at: int
+
+
+def shared_by(incident: UUID) -> Shared:
+    """What the alerts of a ticket have in common, by the latest of those that fire."""
+    joined = MemberAlert.objects.filter(incident__pk=incident).order_by("resting", "-at", "-pk")
+    ids = [str(one) for one in joined.values_list("alert", flat=True)[:LOOKED_AT]]
+    carried = labels_carried(ids, (len(ids) + 1) // 2)
+    return Shared([(name, value, count / len(ids)) for name, value, count in carried], len(ids))
 
 
 def settling_of(incident: UUID) -> int:

@@ -77,3 +77,14 @@ def firing_on(components: Sequence[str]) -> dict[str, int]:
             (list(components),),
         )
         return {name: int(count) for name, count in cursor.fetchall()}
+
+
+def labels_carried(ids: Sequence[str], least: int) -> list[tuple[str, str, int]]:
+    """Labels with the value that at least so many of these alerts carry, and how many do; the commonest first."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT label.key, label.value, count(*) FROM alert, jsonb_each_text(labels::jsonb) AS label"
+            " WHERE id = ANY(%s::uuid[]) GROUP BY 1, 2 HAVING count(*) >= %s ORDER BY 3 DESC, 1, 2",
+            (list(ids), least),
+        )
+        return [(str(name), str(value), int(count)) for name, value, count in cursor.fetchall()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -55,6 +56,27 @@ def test_a_ticket_with_many_alerts_shows_a_hundred_a_page(alice: Client) -> None
     assert "1 to 100 of 103" in html(alice, "/incidents/1")
     assert html(alice, "/incidents/1?alerts=2").count('class="firing"') == 3
     assert alice.get("/incidents/1?alerts=x").status_code == 400
+
+
+def test_many_alerts_say_what_most_of_them_have_in_common(alice: Client) -> None:
+    send(
+        *(
+            alert(f"s{n}", labels={"team": "blue", "rack": "r1" if n < 9 else "r2", "disk": f"d{n}"})
+            for n in range(12)
+        )
+    )
+    body = html(alice, "/incidents/1")
+    shared = body[body.index("What they have in common") : body.index('<ul class="alerts">')]
+    assert ("<dt>rack</dt>" in shared, "r1" in shared, "r2" in shared, "75" in shared) == (
+        True,
+        True,
+        False,
+        True,
+    )
+    # What all of them carry stands among the ticket's facts, and what each has for itself is nothing in common.
+    assert ("<dt>team</dt>" in shared, "<dt>disk</dt>" in shared) == (False, False)
+    later = datetime.now(UTC) + timedelta(seconds=1)
+    assert "What they have in common" not in html(alice, f"/incidents/1?as_of={later:%Y-%m-%dT%H:%M:%SZ}")
 
 
 def test_a_ticket_whose_alerts_are_over_says_that_no_cause_is_known(alice: Client) -> None:

@@ -23,7 +23,7 @@ MANY = 10_000
 
 def main(directory: Path, *, readme: bool = False) -> int:
     from tests.browser.chromium import FLAGS, chromium
-    from tests.pictures.book import write
+    from tests.pictures.book import summary, write
     from tests.pictures.camera import Camera
     from tests.pictures.screens import FULL, LOOKS, MADE, WRONG, listed
     from tests.pictures.world import empty, fill, told
@@ -46,7 +46,9 @@ def main(directory: Path, *, readme: bool = False) -> int:
         with empty(Path(homes) / "empty") as world:
             camera.take(world, "Nothing yet", listed(), LOOKS[::2])  # light and narrow
         browser.close()
-    sys.stdout.write(f"{len(camera.pictures)} pictures: {write(directory, camera.pictures)}\n")
+    sys.stdout.write(
+        f"{summary(camera.pictures)}; {len(camera.wrong)} complaints\n{write(directory, camera.pictures)}\n"
+    )
     return 1 if camera.wrong else 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
@@ -37,6 +38,13 @@ def write(directory: Path, pictures: Iterable[Picture]) -> Path:
     book = directory / "index.html"
     book.write_text("\n".join(lines))
     return book
+
+
+def summary(pictures: Iterable[Picture]) -> str:
+    """`30 screens in 90 pictures: 30 light, 30 dark, 30 narrow`."""
+    taken = list(pictures)
+    looks = ", ".join(f"{count} {look}" for look, count in Counter(one.look for one in taken).items())
+    return f"{len({(one.part, one.title) for one in taken})} screens in {len(taken)} pictures: {looks}"
 
 
 def _figure(one: Picture) -> str:

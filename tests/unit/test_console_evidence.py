@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from frontend.docs import example
-from frontend.evidence import chart_table, grouped, latest_of_each
+from frontend.evidence import Piece, chart_table, grouped, latest_of_each
+from frontend.templatetags.dossier import told
 from incidents.queries import Evidence
 from ingest.queries import TELEMETRY_KINDS
 
@@ -20,6 +21,13 @@ def piece(version: int, place: int = 0, analyzer: str | None = None) -> Evidence
 def test_evidence_is_grouped_by_what_attached_it_newest_first() -> None:
     groups = grouped([piece(2, 0), piece(2, 1), piece(5)])
     assert [[one.title for one in group.pieces] for group in groups] == [["5.0"], ["2.0", "2.1"]]
+
+
+def test_a_column_in_which_nothing_stands_is_not_shown() -> None:
+    table = Piece(
+        "table", "Blamed", ["component", "none", "failed"], [["tor/a", "", 0], ["tor/b", None, 2]], {}, ""
+    )
+    assert told(table) == {"columns": ["component", "failed"], "rows": [["tor/a", 0], ["tor/b", 2]]}
 
 
 def test_each_analyzer_shows_its_latest_evidence_the_leader_first() -> None:

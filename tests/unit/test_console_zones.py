@@ -7,6 +7,7 @@ import pytest
 
 from frontend.moments import field_value, parse_day, parse_moment
 from frontend.templatetags import times as words
+from frontend.templatetags.dossier import table_body
 from frontend.zones import offset, read_in, zone_called
 
 NIGHT = datetime(2026, 11, 21, 23, 30, tzinfo=UTC)
@@ -43,6 +44,13 @@ def test_a_time_is_written_by_the_readers_clock_with_utc_on_hover() -> None:
         '<time datetime="2026-11-21T23:30:00+00:00" title="2026-11-22 00:30:00 UTC+1\n2026-11-21 23:30:00 UTC">'
         "22 Nov 00:30</time>"
     )
+
+
+def test_a_moment_in_a_table_of_evidence_is_by_the_readers_clock() -> None:
+    with read_in(BERLIN):
+        body = table_body([["host/<a>", "2026-11-21 23:30:00 UTC"]])
+    assert ">2026-11-22 00:30:00 UTC+1</time>" in body
+    assert "host/&lt;a&gt;" in body
 
 
 def test_a_span_is_of_one_day_where_the_readers_clock_says_so() -> None:

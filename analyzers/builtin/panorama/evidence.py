@@ -13,7 +13,7 @@ from analyzers.builtin.panorama.observed import SLICE, Observed
 from analyzers.builtin.panorama.restarts import component_of, explains
 from analyzers.builtin.panorama.weighing import OBSERVER, PLACE
 from analyzers.builtin.vega import SCHEMA, colour, instant, time_axis
-from analyzers.builtin.words import NATS, count, hundredths
+from analyzers.builtin.words import NATS, count, hundredths, moment
 from analyzers.contract import Evidence, Window, chart, table, text
 
 Ints = NDArray[np.int64]
@@ -44,7 +44,7 @@ def pieces(window: Window, found: Found) -> tuple[Evidence, ...]:
 
 
 def _clock(window: Window, seen: Observed, step: int) -> str:
-    return f"{window.start + step * seen.fold * SLICE:%H:%M:%S}"
+    return moment(window.start + step * seen.fold * SLICE)
 
 
 def _blamed(window: Window, found: Found) -> Evidence:
@@ -221,8 +221,8 @@ def _points(window: Window, found: Found, cells: Any, fold: int, label: str) -> 
         inside = slice(first, first + fold)
         if total[inside].sum():
             share = round(float(bad[inside].sum() / total[inside].sum()), 4)
-            moment = window.start + first * seen.fold * SLICE
-            out.append({"time": instant(moment), "view": label, "share": share})
+            at = window.start + first * seen.fold * SLICE
+            out.append({"time": instant(at), "view": label, "share": share})
     return out
 
 

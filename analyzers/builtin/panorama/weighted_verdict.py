@@ -11,7 +11,7 @@ from analyzers.builtin.panorama.calibration import probability
 from analyzers.builtin.panorama.findings import Finding, Found
 from analyzers.builtin.panorama.observed import SLICE
 from analyzers.builtin.share import wilson
-from analyzers.builtin.words import listed, percent
+from analyzers.builtin.words import listed, moment, percent
 from analyzers.contract import Estimate, Suspect, Verdict, Window, quiet
 
 _CROWD = 0.6
@@ -89,7 +89,7 @@ def says(one: Finding) -> str:
 def sentence(window: Window, found: Found, one: Finding) -> str:
     name = found.seen.components[one.component]
     first, last = when(window, found, one)
-    since = f"since {first:%H:%M:%S}" if one.ongoing else f"from {first:%H:%M:%S} to {last:%H:%M:%S}"
+    since = f"since {moment(first)}" if one.ongoing else f"from {moment(first)} to {moment(last)}"
     share = percent(one.main.failed / max(1, one.main.total))
     if one.nature == "observer":
         said = (

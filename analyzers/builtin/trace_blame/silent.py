@@ -9,7 +9,7 @@ import numpy as np
 
 from analyzers.builtin.trace_blame.silence import Silence, called_service
 from analyzers.builtin.trace_blame.spans import LOST, Flags, Ints, Spans
-from analyzers.builtin.words import percent
+from analyzers.builtin.words import moment, percent
 from analyzers.contract import Evidence, table
 
 EXPECTED = 10.0
@@ -118,4 +118,4 @@ def _reading(one: Silent) -> str:
 
 
 def _clock(microseconds: int) -> str:
-    return f"{datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds):%H:%M:%S}"
+    return moment(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds))
