@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from django.db import connection
+from msgspec import Struct, structs
 
 from ingest.alerts import rows
 from ingest.alerts.deciding import Known, Outcome, fired_lately
@@ -20,8 +20,7 @@ from ingest.log.types import Context, Head, NewEvent
 _REST = frozenset({"resolved", "expired", "settled"})
 
 
-@dataclass(frozen=True, slots=True)
-class By:
+class By(Struct, frozen=True):
     """What a change came with; receipt and payload's SHA-256 (hex) are None where time alone did it."""
 
     integration: str
@@ -30,8 +29,7 @@ class By:
     sha256: str | None = None
 
 
-@dataclass(slots=True)
-class _Changed:
+class _Changed(Struct):
     after: Head
     events: list[NewEvent]
     context: Context
@@ -101,27 +99,34 @@ class Batch:
 
         Raises WrongExpectedVersion when another transaction was faster: then nothing is written.
         """
-        versions = {id_: self.version(id_) for id_ in self._counts}
-        counted = rows.count(self._counts, versions, self.now)
         if not self._changed:
             with saying_overtaken(next(iter(self._counts), "")):
-                _send([*self._hold(), *counted, *more])
+                _send([*self._counted(), *more])
             return
 
         def send(heads: Sequence[Head], sql: str, values: Sequence[Any]) -> None:
-            changed = zip(self._changed.values(), heads, strict=True)
-            written = [replace(c.row, head=head) for c, head in changed]
-            new = [row for row in written if row.id not in self._before]
-            old = [row for row in written if row.id in self._before]
-            _send([*self._hold(), (sql, values), *rows.insert(new), *rows.change(old), *counted, *more])
+            new, old = list[Written](), list[Written]()
+            for (id_, changed), head in zip(self._changed.items(), heads, strict=True):
+                # As it would be read again: what the sender did not say this time is not in the row.
+                known = structs.replace(self.kept[id_].known, starts_at=changed.row.alert.starts_at)
+                self.kept[id_] = structs.replace(self.kept[id_], known=known, head=head)
+                (old if id_ in self._before else new).append(structs.replace(changed.row, head=head))
+            written = [*rows.insert(new), *rows.change(old), *self._counted()]
+            _send([*self._hold(old), (sql, values), *written, *more])
 
         extend_through(
             [Extension(stream_of(id_), c.events, c.after, c.context) for id_, c in self._changed.items()],
             send,
         )
 
-    def _hold(self) -> list[Statement]:
-        return [] if self._held else rows.holding(self._before & (self._changed.keys() | self._counts.keys()))
+    def _counted(self) -> list[Statement]:
+        return rows.count(self._counts, {id_: self.kept[id_].head for id_ in self._counts}, self.now)
+
+    def _hold(self, changed: Sequence[Written]) -> list[Statement]:
+        """Who counts and changes nothing goes through the alerts in their order; who changes some has to hold all."""
+        if self._held or not changed:
+            return []
+        return rows.holding(self._before & (self._changed.keys() | self._counts.keys()))
 
 
 def _send(statements: Sequence[Statement]) -> None:

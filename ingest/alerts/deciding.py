@@ -6,9 +6,10 @@ An alert that says nothing new is a repeat: it is counted and its time kept, and
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
+
+from msgspec import Struct
 
 from ingest.doors.alert import Alert
 
@@ -28,8 +29,7 @@ LATE = timedelta(minutes=1)
 """By how much senders that stand in for each other may be apart: in a cluster, Alertmanagers wait 15 s for another."""
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True, array_like=True):
     """What is known of an alert before another one of its key comes in."""
 
     status: str
@@ -43,8 +43,7 @@ class Known:
     changed_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """`outcome` and, where it changes nothing, why. What is `ignored` leaves no trace but its payload and receipt."""
 
     outcome: Outcome

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from hashlib import sha256
 from typing import Literal
 
 from django.db import DatabaseError, OperationalError, connection, transaction
+from msgspec import Struct
 
-from ingest.alerts import rows
+from ingest.alerts import lately, rows
 from ingest.alerts.batch import Batch, By
 from ingest.alerts.deciding import Outcome, decide
 from ingest.alerts.deliveries import keeping
-from ingest.alerts.rows import id_of
-from ingest.doors.alert import Alert, Parsed
+from ingest.alerts.rows import Kept, id_of
+from ingest.doors.alert import Parsed
 from ingest.log import database
 from ingest.log.retrying import retrying
 from ingest.log.types import Context, UnrecordableEvent, WrongExpectedVersion
@@ -43,8 +44,7 @@ class Delivery:
     trace: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(Struct, frozen=True):
     """What became of one alert: its id, the version of its stream (0: it has none), the outcome and why.
 
     A change has an id, too, and is `recorded` or `repeated`.
@@ -64,13 +64,13 @@ class Taken:
     told: tuple[Told, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Prepared:
     delivery: Delivery
     parsed: Parsed
     receipt: str = field(default_factory=lambda: str(uuid.uuid4()))
 
-    @property
+    @cached_property
     def sha256(self) -> bytes:
         return sha256(self.delivery.payload).digest()
 
@@ -108,46 +108,55 @@ def _store_group(deliveries: Sequence[Prepared]) -> Sequence[Taken | None]:
 
 
 def _store_unheld(deliveries: Sequence[Prepared]) -> list[Taken]:
-    """Two journeys to the database in all: what is known is read without holding it, and the message that writes is a
-    transaction that fails where it has changed since. Who meets that holds it."""
+    """At most two journeys to the database: what is known is remembered, or read without holding it, and the message
+    that writes is a transaction that fails where it has changed since. Who meets that reads it and holds it."""
+    named = _named(deliveries)
+    ids = {id_ for one in named for id_ in one}
+    known = lately.recalled(ids)
     try:
-        return _stored(deliveries, held=False)
+        batch, taken = _stored(deliveries, named, known, held=False)
     except WrongExpectedVersion:
+        lately.forget(ids)
         return _store(deliveries)
+    lately.remember({id_: kept for id_, kept in batch.kept.items() if kept is not known.get(id_)})
+    return taken
 
 
 @transaction.atomic
 def _store(deliveries: Sequence[Prepared]) -> list[Taken]:
-    return _stored(deliveries, held=True)
+    return _stored(deliveries, _named(deliveries), {}, held=True)[1]
 
 
-def _stored(deliveries: Sequence[Prepared], *, held: bool) -> list[Taken]:
+def _named(deliveries: Sequence[Prepared]) -> list[list[str]]:
+    """The ids of the alerts of each delivery."""
+    return [[id_of(one.delivery.integration, alert.key) for alert in one.parsed.alerts] for one in deliveries]
+
+
+def _stored(
+    deliveries: Sequence[Prepared], named: Sequence[Sequence[str]], known: Mapping[str, Kept], *, held: bool
+) -> tuple[Batch, list[Taken]]:
     now = datetime.now(UTC)
-    named = [
-        [id_of(one.delivery.integration, alert.key) for alert in one.parsed.alerts] for one in deliveries
-    ]
-    batch = Batch(now, rows.kept(sorted({id_ for ids in named for id_ in ids}), hold=held), held=held)
-    taken = [
-        Taken(
-            one.receipt,
-            tuple(_take(batch, one, id_, alert) for id_, alert in zip(ids, one.parsed.alerts, strict=True)),
-        )
-        for one, ids in zip(deliveries, named, strict=True)
-    ]
+    unknown = sorted({id_ for ids in named for id_ in ids if id_ not in known})
+    read = rows.kept(unknown, hold=held) if unknown else {}
+    batch = Batch(now, {**known, **read}, held=held)
+    taken = [_taken(batch, one, ids, known) for one, ids in zip(deliveries, named, strict=True)]
     batch.write([keeping(deliveries, taken, now)])
-    return taken
+    return batch, taken
 
 
-def _take(batch: Batch, prepared: Prepared, id_: str, alert: Alert) -> Told:
-    kept = batch.kept.get(id_)
-    decision = decide(None if kept is None else kept.known, alert, batch.now)
-    if decision.changes:
-        by = By(
-            prepared.delivery.integration, prepared.delivery.door, prepared.receipt, prepared.sha256.hex()
-        )
-        batch.change(
-            id_, alert, decision.outcome, by, Context(f"key:{by.integration}", trace=prepared.delivery.trace)
-        )
-    elif decision.outcome == "repeated":
-        batch.count(id_, alert)
-    return Told(id_, batch.version(id_), decision.outcome, decision.why)
+def _taken(batch: Batch, prepared: Prepared, ids: Sequence[str], remembered: Collection[str]) -> Taken:
+    delivery = prepared.delivery
+    by = By(delivery.integration, delivery.door, prepared.receipt, prepared.sha256.hex())
+    context = Context(f"key:{by.integration}", trace=delivery.trace)
+    told = list[Told]()
+    for id_, alert in zip(ids, prepared.parsed.alerts, strict=True):
+        kept = batch.kept.get(id_)
+        decision = decide(None if kept is None else kept.known, alert, batch.now)
+        if decision.changes:
+            batch.change(id_, alert, decision.outcome, by, context)
+        elif decision.outcome == "repeated":
+            batch.count(id_, alert)
+        elif id_ in remembered:
+            raise WrongExpectedVersion(rows.stream_of(id_), batch.version(id_))
+        told.append(Told(id_, batch.version(id_), decision.outcome, decision.why))
+    return Taken(prepared.receipt, tuple(told))

@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 import msgspec
 from django.db import connection
+from msgspec import Struct
 
 from ingest.alerts.deciding import Known
 from ingest.doors.alert import Alert, Severity, Status
@@ -36,8 +37,7 @@ def stream_of(alert_id: str) -> str:
     return f"alert/{alert_id}"
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True, array_like=True):
     """A row, as far as another alert of its key is decided upon."""
 
     known: Known
@@ -46,8 +46,7 @@ class Kept:
     head: Head
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """A row as it is to stand after a change."""
 
     id: str
@@ -63,8 +62,7 @@ class Written:
     head: Head
 
 
-@dataclass(slots=True)
-class Count:
+class Count(Struct):
     """How often an alert was repeated, and until when the last one counts."""
 
     repeats: int
@@ -137,10 +135,9 @@ _COLUMNS: Mapping[str, str] = {
 }
 _QUOTED = frozenset({"integration", "door", "key", "title", "group_name", "component", "description", "labels",
     "links", "images", "notes", "fired", "hash"})  # fmt: skip
-_NAMES = ", ".join(_COLUMNS)
 _NEW = ", ".join(f"new_{name}" for name in _COLUMNS)
 _UNNEST = ", ".join(f"%s::{type_}[]" for type_ in _COLUMNS.values())
-_INSERT = f"INSERT INTO alert ({_NAMES}) SELECT {_NEW} FROM unnest({_UNNEST}) AS new ({_NEW}) ORDER BY new_id"
+_INSERT = f"SELECT alert_insert({', '.join(['%s'] * len(_COLUMNS))})"
 _CHANGE = (
     f"UPDATE alert SET {', '.join(f'{name} = new_{name}' for name in _COLUMNS if name != 'id')}"
     f" FROM unnest({_UNNEST}) AS new ({_NEW}) WHERE id = new_id"
@@ -196,27 +193,19 @@ def _row(row: Written) -> tuple[Any, ...]:
     )
 
 
-def count(counts: Mapping[str, Count], versions: Mapping[str, int], now: datetime) -> list[Statement]:
-    """Keep that these alerts were seen again. Fails where the stream of one does not stand at its version."""
+def count(counts: Mapping[str, Count], heads: Mapping[str, Head], now: datetime) -> list[Statement]:
+    """Keep that these alerts were seen again. Fails where the stream of one does not end in its head."""
     if not counts:
         return []
+    ids = sorted(counts)  # always in the same order, as by _HOLD
     values = (
         now,
-        plain_array(counts),
-        plain_array(str(versions[id_]) for id_ in counts),
-        plain_array(str(one.repeats) for one in counts.values()),
-        plain_array(_text(one.expires_at) for one in counts.values()),
-        len(counts),
+        plain_array(ids),
+        b"".join([heads[id_].hash for id_ in ids]),
+        plain_array(str(counts[id_].repeats) for id_ in ids),
+        plain_array(_text(counts[id_].expires_at) for id_ in ids),
     )
-    return [(_COUNT, values)]
-
-
-_COUNT = (
-    "WITH counted AS (UPDATE alert SET last_seen = %s, repeats = repeats + new_repeats, expires_at = new_expires_at"
-    " FROM unnest(%s::uuid[], %s::integer[], %s::integer[], %s::timestamptz[])"
-    " AS new (new_id, new_version, new_repeats, new_expires_at)"
-    " WHERE id = new_id AND version = new_version RETURNING id) SELECT alert_expect(count(*), %s) FROM counted"
-)
+    return [("SELECT alert_count(%s, %s, %s, %s, %s)", values)]
 
 
 _encode = msgspec.json.Encoder().encode

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
 from typing import Any, Final
 from uuid import uuid4
+
+from msgspec import structs
 
 from ingest.alerts.receiving import Delivery, Taken, receive
 from ingest.api.models import IntegrationKey
@@ -148,7 +149,7 @@ def send_sample(integration: str, door: str, who: str) -> Taken:
     told = write(now)
     payload = told if isinstance(told, bytes) else json.dumps(told).encode()
     alerts = tuple(
-        replace(alert, expires_at=now + LASTS, notes=(*alert.notes, f"a test, sent by {who}"))
+        structs.replace(alert, expires_at=now + LASTS, notes=(*alert.notes, f"a test, sent by {who}"))
         for alert in read(payload, now).alerts
     )
     media_type = _MEDIA_TYPES.get(door, "application/json")

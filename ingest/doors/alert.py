@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Final, Literal, get_args
+
+from msgspec import Struct, structs
 
 from ingest.telemetry.component import is_component
 
@@ -33,8 +35,7 @@ _SPACE = re.compile(r"\s+")
 _PORT = re.compile(r":\d+$")
 
 
-@dataclass(frozen=True, slots=True)
-class Alert:
+class Alert(Struct, frozen=True, array_like=True):
     """One alert of one sender. Two with the same `key` from the same integration are the same alert.
 
     `group` is what a storm is collapsed by: the rule or check that fired, without the thing that it fired for.
@@ -49,7 +50,7 @@ class Alert:
     group: str = ""
     component: str | None = None
     description: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = {}
     links: tuple[Mapping[str, str], ...] = ()
     """Each `{"href", "text"}`, http or https."""
     images: tuple[Mapping[str, str], ...] = ()
@@ -62,15 +63,12 @@ class Alert:
     """Whether its sender tells again and again what still fires, with the same start: long after the end it is news."""
 
     def until(self, expires_at: datetime) -> Alert:
-        """The same, firing until then. Written out: `dataclasses.replace` costs twice as much, for every repeat."""
-        return Alert(
-            self.key, "firing", self.title, self.severity, self.group, self.component, self.description, self.labels,
-            self.links, self.images, self.starts_at, expires_at, self.notes, self.says_again,
-        )  # fmt: skip
+        """The same, firing until then."""
+        return structs.replace(self, status="firing", expires_at=expires_at)
 
     def over(self) -> Alert:
         """The same, resolved."""
-        return replace(self, status="resolved", expires_at=None)
+        return structs.replace(self, status="resolved", expires_at=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +165,7 @@ def component_of(labels: Mapping[str, str]) -> str | None:
     if is_component(told):
         return told
     for label, kind in LABELS_OF_COMPONENTS:
-        value = labels.get(label, "").strip()
-        if not value:
+        if label not in labels or not (value := labels[label].strip()):
             continue
         if label == "instance":
             value = _PORT.sub("", value)
@@ -202,9 +199,9 @@ class Notes:
         """One line without control characters, shortened to `longest` characters."""
         clean = str(text)
         # Nearly every text is clean already, and seeing that is much cheaper than replacing nothing.
-        if not clean.isprintable() or "  " in clean:
-            clean = _SPACE.sub(" ", _CONTROL.sub("\ufffd", clean))
-        return self._short(name, clean.strip(), longest)
+        if _is_clean(clean, longest):
+            return clean.strip()
+        return self._short(name, _SPACE.sub(" ", _CONTROL.sub("\ufffd", clean)).strip(), longest)
 
     def text(self, name: str, text: object, longest: int = LONGEST_TEXT) -> str:
         """As `line`, with its line breaks."""
@@ -216,9 +213,9 @@ class Notes:
         if len(names) > MOST_LABELS:
             self.told.append(f"{len(names) - MOST_LABELS} of {len(names)} labels are in the payload only")
         return {
-            self.line("a label's name", name, LONGEST_NAME): self.line(
-                f"label {name[:50]}", labels[name], LONGEST_VALUE
-            )
+            self.line("a label's name", name, LONGEST_NAME): value.strip()
+            if isinstance(value := labels[name], str) and _is_clean(value, LONGEST_VALUE)
+            else self.line(f"label {name[:50]}", value, LONGEST_VALUE)
             for name in names[:MOST_LABELS]
         }
 
@@ -250,10 +247,14 @@ class Notes:
         return text[: longest - 1] + "…"
 
 
+def _is_clean(text: str, longest: int) -> bool:
+    return len(text) <= longest and text.isprintable() and "  " not in text
+
+
 def is_address(text: str) -> bool:
     """Whether a text is something a person may click on: http or https, without spaces, up to 2,000 characters."""
     return (
-        text.lower().startswith(("http://", "https://"))
+        text[:8].lower().startswith(("http://", "https://"))
         and len(text) <= LONGEST_ADDRESS
         and not _CONTROL.search(text)
         and not _SPACE.search(text)

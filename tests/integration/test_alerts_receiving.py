@@ -14,7 +14,7 @@ import psycopg2
 import pytest
 from django.db import connections
 
-from ingest.alerts import deciding, deliveries, receiving, rows
+from ingest.alerts import deciding, deliveries, lately, receiving, rows
 from ingest.alerts.batch import Batch, By
 from ingest.alerts.expiring import expire
 from ingest.alerts.receiving import Delivery, Taken, receive
@@ -243,15 +243,15 @@ def _take_into(batch: Batch, id_: str, one: Alert) -> None:
 def test_a_sender_that_was_overtaken_between_reading_and_writing_is_taken_all_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    send(alert())
+    told = send(alert()).told
+    lately.forget([told[0].alert])
     read, overtaken = rows.kept, list[bool]()
 
     def overtaking(ids: Any, *, hold: bool) -> Any:
         found = read(ids, hold=hold)
         if not overtaken:
             overtaken.append(True)
-            with ThreadPoolExecutor(1) as other:
-                other.submit(_resolve).result()
+            elsewhere(alert(status="resolved"))
         return found
 
     monkeypatch.setattr(rows, "kept", overtaking)
@@ -259,10 +259,61 @@ def test_a_sender_that_was_overtaken_between_reading_and_writing_is_taken_all_th
     assert [event.body["change"] for event in events()] == ["fired", "resolved", "fired"]
 
 
-def _resolve() -> None:
+def test_a_repeat_of_an_alert_that_is_remembered_reads_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    send(alert(), alert("disk8"))
+    monkeypatch.setattr(rows, "kept", lambda *_, **__: pytest.fail("it was read"))
+    for _ in range(2):
+        assert outcomes(send(alert(), alert("disk8"))) == ["repeated", "repeated"]
+    assert (row().repeats, row("disk8").repeats) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("before", "meanwhile", "now", "outcome"),
+    [
+        (["firing"], ["resolved"], "firing", "fired"),
+        (["firing"], ["acknowledged"], "firing", "repeated"),
+        (["firing"], ["resolved"], "resolved", "repeated"),
+        (["firing", "resolved"], ["firing"], "resolved", "resolved"),
+        (
+            ["firing", "resolved"],
+            ["firing"],
+            "acknowledged",
+            "acknowledged",
+        ),  # of what rests it would be ignored
+    ],
+)
+def test_what_another_process_changed_is_read_again(
+    before: list[str], meanwhile: list[str], now: str, outcome: str
+) -> None:
+    for status in before:
+        send(alert(status=status))
+    for status in meanwhile:
+        elsewhere(alert(status=status))
+    assert outcomes(send(alert(status=now))) == [outcome]
+    assert row().status == read_stream(f"alert/{row().id}")[-1].body["status"]
+
+
+def test_what_is_remembered_is_what_would_be_read() -> None:
+    sent = alert(starts_at=NOON, component="disk/d7", expires_at=NOON + timedelta(days=900))
+    for one in (sent, alert(status="resolved"), alert(), alert(severity="critical")):
+        (told,) = send(one).told
+        assert lately.recalled([told.alert]) == rows.kept([told.alert], hold=False)
+
+
+def test_no_more_alerts_are_remembered_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lately, "MOST", 3)
+    told = [send(alert(str(n))).told[0].alert for n in range(10)]
+    assert 1 <= len(lately.recalled(told)) <= 3
+
+
+def elsewhere(*alerts: Alert) -> None:
+    """As by another process: what this one remembers stays as it is."""
+    with ThreadPoolExecutor(1) as other:
+        other.submit(_store, alerts).result()
+
+
+def _store(alerts: tuple[Alert, ...]) -> None:
     try:
-        receiving._store(
-            [receiving.Prepared(Delivery("prometheus", "test", "", b""), Parsed((alert(status="resolved"),)))]
-        )
+        receiving._store([receiving.Prepared(Delivery("prometheus", "test", "", b""), Parsed(alerts))])
     finally:
         connections.close_all()

@@ -1,0 +1,43 @@
+"""Alerts as this process last knew them: a repeat of one needs no look at its row.
+
+What is decided upon memory is written only where the alert still stands so: the hash of the newest event of its stream
+is compared by the statement that writes, and who was overtaken forgets and reads. What is ignored is written nowhere,
+so it is decided upon a row that was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from ingest.alerts.rows import Kept
+from ingest.log import database
+
+MOST = 100_000
+"""Alerts that a process remembers, at about 0.4 KiB each; when it is full it is emptied."""
+
+# Packed, as in `ingest.doors.remembered`: less room, and nothing for the garbage collector to walk through.
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder(Kept).decode
+_known: dict[str, dict[str, bytes]] = {}  # by database and id
+
+
+def recalled(ids: Iterable[str]) -> dict[str, Kept]:
+    """Those of these alerts that are remembered."""
+    known = _known.get(database.name(), {})
+    return {id_: _unpack(packed) for id_ in ids if (packed := known.get(id_)) is not None}
+
+
+def remember(alerts: Mapping[str, Kept]) -> None:
+    """That these alerts stand so: they were read or written, and committed."""
+    known = _known.setdefault(database.name(), {})
+    if len(known) + len(alerts) > MOST:
+        known.clear()
+    known.update((id_, _pack(kept)) for id_, kept in alerts.items())
+
+
+def forget(ids: Iterable[str]) -> None:
+    known = _known.get(database.name(), {})
+    for id_ in ids:
+        known.pop(id_, None)
