@@ -22,7 +22,8 @@ REMEMBERED = timedelta(hours=1)
 MOST_REMEMBERED = 20
 SETTLED = timedelta(minutes=5)
 """For how long an alert that is sent again is not taken for a new one after a person resolved its ticket: Prometheus
-looks at its rules once a minute, and sends what still fires as often."""
+looks at its rules once a minute, and sends what still fires as often. Not once its sender said that it is over, nor
+where it says that it began later than what was resolved."""
 
 
 LATE = timedelta(minutes=1)
@@ -75,11 +76,14 @@ def decide(known: Known | None, alert: Alert, now: datetime) -> Decision:
 
 
 def _decide_at_rest(known: Known | None, alert: Alert, now: datetime) -> Decision:
+    settled = known is not None and known.settled_until is not None and now < known.settled_until
     if alert.status == "resolved":
+        if settled:  # its sender knows by now: what it tells after this is new
+            return Decision("resolved")
         return REPEATED if known is not None else Decision("ignored", "it was not firing")
     if alert.status == "acknowledged":
         return Decision("ignored", "it is not firing")
-    if known is not None and known.settled_until is not None and now < known.settled_until:
+    if settled and known is not None and not _before(known.starts_at, alert.starts_at):
         return Decision("repeated", "a person resolved its ticket a moment ago")
     # Of two senders that stand in for each other one may be late: this firing has been resolved since.
     if (

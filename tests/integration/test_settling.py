@@ -73,6 +73,18 @@ def test_what_is_sent_meanwhile_is_settled_unless_it_says_something_new() -> Non
     assert [view.incident.state for view in tickets()] == ["open", "resolved"]
 
 
+def test_what_begins_anew_a_moment_after_its_ticket_was_resolved_opens_another() -> None:
+    fires = {one.alert.key for one in open_alerts()}
+    settled = next(f"d{n}" for n in range(5) if f"d{n}" not in fires)
+    send(alert(settled))
+    assert len(tickets()) == 1  # its sender may not know yet
+    send(alert(settled, "resolved"))
+    send(alert(settled))
+    assert [view.incident.state for view in tickets()] == ["open", "resolved"]
+    assert list(iter(sweep, 0)) == [2, 1]
+    assert firing() == [settled]
+
+
 def test_a_reopened_ticket_knows_which_of_its_alerts_fire_and_waits_for_all_of_them() -> None:
     commands.reopen(ticket().incident.id, "", Context("user:alice"))
     follow_to_the_end(follower())

@@ -12,6 +12,7 @@ from ingest.doors.alert import Alert
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 LATER, EARLIER = NOON + timedelta(minutes=1), NOON - timedelta(minutes=1)
+SOON = LATER + timedelta(minutes=1)
 
 
 def known(status: str = "firing", **more: Any) -> Known:
@@ -45,8 +46,13 @@ def said(status: Any = "firing", **more: Any) -> Alert:
         (known("resolved"), said(starts_at=None), "fired"),
         (known("resolved", starts_at=None), said(), "fired"),
         (known("resolved", expired=True), said(), "fired"),
-        (known("resolved", expired=True, settled_until=LATER + timedelta(minutes=1)), said(), "repeated"),
+        (known("resolved", expired=True, settled_until=SOON), said(), "repeated"),
         (known("resolved", expired=True, settled_until=NOON), said(), "fired"),
+        # A person said that it is over, and then its sender says so, or that it began anew.
+        (known("resolved", expired=True, settled_until=SOON), said("resolved"), "resolved"),
+        (known("resolved", expired=True, settled_until=NOON), said("resolved"), "repeated"),
+        (known("resolved", expired=True, settled_until=SOON), said(starts_at=LATER), "fired"),
+        (known("resolved", expired=True, settled_until=SOON), said(starts_at=None), "repeated"),
     ],
 )
 def test_what_follows_from_what_is_known(before: Known | None, alert: Alert, outcome: str) -> None:
