@@ -1,24 +1,12 @@
-"""Shares: how likely so many hits are where the share is known, and the interval of one that was seen."""
+"""How likely so many hits are where the share is known."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 import scipy  # scipy.special takes a third of a second to load, and does when it is first used
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-_Z = 1.959963984540054
-
-
-def wilson(hits: int, trials: int) -> tuple[float, float]:
-    """The 95 % interval of `hits` in `trials` (Wilson, 1927). Raises ZeroDivisionError without a trial."""
-    share = hits / trials
-    centre = share + _Z * _Z / (2 * trials)
-    width = _Z * math.sqrt(share * (1 - share) / trials + _Z * _Z / (4 * trials**2))
-    scale = 1 + _Z * _Z / trials
-    return max(0.0, min(share, (centre - width) / scale)), min(1.0, max(share, (centre + width) / scale))
 
 
 def at_least(hits: Floats, trials: Floats, share: float | Floats) -> Floats:

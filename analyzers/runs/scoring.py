@@ -7,12 +7,13 @@ the last few windows in a row name it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from statistics import median
 from typing import Literal
+
+from analyzers.builtin.wilson import wilson
 
 Outcome = Literal["right", "wrong", "unconfirmed"]
 
@@ -143,13 +144,7 @@ class Share:
 
     @property
     def interval(self) -> tuple[float, float]:
-        if self.trials == 0:
-            return 0.0, 1.0
-        z, share = 1.959964, self.hits / self.trials
-        centre = share + z * z / (2 * self.trials)
-        width = z * math.sqrt(share * (1 - share) / self.trials + z * z / (4 * self.trials**2))
-        scale = 1 + z * z / self.trials
-        return max(0.0, (centre - width) / scale), min(1.0, (centre + width) / scale)
+        return wilson(self.hits, self.trials)
 
 
 def median_of(spans: Sequence[timedelta]) -> timedelta | None:

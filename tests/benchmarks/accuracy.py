@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from analyzers.builtin.deepview import ANALYZER
+from analyzers.builtin.wilson import wilson
 from analyzers.contract import Params, Verdict, Window
 from analyzers.params import check_params
 from analyzers.simulators.deepview import (
@@ -34,7 +35,7 @@ from analyzers.simulators.deepview import (
     with_history,
 )
 from analyzers.simulators.fleet import Fleet, M, build
-from tests.benchmarks.scoring import monotone, spread, wilson
+from tests.benchmarks.scoring import monotone, spread
 
 Row = dict[str, Any]
 

@@ -21,11 +21,12 @@ from analyzers.builtin.availability import ANALYZER as AVAILABILITY
 from analyzers.builtin.colocation import ANALYZER as COLOCATION
 from analyzers.builtin.nines import MONTH_MINUTES
 from analyzers.builtin.tor_availability import ANALYZER as TOR_AVAILABILITY
+from analyzers.builtin.wilson import wilson
 from analyzers.contract import Analyzer, Verdict, Window
 from analyzers.params import check_params
 from analyzers.simulators import outages, uptimes
 from analyzers.simulators.deepview import FIRST_REPORTING_SEED
-from tests.benchmarks.scoring import Tally, note_of, spread, wilson
+from tests.benchmarks.scoring import Tally, note_of, spread
 
 Row = dict[str, Any]
 

@@ -31,6 +31,7 @@ from analyzers.builtin import (
     voting,
 )
 from analyzers.builtin.pingmesh.reductions import FEW, FINE
+from analyzers.builtin.wilson import wilson
 from analyzers.contract import Analyzer, Sums, Verdict, Window
 from analyzers.params import check_params
 from analyzers.simulators import (
@@ -50,7 +51,7 @@ from analyzers.simulators.mesh import Mesh
 from analyzers.simulators.mesh import build as build_mesh
 from analyzers.simulators.trace_rows import case
 from tests.benchmarks import voting as flows
-from tests.benchmarks.scoring import spread, wilson
+from tests.benchmarks.scoring import spread
 
 Row = dict[str, Any]
 

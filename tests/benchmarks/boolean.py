@@ -26,12 +26,13 @@ from scipy.sparse import csr_matrix
 from analyzers.builtin.boolean import ANALYZER
 from analyzers.builtin.incidence import incidence, mixed
 from analyzers.builtin.tomography import METHODS, bad_paths, solve
+from analyzers.builtin.wilson import wilson
 from analyzers.contract import Sums, Window
 from analyzers.params import check_params
 from analyzers.simulators.deepview import EPOCH, FIRST_REPORTING_SEED
 from analyzers.simulators.fabric import Fabric, build, draw_links, fat_tree, send
 from analyzers.simulators.routes import Routes, path_table, routes_of
-from tests.benchmarks.scoring import Tally, note_of, spread, wilson
+from tests.benchmarks.scoring import Tally, note_of, spread
 
 Row = dict[str, Any]
 Ints = NDArray[np.int64]

@@ -26,10 +26,11 @@ from analyzers.builtin.netbouncer import ANALYZER
 from analyzers.builtin.netbouncer.calibration import probability, surplus_of
 from analyzers.builtin.netbouncer.stages import bar_of, judge
 from analyzers.builtin.tomography import METHODS, bad_paths, names_of, solve
+from analyzers.builtin.wilson import wilson
 from analyzers.contract import Paths
 from analyzers.params import check_params
 from analyzers.simulators.bounces import Bounced, again, bounce, sums_of
-from tests.benchmarks.scoring import kept_word, monotone, spread, wilson
+from tests.benchmarks.scoring import kept_word, monotone, spread
 
 Row = dict[str, Any]
 FIRST_SEED = 2_200_000

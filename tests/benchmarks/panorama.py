@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from analyzers.builtin.panorama import ANALYZER
+from analyzers.builtin.wilson import wilson
 from analyzers.params import check_params
 from analyzers.simulators.deepview import FIRST_REPORTING_SEED
 from analyzers.simulators.observations import window_of
@@ -36,7 +37,7 @@ from analyzers.simulators.observers import (
     until,
 )
 from tests.benchmarks.panorama_rivals import RIVALS
-from tests.benchmarks.scoring import monotone, spread, wilson
+from tests.benchmarks.scoring import monotone, spread
 
 Row = dict[str, Any]
 

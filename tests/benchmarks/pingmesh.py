@@ -25,13 +25,14 @@ from analyzers.builtin.pingmesh.black_holes import symptoms
 from analyzers.builtin.pingmesh.calibration import BAR, surplus
 from analyzers.builtin.pingmesh.observed import observe
 from analyzers.builtin.pingmesh.reductions import FEW, FINE
+from analyzers.builtin.wilson import wilson
 from analyzers.contract import Verdict, Window
 from analyzers.params import check_params
 from analyzers.simulators.deepview import FIRST_REPORTING_SEED
 from analyzers.simulators.mesh import build, draw_fault
 from analyzers.simulators.mesh_windows import BENIGN, MINUTES, scene, window_of, with_event
 from tests.benchmarks.pingmesh_rivals import plain_alerts, plain_black_holes, plain_pattern
-from tests.benchmarks.scoring import Tally, monotone, note_of, spread, wilson
+from tests.benchmarks.scoring import Tally, monotone, note_of, spread
 
 Row = dict[str, Any]
 

@@ -10,6 +10,8 @@ from itertools import pairwise
 from multiprocessing import get_context
 from typing import TypeVar
 
+from analyzers.builtin.wilson import wilson
+
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
@@ -19,18 +21,6 @@ def spread(function: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Resul
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     with get_context("spawn").Pool(min(2, os.cpu_count() or 1)) as pool:
         return pool.map(function, jobs, chunksize=max(1, len(jobs) // 64))
-
-
-def wilson(hits: int, trials: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson 1927)."""
-    if trials == 0:
-        return 0.0, 1.0
-    z, share = 1.959964, hits / trials
-    centre = share + z * z / (2 * trials)
-    width = z * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials**2))
-    return max(0.0, (centre - width) / (1 + z * z / trials)), min(
-        1.0, (centre + width) / (1 + z * z / trials)
-    )
 
 
 def monotone(pairs: Sequence[tuple[float, bool]]) -> list[tuple[float, float]]:

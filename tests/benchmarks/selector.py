@@ -28,6 +28,7 @@ from analyzers.builtin.selector.episodes import episodes
 from analyzers.builtin.selector.hazard import Model, fit
 from analyzers.builtin.selector.plan import Past, Step, choose, greedy
 from analyzers.builtin.selector.trial import Trial, scored
+from analyzers.builtin.wilson import wilson
 from analyzers.contract import Sums, Window
 from analyzers.params import check_params
 from analyzers.simulators.node_wear import (
@@ -49,7 +50,7 @@ from analyzers.simulators.node_wear import (
     rows_of,
     run,
 )
-from tests.benchmarks.scoring import spread, wilson
+from tests.benchmarks.scoring import spread
 
 Row = dict[str, Any]
 Floats = NDArray[np.float64]

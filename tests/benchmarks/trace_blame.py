@@ -27,6 +27,7 @@ from typing import Any
 
 from analyzers import offline
 from analyzers.builtin.trace_blame import ANALYZER
+from analyzers.builtin.wilson import wilson
 from analyzers.contract import Verdict, Window
 from analyzers.params import check_params
 from analyzers.simulators.trace_rows import case, truth_of
@@ -37,7 +38,7 @@ from ingest.telemetry.check import Bounds
 from ingest.telemetry.decode_json import decode_ndjson
 from ingest.telemetry.kinds import KINDS
 from tests.benchmarks.real_traces import APPS, ENOUGH, Fault, directory, faults_of, normal_of, split
-from tests.benchmarks.scoring import monotone, spread, wilson
+from tests.benchmarks.scoring import monotone, spread
 
 Row = dict[str, Any]
 

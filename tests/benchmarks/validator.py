@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from analyzers.builtin.validator import ANALYZER
 from analyzers.builtin.validator.analysis import validate
+from analyzers.builtin.wilson import wilson
 from analyzers.params import check_params
 from analyzers.simulators.node_benchmarks import (
     BENIGN,
@@ -35,7 +36,7 @@ from analyzers.simulators.node_benchmarks import (
     results,
     window,
 )
-from tests.benchmarks.scoring import spread, wilson
+from tests.benchmarks.scoring import spread
 
 Row = dict[str, Any]
 Floats = NDArray[np.float64]

@@ -31,6 +31,7 @@ from analyzers.builtin.voting.explain import USUAL_MARGIN, Rules, explain
 from analyzers.builtin.voting.observed import Observed, observe
 from analyzers.builtin.voting.verdict import BAD_PATH
 from analyzers.builtin.voting.votes import blamed_by_flow, discounted, majority, votes_of
+from analyzers.builtin.wilson import wilson
 from analyzers.contract import Verdict
 from analyzers.params import check_params
 from analyzers.simulators.deepview import FIRST_REPORTING_SEED
@@ -48,7 +49,7 @@ from analyzers.simulators.voting import (
     misnamed,
     run,
 )
-from tests.benchmarks.scoring import Tally, kept_word, monotone, note_of, spread, wilson
+from tests.benchmarks.scoring import Tally, kept_word, monotone, note_of, spread
 
 Row = dict[str, Any]
 Ints = NDArray[np.int64]

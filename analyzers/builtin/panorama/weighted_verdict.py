@@ -10,7 +10,7 @@ from analyzers.builtin.panorama import evidence
 from analyzers.builtin.panorama.calibration import probability
 from analyzers.builtin.panorama.findings import Finding, Found
 from analyzers.builtin.panorama.observed import SLICE
-from analyzers.builtin.share import wilson
+from analyzers.builtin.wilson import wilson
 from analyzers.builtin.words import listed, moment, percent
 from analyzers.contract import Estimate, Suspect, Verdict, Window, quiet
 

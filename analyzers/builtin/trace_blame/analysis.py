@@ -8,7 +8,6 @@ it), `deciding`, `symptoms`, `silent` (whose spans stopped arriving), `showing`,
 
 from __future__ import annotations
 
-import math
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,6 +21,7 @@ from analyzers.builtin.trace_blame.showing import evidence, facts_about
 from analyzers.builtin.trace_blame.silent import silent_instances, silent_table
 from analyzers.builtin.trace_blame.symptoms import Symptoms, symptoms
 from analyzers.builtin.trace_blame.weighing import Seen, see
+from analyzers.builtin.wilson import wilson
 from analyzers.contract import (
     Analyzer,
     Estimate,
@@ -149,10 +149,7 @@ def _estimate(signs: Symptoms) -> Estimate | None:
     """The share of traces through the component that show the fault (Wilson 1927)."""
     if not signs.hit:
         return None
-    z, share, count = 1.959964, signs.hit / signs.passed, signs.passed
-    centre = (share + z * z / (2 * count)) / (1 + z * z / count)
-    width = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count**2)) / (1 + z * z / count)
-    return Estimate(share, max(0.0, min(share, centre - width)), min(1.0, max(share, centre + width)))
+    return Estimate(signs.hit / signs.passed, *wilson(signs.hit, signs.passed))
 
 
 def _moment(microseconds: int | None, window: Window) -> datetime | None:
