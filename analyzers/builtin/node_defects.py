@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from analyzers.builtin import similarity
 from analyzers.builtin.benchmark_samples import Sample, Stratum
 from analyzers.builtin.directions import Direction, direction_of
+from analyzers.builtin.node_doubts import Metric, beyond_chance
 from analyzers.builtin.similarity import Criteria
 
 Floats = NDArray[np.float64]
@@ -28,9 +30,10 @@ class Rules:
     """When a node is defective: see the parameters of the validator."""
 
     similarity: float = 0.95
-    spreads: float = 5.0
+    spreads: float = 4.0
     min_nodes: int = 20
     most_failing: float = 0.2
+    most_false: float = 0.02
     higher: frozenset[str] = frozenset()
     lower: frozenset[str] = frozenset()
 
@@ -42,6 +45,9 @@ class Judged:
     `worse` is how far each is worse than the criteria and `bar` how far it may be, as shares; `spreads` is `worse` in
     units of how far healthy nodes scatter. `quantiles` has shape (nodes, quantiles). For failed tests (`direction`
     zero) there are no criteria, and `worse` is 1 or 0.
+
+    `failing` are blamed; `by_chance` is how many healthy nodes are to be expected that are as far off as each (NaN for
+    those within their bar).
     """
 
     stratum: Stratum
@@ -56,10 +62,8 @@ class Judged:
     quantiles: Floats
     criteria: Criteria | None
     repeatability: float | None
-
-    @property
-    def failing(self) -> NDArray[np.bool_]:
-        return self.worse > self.bar
+    failing: NDArray[np.bool_]
+    by_chance: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +98,15 @@ class Charge:
     def spreads(self) -> float:
         return self.failures[0].spreads
 
+    @property
+    def by_chance(self) -> float:
+        """How many healthy nodes are to be expected that are as far off, in what it fails in most surely."""
+        return min(float(one.judged.by_chance[one.at]) for one in self.failures)
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`charges` are worst first."""
+    """`charges` are in order: first what chance explains least."""
 
     judged: tuple[Judged, ...]
     unjudged: tuple[Unjudged, ...]
@@ -108,20 +117,34 @@ class Outcome:
 def judge(now: Mapping[Stratum, Sample], past: Sequence[Mapping[Stratum, Sample]], rules: Rules) -> Outcome:
     """Judge the nodes that were measured `now`; `past` are earlier samples, newest first."""
     found = [_judged(stratum, sample, past, rules) for stratum, sample in now.items()]
-    judged = tuple(one for one in found if isinstance(one, Judged))
+    judged = _blamed([one for one in found if not isinstance(one, Unjudged)], rules)
     unjudged = tuple(one for one in found if isinstance(one, Unjudged))
     nodes = {name for sample in now.values() for name in sample.nodes}
     return Outcome(judged, unjudged, _charges(judged), len(nodes))
 
 
+def _blamed(found: Sequence[tuple[Judged, Metric | None]], rules: Rules) -> tuple[Judged, ...]:
+    """Leave out those beyond their bar whom health explains, where that is a question."""
+    asked = [metric for _, metric in found if metric is not None]
+    answers = iter(beyond_chance(asked, -math.log(rules.similarity), rules.most_false, SMALLEST_SPREAD))
+    judged = []
+    for one, metric in found:
+        if metric is not None:
+            answer = next(answers)
+            one = replace(one, failing=answer.apart, by_chance=answer.by_chance)
+        judged.append(one)
+    return tuple(judged)
+
+
 def _judged(
     stratum: Stratum, sample: Sample, past: Sequence[Mapping[Stratum, Sample]], rules: Rules
-) -> Judged | Unjudged:
+) -> tuple[Judged, Metric | None] | Unjudged:
     direction = direction_of(stratum.benchmark, stratum.metric, rules.higher, rules.lower)
     if direction is None:
         return Unjudged(stratum, "direction", "no word of its name tells which way is worse")
     if direction == "zero":
-        return _tests(stratum, sample, rules)
+        tested = _tests(stratum, sample, rules)
+        return tested if isinstance(tested, Unjudged) else (tested, None)
     learning = _enough(sample, [one[stratum] for one in past if stratum in one], rules.min_nodes)
     if len(learning.runs) < rules.min_nodes:
         reason = f"{len(learning.runs)} nodes were measured, {rules.min_nodes} are needed"
@@ -143,7 +166,15 @@ def _judged(
         reason = f"the same nodes give results only {repeatability:.3f} alike from one time to the next"
         return Unjudged(stratum, "repeatability", reason)
     mine = slice(0, len(sample.nodes))
-    return Judged(
+    off = -np.log1p(-np.minimum(worse, 0.999)) if direction == "higher" else np.log1p(worse)
+    less_certain = max(criteria.spread, SMALLEST_SPREAD) / scatter  # fewer runs than others have
+    metric = Metric(
+        far=(worse > bar)[mine],
+        off=(off * less_certain)[mine],
+        fell=_fell(sample, learning, past, stratum, rules, direction),
+        better=_better(learning, criteria, direction),
+    )
+    judged = Judged(
         stratum,
         direction,
         sample.nodes,
@@ -156,7 +187,57 @@ def _judged(
         learning.quantiles[mine],
         criteria,
         repeatability,
+        metric.far,
+        np.full(len(sample.nodes), np.nan),
     )
+    return judged, metric
+
+
+def _levels(quantiles: Floats, direction: Direction) -> Floats:
+    """How slow nodes are, as logarithms: more is worse, and only differences mean anything; shape (nodes,)."""
+    means = quantiles.mean(axis=1)
+    least = max(float(np.median(means)), 0.0) * 1e-9 + np.finfo(np.float64).tiny
+    logs = np.log(np.maximum(means, least))
+    return np.asarray(-logs if direction == "higher" else logs)
+
+
+def _better(learning: _Learning, criteria: Criteria, direction: Direction) -> Floats:
+    """How much better than the median of those that are alike the better half of *all* is: tails included."""
+    levels = _levels(learning.quantiles, direction)
+    off = levels - np.median(levels[criteria.accepted])
+    return np.asarray(-off[off <= 0])
+
+
+def _fell(
+    sample: Sample,
+    learning: _Learning,
+    past: Sequence[Mapping[Stratum, Sample]],
+    stratum: Stratum,
+    rules: Rules,
+    direction: Direction,
+) -> Floats:
+    """By how much each node is worse than when it was measured first, beside what the fleet changed by; NaN where
+    there is no telling. First and not last, so that what has become worse is not what is normal a window later.
+    """
+    fell = np.full(len(sample.nodes), np.nan)
+    before = next((one[stratum] for one in reversed(past) if stratum in one), None)
+    if before is None:
+        return fell
+    mine, theirs = _measured_twice(sample, before)
+    if len(mine) < rules.min_nodes:
+        return fell
+    now = _levels(learning.quantiles[mine], direction)
+    change = now - _levels(before.quantiles(learning.size)[theirs], direction)
+    fell[mine] = change - np.median(change)
+    return fell
+
+
+def _measured_twice(sample: Sample, before: Sample) -> tuple[Ints, Ints]:
+    """Places of the nodes that are in both samples, in each."""
+    place = {name: i for i, name in enumerate(before.nodes)}
+    both = [(i, place[name]) for i, name in enumerate(sample.nodes) if name in place]
+    mine, theirs = np.array(both, dtype=np.int64).reshape(-1, 2).T
+    return mine, theirs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -211,11 +292,11 @@ def _repeatability(
     before = next((one[stratum] for one in past if stratum in one), None)
     if before is None:
         return None
-    place = {name: i for i, name in enumerate(before.nodes)}
-    both = [(i, place[name]) for i, name in enumerate(sample.nodes) if name in place and criteria.accepted[i]]
-    if len(both) < rules.min_nodes:
+    mine, theirs = _measured_twice(sample, before)
+    alike = criteria.accepted[mine]
+    mine, theirs = mine[alike], theirs[alike]
+    if len(mine) < rules.min_nodes:
         return None
-    mine, theirs = np.array(both, dtype=np.int64).T
     now, then = learning.quantiles[mine], before.quantiles(learning.size)[theirs]
     level = np.median(then.mean(axis=1))
     if level <= 0:
@@ -246,6 +327,8 @@ def _tests(stratum: Stratum, sample: Sample, rules: Rules) -> Judged | Unjudged:
         wrong[:, None],
         None,
         None,
+        failing,
+        np.zeros(len(failing)),
     )
 
 
@@ -258,4 +341,4 @@ def _charges(judged: Sequence[Judged]) -> tuple[Charge, ...]:
         Charge(node, tuple(sorted(found, key=lambda one: (-one.spreads, one.judged.stratum))))
         for node, found in failures.items()
     ]
-    return tuple(sorted(charges, key=lambda one: (-one.spreads, -len(one.failures), one.node)))
+    return tuple(sorted(charges, key=lambda one: (one.by_chance, -one.spreads, -len(one.failures), one.node)))

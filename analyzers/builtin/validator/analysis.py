@@ -33,7 +33,7 @@ PARAMS = (
     Param("min_nodes", 20, "least nodes of one kind from which criteria are learnt", low=3, high=100_000),
     Param(
         "spreads",
-        5.0,
+        4.0,
         "a node must also be worse by this many times the spread of healthy nodes",
         low=0,
         high=100,
@@ -44,6 +44,13 @@ PARAMS = (
         "if a larger share of the nodes is unlike the others, the fleet is split and no node is blamed",
         low=0.01,
         high=0.5,
+    ),
+    Param(
+        "most_false",
+        0.02,
+        "share of the blamed that may be healthy by chance, and of healthy fleets in which anyone is blamed",
+        low=0.0001,
+        high=1,
     ),
     Param("higher", "", "words of metrics that are worse when they fall, such as qps, beside the known"),
     Param("lower", "", "words of metrics that are worse when they rise, beside the known"),
@@ -74,6 +81,7 @@ def validate(window: Window, params: Params) -> Outcome:
         float(params["spreads"]),
         int(params["min_nodes"]),
         float(params["most_failing"]),
+        float(params["most_false"]),
         words_given(str(params["higher"])),
         words_given(str(params["lower"])),
     )
@@ -116,7 +124,7 @@ def _suspects(outcome: Outcome, window: Window) -> tuple[Suspect, ...]:
     suspects = []
     for charge in outcome.charges:
         tested = charge.failures[0].judged.criteria is None
-        score = None if tested else probability(charge.spreads)  # simulations say nothing of failed tests
+        score = None if tested else probability(charge.by_chance)  # simulations say nothing of failed tests
         first, last = when.get(charge.node, (None, None))
         suspects.append(
             Suspect(
@@ -162,7 +170,7 @@ def _instant(microseconds: int) -> datetime:
 
 ANALYZER = Analyzer(
     name="validator",
-    version="1.1.2",
+    version="1.2.0",
     title="Names nodes whose benchmark results are worse than the fleet's own criteria",
     inputs=INPUTS,
     params=PARAMS,

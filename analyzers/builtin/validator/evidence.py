@@ -83,7 +83,7 @@ def _failures(outcome: Outcome) -> Evidence:
 
 
 def _probability(charge: Charge) -> float | None:
-    return None if charge.failures[0].judged.criteria is None else round(probability(charge.spreads), 3)
+    return None if charge.failures[0].judged.criteria is None else round(probability(charge.by_chance), 3)
 
 
 _COLUMNS = ("metric", "runs", "mean", "fleet", "change", "similarity", "least allowed", "times the spread")
@@ -126,7 +126,11 @@ def _cleared(outcome: Outcome) -> tuple[Evidence, ...]:
 
 def _spared(failure: Failure) -> str:
     worse, bar = (100 * float(one[failure.at]) for one in (failure.judged.worse, failure.judged.bar))
-    return f"{worse:.2g} % worse in {failure.judged.stratum.shown}, {bar:.2g} % are allowed"
+    said = f"{worse:.2g} % worse in {failure.judged.stratum.shown}"
+    if worse <= bar:
+        return f"{said}, {bar:.2g} % are allowed"
+    expected = float(failure.judged.by_chance[failure.at])
+    return f"{said}, but among so many healthy nodes {expected:.2g} that differ as much are to be expected by chance"
 
 
 def _criteria(outcome: Outcome) -> Evidence:
@@ -292,7 +296,9 @@ def _account(params: Params) -> str:
         f"{params['similarity']:g} similar to it until the rest agreed (Xiong et al., USENIX ATC 2024). A node is "
         "blamed if the part of the area between its distribution and the typical one in which it is worse exceeds "
         f"1 - {params['similarity']:g}, and {params['spreads']:g} times what healthy nodes differ by, judged from the "
-        "better half of the fleet. Metrics in which more than "
+        f"better half of the fleet. Of the blamed at most {100 * float(params['most_false']):g} % are expected to be "
+        "healthy nodes that are so far off by chance, by how far the better half reaches, or by how much nodes change "
+        "from one time to the next if the node has become worse. Metrics in which more than "
         f"{100 * float(params['most_failing']):g} % of the nodes are unlike the others blame no node: that is a "
         "matter of the fleet."
     )

@@ -1,0 +1,86 @@
+"""Which nodes beyond their bar are off by more than chance, over all metrics of a fleet at once.
+
+Of the blamed at most a share is expected to be healthy, and so of healthy fleets at most this share accuses anyone
+(Benjamini and Hochberg, 1995). A node is asked twice, where it was measured before: whether it has become worse by more
+than nodes change by chance, and than is allowed at all; and whether it is farther off than healthy nodes are. Half of
+what may be false goes to either question; what the first one explains is no witness in the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyzers.builtin.false_discovery import q_values
+from analyzers.builtin.tails import Group, chances
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Metric:
+    """What is asked about one metric. All figures but `far` are logarithms of ratios, in which better and worse weigh
+    the same, and more is worse; shape (nodes,).
+
+    `far` are the nodes beyond their bar. `off` is how far each is from what is usual, `fell` how much worse it is than
+    it was itself (NaN where it was not measured). `better` is by how much the better half of the fleet is better than
+    usual, shape (members,).
+    """
+
+    far: Bools
+    off: Floats
+    fell: Floats
+    better: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """`apart` are to blame. `by_chance` is how many healthy ones are to be expected, among all that were measured, that
+    are as far off as each, or fell as far; NaN for nodes within their bar.
+    """
+
+    apart: Bools
+    by_chance: Floats
+
+
+def beyond_chance(
+    metrics: Sequence[Metric], allowed: float, most_false: float, least_width: float
+) -> list[Answer]:
+    """The answers, in the order of `metrics`. `allowed` is how much worse a node may become, as a logarithm;
+    `least_width` the least that healthy nodes are taken to differ by.
+    """
+    known = [np.isfinite(one.fell) for one in metrics]
+    twice = sum(int(one.sum()) for one in known)
+    share = most_false / 2 if twice else most_false
+    worse = [one.far & (one.fell > allowed) for one in metrics]
+    changes = [
+        Group(-one.fell[told & (one.fell <= 0)], one.fell[asked])
+        for one, told, asked in zip(metrics, known, worse, strict=True)
+    ]
+    became = _asked(changes, worse, twice, share, least_width)
+    rest = [one.far & ~new.apart for one, new in zip(metrics, became, strict=True)]
+    places = [Group(one.better, one.off[asked]) for one, asked in zip(metrics, rest, strict=True)]
+    stands = _asked(places, rest, sum(len(one.far) for one in metrics), share, least_width)
+    return [
+        Answer(new.apart | far.apart, np.where(new.apart, new.by_chance, far.by_chance))
+        for new, far in zip(became, stands, strict=True)
+    ]
+
+
+def _asked(
+    groups: Sequence[Group], asked: Sequence[Bools], tests: int, share: float, least_width: float
+) -> list[Answer]:
+    """One question of `tests` nodes and metrics, whose candidates are `asked`."""
+    found = chances(groups, least_width)
+    q = q_values(np.concatenate([*found, np.empty(0)]), tests)
+    answers, at = [], 0
+    for chosen, one in zip(asked, found, strict=True):
+        apart, expected = np.zeros(len(chosen), dtype=bool), np.full(len(chosen), np.nan)
+        apart[chosen], expected[chosen] = q[at : at + len(one)] <= share, one * tests
+        at += len(one)
+        answers.append(Answer(apart, expected))
+    return answers
