@@ -124,7 +124,7 @@ def test_the_course_adds_up(gray: dict[str, Any]) -> None:
 def test_the_account_names_baseline_and_method(gray: dict[str, Any]) -> None:
     account = gray["evidence"][-1]["text"]
     assert "from the 12 windows before this one" in account
-    assert "binomial" in account
+    assert "maximum likelihood" in account
 
 
 def test_a_stricter_margin_silences_a_weak_case() -> None:

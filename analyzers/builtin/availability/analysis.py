@@ -182,7 +182,7 @@ def _sentence(found: Found, row: int) -> str:
 
 ANALYZER = Analyzer(
     name="availability",
-    version="1.2.0",
+    version="1.2.1",
     title="Uptime, downtime by cause and nines of every component, and who is below target",
     inputs=(
         Input("all", (UPTIMES, OUTAGES, FLEET)),

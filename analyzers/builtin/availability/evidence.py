@@ -194,8 +194,8 @@ def _account(found: Found) -> str:
         f"Availability is time up over time observed, without planned work: 1 - {ledger.lost.sum():.6g} / "
         f"{ledger.observed.sum():.6g} minutes. {count(found.below)} of {count(len(ledger.components))} components "
         f"are below {show_availability(found.target)}; named are those for which so much downtime is "
-        "improbable if their true availability were the target (compound Poisson, lengths as of the others' outages "
-        "by cause, 5 % false ones allowed). What only outages speak of is taken as observed all the time. "
+        "improbable if their true availability were the target (outages at random, as long as the others' of the "
+        "same cause are; 5 % false ones allowed). What only outages speak of is taken as observed all the time. "
         f"{percent(1 - unknown / whole)} of the time was observed; the rest counts as up when components are judged, "
         f"and nowhere else.{unended}"
     )

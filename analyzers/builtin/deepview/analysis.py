@@ -85,7 +85,7 @@ def _nothing_to_judge(seen: Observed, window: Window) -> str | None:
 
 ANALYZER = Analyzer(
     name="deepview",
-    version="1.1.2",
+    version="1.1.3",
     title="Blames the component that failing paths share and healthy paths avoid",
     inputs=INPUTS,
     params=PARAMS,

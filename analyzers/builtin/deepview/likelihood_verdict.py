@@ -123,7 +123,7 @@ def _tables(outcome: Outcome, noun: str) -> tuple[Evidence, ...]:
             for one in outcome.runners
         )
         columns = ("component", noun, "failed", "evidence alone", "evidence left", "why it is cleared")
-        note = "Evidence in nats: alone, and with the blamed components taken into account."
+        note = f"Evidence is in nats: alone, and with the blamed components taken into account. {NATS}"
         tables.append(table("Looked into and cleared", columns, cleared, note))
     return tuple(tables)
 
@@ -146,7 +146,7 @@ def _account(outcome: Outcome, noun: str) -> str:
         f"{count(float(seen.failures.sum()))} of {count(seen.total)} {noun} failed here. A component is "
         f"blamed when it explains what the others cannot, judged on {noun} and again on {witnesses} so that "
         f"one dead host counts once; {outcome.needed.min():.1f} to {outcome.needed.max():.1f} nats of evidence are "
-        "needed, more where a kind has more components. Method: "
-        "non-negative binomial likelihood over paths, forward selection, joint refit and pruning, after "
-        "Deepview (Zhang et al., NSDI 2018)."
+        "needed, more where a kind has more components. Components are added while one more explains failures that "
+        "nothing else does, and dropped again where the others explain theirs. Method: maximum likelihood over paths, "
+        "after Deepview (Zhang et al., NSDI 2018)."
     )

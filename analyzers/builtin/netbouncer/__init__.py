@@ -24,7 +24,7 @@ _OUTCOMES = Input(
 
 ANALYZER = Analyzer(
     name="netbouncer",
-    version="1.2.1",
+    version="1.2.2",
     title="Infers each link's loss from probes over known paths",
     inputs=(_PROBES, _OUTCOMES),
     params=(
@@ -37,7 +37,7 @@ ANALYZER = Analyzer(
         Param(
             "alpha",
             1e-4,
-            "level of the likelihood-ratio test that a flagged link must pass; beside other blamed ones less is asked",
+            "how improbable by chance a link's losses must be for blame; beside other blamed ones less is asked",
             low=1e-12,
             high=0.1,
         ),

@@ -8,7 +8,7 @@ from analyzers.builtin.incidence import Incidence
 from analyzers.builtin.netbouncer.stages import Blamed, Found
 from analyzers.builtin.tomography import simpler_methods
 from analyzers.builtin.vega import COLOURS, SCHEMA
-from analyzers.builtin.words import hundredths
+from analyzers.builtin.words import NATS, hundredths
 from analyzers.contract import Evidence, chart, table, text
 
 MOST_LINES = 20
@@ -58,16 +58,19 @@ def _blamed(seen: Incidence, found: Found) -> Evidence:
                 int((paths & ~found.clean).sum()),
                 int(seen.attempts[paths].sum()),
                 int(seen.failures[paths].sum()),
-                round(one.ratio, 1),
+                round(one.ratio / 2, 1),
                 float(f"{one.p_value:.3g}"),
                 ", ".join(seen.alike[one.component][:5]) or "–",
             )
         )
     columns = (
-        "component", "stage", "loss (%)", "low (%)", "high (%)", "paths", "lossy paths", "probes sent", "lost",
-        "likelihood ratio", "p", "cannot be told from",
+        "component", "what", "loss (%)", "low (%)", "high (%)", "paths", "lossy paths", "probes sent", "lost",
+        "evidence (nats)", "p", "cannot be told from",
     )  # fmt: skip
-    note = "The loss is the component's own, with its 95 % interval; p is how probable as much is by chance."
+    note = (
+        "The loss is the component's own, with its 95 % interval; p is how probable as much is by chance. "
+        + NATS
+    )
     return table("Blamed", columns, tuple(rows), note)
 
 
@@ -82,15 +85,19 @@ def _cleared(seen: Incidence, found: Found) -> Evidence:
                 hundredths(1 - float(found.success[component])),
                 int(paths.sum()),
                 int((paths & found.clean).sum()),
-                round(max(ratio, 0.0), 1),
+                round(max(ratio, 0.0) / 2, 1),
                 "noise and the blamed explain what its paths lost",
             )
         )
     columns = (
-        "component", "loss by the descent (%)", "paths", "clean paths", "likelihood ratio left", "why it is cleared",
+        "component", "first estimate of its loss (%)", "paths", "clean paths", "evidence left (nats)",
+        "why it is cleared",
     )  # fmt: skip
     return table(
-        "Looked into and cleared", columns, tuple(rows), "Flagged by the descent and tested after it."
+        "Looked into and cleared",
+        columns,
+        tuple(rows),
+        f"Suspected by a first estimate, cleared by a second. {NATS}",
     )
 
 
@@ -137,12 +144,12 @@ def _method(seen: Incidence, found: Found) -> Evidence:
     return text(
         "How this was concluded",
         f"{seen.paths:,} paths over {seen.components:,} components; {lossy:,} paths lost more than noise "
-        f"({100 * found.noise:.3g} % at most) explains. A device is blamed when no clean path crosses it. Of the links "
-        "on lossy paths the success probabilities are found by coordinate descent on the squares, with a penalty that "
-        "pushes them to 0 or 1, set for each link by its number of paths and the smallest loss of interest. What that "
-        "flags is fitted again by its binomial likelihood, merged where one link explains what several do, and has to "
-        "pass a likelihood-ratio test, which asks for less the more are blamed (NetBouncer, Tan et al., NSDI "
-        "2019; penalty a link, merging, refit and the bar are ours).",
+        f"({100 * found.noise:.3g} % at most) explains. A device is blamed when no clean path crosses it. For the "
+        "links on lossy paths a first estimate says which lose anything, leaning towards none or all by how many "
+        "paths a link has and the smallest loss of interest. What that suspects is estimated again by how probable "
+        "the lost probes are, merged where one link explains what several do, and blamed if chance and the other "
+        "blamed do not explain them; the more are blamed, the less is asked of each. Method: coordinate descent, "
+        "then maximum likelihood (NetBouncer, Tan et al., NSDI 2019; penalty a link, merging, refit and bar are ours).",
     )
 
 

@@ -154,7 +154,7 @@ def _cleared(window: Window, found: Found) -> Evidence:
     columns = (
         "component", "context", "failed", "observations", "since", "until", "evidence (nats)", "why it is cleared",
     )  # fmt: skip
-    return table("Looked into and cleared", columns, rows)
+    return table("Looked into and cleared", columns, rows, NATS)
 
 
 def _restart(found: Found, one: Episode) -> str:
@@ -287,8 +287,9 @@ def _account(found: Found) -> str:
     probes = ", ".join(sorted(rules.probes & set(seen.contexts))) or "none seen"
     return (
         f"{count(seen.cells)} pairs of observer and subject in a context, in steps of {seconds:g} s; each step is "
-        f"judged on the {rules.look_back * seconds:g} s up to it. A cell is bad if its observer is unreliable, or its "
-        "subject fails in that context or in all; the most probable set of culprits is named if it lasts for "
+        f"judged on the {rules.look_back * seconds:g} s up to it. A pair sees failures because its observer is "
+        "unreliable, or because its subject fails, there or everywhere; the most probable set of culprits is "
+        "named if it lasts for "
         f"{rules.patience * seconds:g} s and goes on, or lasted {rules.least * seconds:g} s. A process that is gone "
         f"altogether (no good answer in any context, no report of its own) is given the {rules.restart * seconds:g} s "
         "of a restart, once. What is pending for more "

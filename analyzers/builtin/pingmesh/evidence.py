@@ -13,7 +13,10 @@ from analyzers.builtin.words import hundredths, listed
 from analyzers.contract import Evidence, Window, table, text
 
 MOST_LINES = 20
-_SHARES = "Shares are over the whole window; p is how probable as much is by chance."
+_SHARES = (
+    "Affected are probes that lost a packet or took too long, servers that are silent, or pairs of servers that lose "
+    "everything, over the whole window; p is how probable as much is by chance."
+)
 MOST_SCOPES = {"data centre": 10, "podset": 10, "pod": 10, "server": 5}
 
 
@@ -39,9 +42,9 @@ def blamed(window: Window, culprits: list[Named], title: str, note: str) -> Evid
         "component",
         "what",
         "measure",
-        "hits",
-        "of",
-        "share (%)",
+        "affected",
+        "of all",
+        "affected (%)",
         "p",
         "seen",
         "minutes",

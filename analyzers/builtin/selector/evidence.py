@@ -181,11 +181,15 @@ def reliability(tried: Trial | None, params: Params) -> tuple[Evidence, ...]:
         if tried.skill <= 0
         else ""
     )
-    told = "" if tried.concordance is None else f", concordance {tried.concordance:.2f}"
+    told = ""
+    if tried.concordance is not None:
+        right = percent(tried.concordance)
+        told = f"; of two nodes the one said to be riskier had its incident first in {right} of the cases"
     note = (
         f"{tried.predictions} predictions over {params['horizon_hours']:g} h each, on the last quarter of the data, "
-        f"learnt from what came before; {tried.incidents} incidents happened. Brier score {tried.brier:.4f} "
-        f"({tried.climate:.4f} for always saying the usual share){told}.{poor} On the dashed line predictions hold."
+        f"learnt from what came before; {tried.incidents} incidents happened. Mean square error (Brier) "
+        f"{tried.brier:.4f}, {tried.climate:.4f} for always saying the usual share{told}.{poor} On the dashed line "
+        "predictions hold."
     )
     return (chart("Do the probabilities hold?", spec, note),)
 
@@ -195,13 +199,13 @@ def effects(model: Model) -> tuple[Evidence, ...]:
         (one.name, round(one.ratio, 3), f"{one.low:.3g} to {one.high:.3g}")
         for one in sorted(model.effects, key=lambda one: (-abs(np.log(one.ratio)), one.name))
     )
-    note = f"Learnt from {model.events} incidents. A ratio of 2 is twice the hazard for one standard deviation more."
+    note = f"Learnt from {model.events} incidents. 2 times: one standard deviation more doubles the risk."
     note += (
         f" Not used (unknown, constant, or too many for so few incidents): {', '.join(model.dropped)}."
         if (model.dropped)
         else ""
     )
-    columns = ("covariate", "hazard ratio", "95 % interval")
+    columns = ("known of a node", "risk (times)", "95 % interval")
     return (table("What makes incidents likelier", columns, rows, note),) if rows else ()
 
 

@@ -35,7 +35,7 @@ from analyzers.contract import (
 )
 
 PARAMS = (
-    Param("margin", 3.0, "nats of log odds from which on a service is blamed", low=-20, high=100),
+    Param("margin", 3.0, "nats of evidence from which on a service is blamed", low=-20, high=100),
     Param(
         "sure_margin",
         8.0,
@@ -161,7 +161,7 @@ def _moment(microseconds: int | None, window: Window) -> datetime | None:
 
 ANALYZER = Analyzer(
     name="trace_blame",
-    version="1.1.1",
+    version="1.1.2",
     title="Blames the service or instance that explains what changed in traces",
     inputs=INPUTS,
     params=PARAMS,

@@ -148,7 +148,7 @@ def _blamed_table(seen: Seen, decision: Decision, shown: Sequence[tuple[Blamed, 
         "Blamed",
         columns,
         tuple(rows),
-        "A place is an operation's own time, a kind of call, or what an operation does; evidence is the log odds.",
+        "A place is an operation's own time, a kind of call, or what an operation does. " + NATS,
     )
 
 
@@ -170,7 +170,7 @@ def _changes_table(facts: list[Fact], component: str) -> Evidence:
         f"What changed at {component}",
         columns,
         rows,
-        "Own times and ways are means in milliseconds; outcomes and mixes are shares of the spans.",
+        f"Own times and ways are means in milliseconds; outcomes and mixes are shares of the spans. {NATS}",
     )
 
 

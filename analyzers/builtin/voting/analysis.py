@@ -154,11 +154,10 @@ def _account(seen: Observed, found: Explained) -> str:
     return (
         f"Noise: on paths without a blamed component {noise:.1e} of the packets are lost (upper bound), estimated "
         "apart for paths of different make. A component is blamed when a loss rate of its own explains what noise "
-        f"and the other blamed ones cannot; one more would need {needed} nats of log-likelihood, less the more are "
+        f"and the other blamed ones cannot; one more would need {needed} nats of evidence, less the more are "
         "blamed, so that the share of false ones stays the same. What is judged are events: a flow that loses ten "
         "packets in a burst speaks little louder than one that loses one. Method: greedy explanation "
-        "by a non-negative Poisson/binomial likelihood over paths with joint refit and pruning. The setting is that "
-        "of 007 (Arzani et al., NSDI 2018)."
+        "by maximum likelihood over paths. The setting is that of 007 (Arzani et al., NSDI 2018)."
     )
 
 
@@ -211,7 +210,7 @@ def _outvoted(seen: Observed, elected: tuple[Elected, ...], votes: Floats) -> tu
 
 ANALYZER = Analyzer(
     name="voting",
-    version="1.2.0",
+    version="1.2.1",
     title="Blames the link or device that the flows which lost packets have in common",
     inputs=INPUTS,
     params=PARAMS,
