@@ -21,3 +21,8 @@ def is_lost(error: BaseException) -> bool:
         return False
     code = getattr(error.__cause__, "pgcode", None)
     return code is None or code.startswith(("08", "57P"))
+
+
+def is_deadlock(error: BaseException) -> bool:
+    """Whether the server undid this transaction because others would have waited for it for ever, as it for them."""
+    return getattr(error.__cause__, "pgcode", None) == "40P01"
