@@ -20,7 +20,7 @@ from django.db import connection, transaction
 
 from ingest.alerts.deliveries import keeping
 from ingest.alerts.events import CHANGED
-from ingest.alerts.receiving import Delivery, Prepared, Taken, Told
+from ingest.alerts.receiving import Delivery, Prepared, Taken, Told, prepare
 from ingest.alerts.rows import as_json
 from ingest.doors.alert import LABELS_OF_COMPONENTS, LONGEST_NAME, Parsed, component_of
 from ingest.doors.pagerduty import Change
@@ -74,7 +74,7 @@ def names_of(labels: Iterable[tuple[str, str]]) -> list[str]:
 
 def take_change(change: Change, delivery: Delivery) -> Taken:
     """Store a change durably. Raises django.db.Error, and then nothing of it is stored."""
-    return retrying(partial(_store, change, Prepared(delivery, Parsed(()))))
+    return retrying(partial(_store, change, prepare(delivery, Parsed(()))))
 
 
 @transaction.atomic

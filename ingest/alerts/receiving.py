@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import partial
 from hashlib import sha256
 from typing import Literal
 
@@ -64,30 +64,33 @@ class Taken:
     told: tuple[Told, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Prepared:
+    """A delivery with all that can be had of it alone: who works for a group keeps the others waiting."""
+
     delivery: Delivery
     parsed: Parsed
-    receipt: str = field(default_factory=lambda: str(uuid.uuid4()))
+    receipt: str
+    sha256: bytes
 
-    @cached_property
-    def sha256(self) -> bytes:
-        return sha256(self.delivery.payload).digest()
+
+def prepare(delivery: Delivery, parsed: Parsed) -> Prepared:
+    return Prepared(delivery, parsed, str(uuid.uuid4()), sha256(delivery.payload).digest())
 
 
 def receive(parsed: Parsed, delivery: Delivery) -> Taken:
     """Store a delivery durably. Raises django.db.Error, and then nothing of it is stored."""
-    prepared = Prepared(delivery, parsed)
+    one = prepare(delivery, parsed)
     if not connection.in_atomic_block:
         known_as = database.name()
         if known_as not in _groups:
             _groups.setdefault(known_as, GroupCommit(_store_group, MOST_TOGETHER))
         try:
-            if taken := _groups[known_as].submit(prepared):
+            if taken := _groups[known_as].submit(one):
                 return taken
         except GroupLost as lost:
             raise OperationalError("the transaction that was to store this with others was lost") from lost
-    return retrying(partial(_store, [prepared]))[0]
+    return retrying(partial(_store, [one]))[0]
 
 
 _groups: dict[str, GroupCommit[Prepared, Taken | None]] = {}  # by database
@@ -144,12 +147,12 @@ def _stored(
     return batch, taken
 
 
-def _taken(batch: Batch, prepared: Prepared, ids: Sequence[str], remembered: Collection[str]) -> Taken:
-    delivery = prepared.delivery
-    by = By(delivery.integration, delivery.door, prepared.receipt, prepared.sha256.hex())
+def _taken(batch: Batch, one: Prepared, ids: Sequence[str], remembered: Collection[str]) -> Taken:
+    delivery = one.delivery
+    by = By(delivery.integration, delivery.door, one.receipt, one.sha256.hex())
     context = Context(f"key:{by.integration}", trace=delivery.trace)
     told = list[Told]()
-    for id_, alert in zip(ids, prepared.parsed.alerts, strict=True):
+    for id_, alert in zip(ids, one.parsed.alerts, strict=True):
         kept = batch.kept.get(id_)
         decision = decide(None if kept is None else kept.known, alert, batch.now)
         if decision.changes:
@@ -159,4 +162,4 @@ def _taken(batch: Batch, prepared: Prepared, ids: Sequence[str], remembered: Col
         elif id_ in remembered:
             raise WrongExpectedVersion(rows.stream_of(id_), batch.version(id_))
         told.append(Told(id_, batch.version(id_), decision.outcome, decision.why))
-    return Taken(prepared.receipt, tuple(told))
+    return Taken(one.receipt, tuple(told))

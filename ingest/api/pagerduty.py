@@ -63,7 +63,8 @@ def _event(request: HttpRequest, body: bytes) -> Answer:
     event = pagerduty.event(body, str(uuid.uuid4()))
     key = _key(event.routing_key)
     with admitted(key.name, NAME):
-        taken = stored(request, NAME, key, Parsed((event.alert,)), body)
+        kept = pagerduty.without_key(body, event.routing_key)
+        taken = stored(request, NAME, key, Parsed((event.alert,)), kept)
     return taken, pagerduty.accepted(event.dedup_key)
 
 
@@ -72,7 +73,8 @@ def _change(request: HttpRequest, body: bytes) -> Answer:
     key = _key(change.routing_key)
     trace = getattr(request, "trace", None)
     with admitted(key.name, CHANGES):
-        taken = take_change(change, Delivery(key.name, CHANGES, request.content_type or "", body, trace))
+        kept = pagerduty.without_key(body, change.routing_key)
+        taken = take_change(change, Delivery(key.name, CHANGES, request.content_type or "", kept, trace))
     liveness.used()
     return taken, pagerduty.CHANGE_ACCEPTED
 

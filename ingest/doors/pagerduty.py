@@ -11,6 +11,7 @@ The format is that of https://developer.pagerduty.com/docs/send-alert-event and 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ ACTIONS: Final[Mapping[str, Status]] = {
     "acknowledge": "acknowledged",
     "resolve": "resolved",
 }
+WITHOUT_KEY = "dsr_…"
 _HOST = re.compile(r"(?=.*[0-9.-])[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 """What may be the name of a host: one word, with a digit, dot or hyphen. `Alertmanager` and `Website` are none."""
 
@@ -127,6 +129,15 @@ def change(body: bytes) -> Change:
         links=notes.links(_links(told)),
         notes=tuple(notes.told),
     )
+
+
+def without_key(body: bytes, routing_key: str) -> bytes:
+    """A body that was read, as it is kept: the key in it would let whoever reads it there send, too."""
+    kept = body.replace(routing_key.encode(), WITHOUT_KEY.encode())
+    told = read_object(kept, len(kept))
+    if told["routing_key"] != routing_key:
+        return kept
+    return json.dumps({**told, "routing_key": WITHOUT_KEY}).encode()  # it was written with escapes
 
 
 def accepted(dedup_key: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from django.test import Client
 
 from incidents import queries
 from incidents.reactors import follower
+from ingest.alerts.deliveries import delivered
 from ingest.api import keys
 from ingest.api.models import IntegrationKey
 from ingest.doors.labelled import fingerprint
@@ -21,7 +23,7 @@ from tests.following import follow_to_the_end
 
 pytestmark = pytest.mark.usefixtures("log_database")
 FIRING = {"labels": {"alertname": "Slow", "disk": "d7"}, "annotations": {"summary": "Disk d7 is slow"}}
-TRIGGER = {
+TRIGGER: dict[str, Any] = {
     "event_action": "trigger",
     "dedup_key": "srv1/cpu",
     "payload": {"summary": "CPU is hot", "source": "srv-1", "severity": "critical"},
@@ -296,3 +298,21 @@ def test_a_silence_of_a_hundred_years_is_refused(key: str) -> None:
     answer = post("/api/v2/silences", {**told, "createdBy": "alice"}, authorization=f"Bearer {key}")
     assert answer.status_code == 400
     assert "at most 366 days" in answer.json()
+
+
+@pytest.mark.parametrize("path", ["/v2/enqueue", "/v2/change/enqueue"])
+@pytest.mark.parametrize("written", ["as it is", "with escapes", "twice"])
+def test_a_payload_is_kept_without_the_key_that_its_sender_wrote_into_it(
+    key: str, path: str, written: str
+) -> None:
+    more = {"custom_details": {"sent_with": key}} if written == "twice" else {}
+    told = json.dumps({"routing_key": key, **TRIGGER, "payload": {**TRIGGER["payload"], **more}})
+    if written == "with escapes":
+        told = told.replace("dsr_", "d\\u0073r_")
+    receipt = post(path, told.encode())["Dossier-Receipt"]
+    kept = delivered(receipt)
+    assert kept is not None
+    read = json.loads(kept.payload)
+    assert key not in str(read)
+    assert read == json.loads(told.replace("d\\u0073r_", "dsr_").replace(key, "dsr_…"))
+    assert kept.sha256 == sha256(kept.payload).hexdigest()

@@ -314,6 +314,6 @@ def elsewhere(*alerts: Alert) -> None:
 
 def _store(alerts: tuple[Alert, ...]) -> None:
     try:
-        receiving._store([receiving.Prepared(Delivery("prometheus", "test", "", b""), Parsed(alerts))])
+        receiving._store([receiving.prepare(Delivery("prometheus", "test", "", b""), Parsed(alerts))])
     finally:
         connections.close_all()
