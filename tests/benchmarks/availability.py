@@ -26,7 +26,7 @@ from analyzers.contract import Analyzer, Verdict, Window
 from analyzers.params import check_params
 from analyzers.simulators import outages, uptimes
 from analyzers.simulators.deepview import FIRST_REPORTING_SEED
-from tests.benchmarks.scoring import Tally, note_of, spread
+from tests.benchmarks.scoring import Tally, note_of, spread, windows_row, windows_until
 
 Row = dict[str, Any]
 
@@ -79,6 +79,38 @@ def batch(seed: int) -> Seen:
     verdict = judged(TOR_AVAILABILITY, outages.window_of(record))
     truth = {name for name in record.culprits if _went_out(record, name)}
     return Seen(True, 0.0, 0.0, Tally.of(named(verdict), truth))
+
+
+WEEK, WATCHED = 7, 21
+"""Days of a window, and for how long after the roll-out of bad firmware one ends every day."""
+
+
+def until_ticket(job: Job) -> list[int | None]:
+    """For each device with bad firmware the days from its roll-out until a ticket, by windows of a week every day."""
+    calm = outages.draw(replace(outages.BATCH, batch=0, days=WEEK), job.seed)
+    after = outages.draw(replace(outages.BATCH, days=WATCHED), job.seed)
+    late = WEEK * 1440.0
+    told: dict[str, list[tuple[bool, bool]]] = {name: [] for name in after.culprits}
+    before = [replace(one, end=late if one.end is None else one.end) for one in calm.outages]
+    moved = [
+        replace(one, start=one.start + late, end=None if one.end is None else one.end + late)
+        for one in after.outages
+    ]
+    for day in range(1, WATCHED + 1):
+        low, high = day * 1440.0, (day + WEEK) * 1440.0
+        kept = [
+            replace(one, start=one.start - low, end=None if ends >= high else ends - low)
+            for one in (*before, *moved)
+            for ends in (math.inf if one.end is None else one.end,)
+            if one.start < high and ends > low
+        ]
+        week = replace(after, shape=replace(after.shape, days=WEEK), outages=tuple(kept))
+        named = {
+            one.component: one.sure for one in judged(TOR_AVAILABILITY, outages.window_of(week)).suspects
+        }
+        for name, found in told.items():
+            found.append((name in named, named.get(name, False)))
+    return [windows_until(found) for found in told.values()]
 
 
 def _went_out(record: outages.Record, name: str) -> bool:
@@ -155,6 +187,9 @@ def figures(trials: int, first: int) -> Iterator[Row]:
         "bar": None,
         "note": note_of(tally) + ", of those out at least twice",
     }
+    jobs = [Job(first + n, "until") for n in range(max(10, trials // 10))]
+    taken = [one for found in spread(until_ticket, jobs) for one in found]
+    yield windows_row("tor_availability: bad batch of 8, days until a ticket", taken, "days")
     tally = _sum(months("healthy class", trials, first))
     yield share("tor_availability: healthy months that accuse someone", tally.accused, trials, "<= 0.05")
     for kind in ("independent", "clumped"):

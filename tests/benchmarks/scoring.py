@@ -99,6 +99,26 @@ class Tally:
         return 2 * self.found / max(1, 2 * self.found + self.false + self.missed)
 
 
+def windows_until(told: Sequence[tuple[bool, bool]]) -> int | None:
+    """How many windows it takes until a ticket: `told` says of each whether it names the culprit, and whether surely.
+
+    One that is sure is enough, else two of the last three.
+    """
+    for last, (named, sure) in enumerate(told):
+        if named and (sure or sum(one for one, _ in told[max(0, last - 2) : last + 1]) >= 2):
+            return last + 1
+    return None
+
+
+def windows_row(name: str, taken: Sequence[int | None], unit: str) -> dict[str, object]:
+    """The median of such windows, and how they spread; those without a ticket count as later than all others."""
+    order = sorted(math.inf if one is None else one for one in taken)
+    spread_ = ", ".join(f"{order.count(one)} after {one:g}" for one in dict.fromkeys(order) if one < math.inf)
+    late = order[min(len(order) - 1, math.ceil(0.95 * len(order)) - 1)]
+    note = f"95 % within {late:g}; {spread_}; {order.count(math.inf)} of {len(order)} without a ticket"
+    return {"name": name, "value": order[(len(order) - 1) // 2], "unit": unit, "bar": None, "note": note}
+
+
 def note_of(tally: Tally) -> str:
     parts = []
     for name, hits, trials in (

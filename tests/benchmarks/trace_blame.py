@@ -21,24 +21,35 @@ import math
 import resource
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from typing import Any
 
+import numpy as np
+
 from analyzers import offline
 from analyzers.builtin.trace_blame import ANALYZER
+from analyzers.builtin.trace_blame.analysis import HISTORY
 from analyzers.builtin.wilson import wilson
 from analyzers.contract import Verdict, Window
 from analyzers.params import check_params
 from analyzers.simulators.trace_rows import case, truth_of
-from analyzers.simulators.traces import BENIGN, FAULTS, FIRST_REPORTING_SEED
+from analyzers.simulators.trace_rows import window as cut
+from analyzers.simulators.traces import (
+    BENIGN,
+    FAULTS,
+    FIRST_REPORTING_SEED,
+    build_system,
+    draw_fault,
+    record,
+)
 from ingest.doors import spans
 from ingest.doors.span_rows import service_of, span_rows
 from ingest.telemetry.check import Bounds
 from ingest.telemetry.decode_json import decode_ndjson
 from ingest.telemetry.kinds import KINDS
 from tests.benchmarks.real_traces import APPS, ENOUGH, Fault, directory, faults_of, normal_of, split
-from tests.benchmarks.scoring import monotone, spread
+from tests.benchmarks.scoring import monotone, spread, windows_row, windows_until
 
 Row = dict[str, Any]
 
@@ -218,6 +229,9 @@ def simulated_rows(trials: int, first: int) -> Iterator[Row]:
         yield fault_row(kind, spread(run, [Job(first + n, kind) for n in range(trials)]))
     healthy = spread(run, [Job(first + n) for n in range(2 * trials)])
     yield false_row("healthy", healthy, "<= 0.02")
+    for kind in FAULTS:
+        taken = spread(until_ticket, [Job(first + n, kind) for n in range(trials)])
+        yield windows_row(f"simulated, {kind}: windows until a ticket", taken, "windows")
     for benign in BENIGN:
         told = spread(run, [Job(first + n, benign=benign) for n in range(trials)])
         yield false_row(benign.replace("_", " "), told, None)
@@ -250,6 +264,28 @@ def false_row(name: str, told: Sequence[Told], bar: str | None) -> Row:
         "note": f"windows that accuse anyone {accused} of {len(told)} [{low:.4f}, {high:.4f}], "
         f"inconclusive {sum(one.inconclusive for one in told)}",
     }
+
+
+WATCHED = 5
+"""Windows for which a fault lasts where it is asked how many it takes until a ticket."""
+
+
+def until_ticket(job: Job) -> int | None:
+    """Windows from the first that is faulty until a ticket, each judged by the six before it, faulty ones included."""
+    rng = np.random.default_rng([job.seed, 9])
+    system = build_system(rng, 12, 150.0, 3)
+    fault = draw_fault(system, rng, str(job.fault))
+    guilty = {f"service/{system.services[fault.service]}"}
+    guilty |= {f"instance/{pod}" for pod in system.replicas[fault.service]}
+    windows: list[Window] = []
+    told = []
+    for minute in range(HISTORY + WATCHED):
+        past = tuple(replace(one, history=()) for one in windows[-HISTORY:])
+        windows.append(cut(record(system, rng, minute, fault if minute >= HISTORY else None), minute, past))
+        if minute >= HISTORY:
+            suspects = [one for one in verdict_on(windows[-1]).suspects if one.component in guilty]
+            told.append((bool(suspects), any(one.sure for one in suspects)))
+    return windows_until(told)
 
 
 def _sized(requests: float) -> tuple[int, float, float]:

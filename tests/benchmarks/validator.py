@@ -15,7 +15,7 @@ import math
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -23,9 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.validator import ANALYZER
-from analyzers.builtin.validator.analysis import validate
+from analyzers.builtin.validator.analysis import HISTORY, validate
 from analyzers.builtin.validator.calibration import against_chance
 from analyzers.builtin.wilson import wilson
+from analyzers.contract import Window
 from analyzers.params import check_params
 from analyzers.simulators.node_benchmarks import (
     BENIGN,
@@ -37,7 +38,7 @@ from analyzers.simulators.node_benchmarks import (
     results,
     window,
 )
-from tests.benchmarks.scoring import spread
+from tests.benchmarks.scoring import spread, windows_row, windows_until
 
 Row = dict[str, Any]
 Floats = NDArray[np.float64]
@@ -108,6 +109,35 @@ def run_trial(job: Job) -> tuple[set[str], set[str], bool]:
     seen = window(fleet, measured, job.past, past)
     verdict = ANALYZER.analyze(seen, check_params(ANALYZER, dict(job.params)))
     return truth, {one.component for one in verdict.suspects}, verdict.status == "inconclusive"
+
+
+def until_ticket(job: Job) -> list[int | None]:
+    """For each node that becomes slow on a day the windows of a day until a ticket, each judged by the three before."""
+    rng = np.random.default_rng([job.seed, 32])
+    fleet = build(job.preset, rng)
+    defects = draw_defects(fleet, rng, job.severity)
+    days: list[Window] = []
+    told: dict[int, list[tuple[bool, bool]]] = {one.node: [] for one in defects}
+    for day in range(2 * HISTORY):
+        slow = defects if day >= HISTORY else ()
+        past = [replace(one, history=()) for one in days[-HISTORY:]]
+        days.append(window(fleet, results(fleet, rng, slow), day, past))
+        if day >= HISTORY:
+            verdict = ANALYZER.analyze(days[-1], check_params(ANALYZER, {}))
+            named = {one.component: one.sure for one in verdict.suspects}
+            for node, found in told.items():
+                found.append((fleet.name(node) in named, named.get(fleet.name(node), False)))
+    return [windows_until(found) for found in told.values()]
+
+
+def ticket_rows(fleets: int, first: int) -> Iterator[Row]:
+    for name in BARRED:
+        if not name.endswith(AGAIN):
+            continue
+        world = name.removesuffix(AGAIN)
+        jobs = jobs_of(fleets, first, severity=0.1, preset=WORLDS[world])
+        taken = [one for found in spread(until_ticket, jobs) for one in found]
+        yield windows_row(f"-10 %, {world}: days until a ticket", taken, "days")
 
 
 def _world(job: Job) -> tuple[Fleet, set[str], Floats, list[Floats]]:
@@ -324,6 +354,7 @@ def figures(fleets: int, first: int = FIRST_REPORTING_SEED) -> Iterator[Row]:
         else:
             barred = label.startswith("-10 %, ") and label.removeprefix("-10 %, ") in BARRED
             yield from found_rows(label, total, ">= 0.97" if barred else None)
+    yield from ticket_rows(max(10, fleets // 6), first)
     yield from growth_rows()
 
 

@@ -223,6 +223,25 @@ def test_hanging_calls_are_counted_within_the_look_back() -> None:
     assert (found.hung[0, 19], found.failed[0, 19], found.total[0, 19]) == (12, 12, 12)
 
 
+def test_calls_that_hang_are_counted_though_later_ones_are_answered() -> None:
+    asked = calls(["proc/a"], "proc/b", "slow", range(20), range(20), each=9, status="pending")
+    well = calls(["proc/a"], "proc/b", "slow", range(10), each=9)
+    partly = calls(["proc/a"], "proc/b", "slow", range(10, 20), each=6)
+    found = tally(counted(window([*asked, *well, *partly])), 6, 3)
+    assert (found.hung[0, 9], found.hung[0, 19], found.total[0, 19]) == (0, 18, 54)
+
+
+def test_where_answers_go_missing_everywhere_it_is_usual() -> None:
+    observers = ["proc/a", "proc/c", "proc/d", "proc/e", "proc/f"]
+    asked = calls(observers, "proc/b", "slow", range(20), range(20), each=10, status="pending")
+    some = calls(observers, "proc/b", "slow", range(20), each=9)
+    every = calls(observers, "proc/b", "slow", range(20), each=10)
+    lossy = tally(counted(window([*asked, *some])), 6, 3)
+    whole = tally(counted(window([*asked, *every])), 6, 3)
+    assert lossy.usual.max() < 10
+    assert whole.usual.min() == 100
+
+
 def test_reports_that_are_lost_make_nothing_hang() -> None:
     asked = calls(["proc/a"], "proc/b", "slow", range(20), range(20), each=10, status="pending")
     answers = calls(["proc/a"], "proc/b", "slow", range(20), each=10)[::1]

@@ -168,7 +168,8 @@ def _heard(counted: Tally, one: Episode) -> Ints:
     """The episode's cells that were bad when it had most evidence, or at its last failure."""
     bad = np.zeros(len(one.cells), dtype=bool)
     for step in (one.best, one.last):
-        bad |= cell_weights(counted.failed[one.cells, step], counted.total[one.cells, step]) > 0
+        failed, total = counted.failed[one.cells, step], counted.total[one.cells, step]
+        bad |= cell_weights(failed, total, counted.usual[one.cells]) > 0
     return one.cells[bad]
 
 

@@ -15,12 +15,19 @@ from numpy.typing import NDArray
 from analyzers.builtin.keys import numbered, texts, whole
 from analyzers.contract import Count, Input, Reduction, Window
 
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 SLICE = timedelta(seconds=1)
 _MOST_STEPS = 600
 _MOST_ENTRIES = 20_000_000
+
+USUAL = 100.0
+"""One failure in 200 observations is usual where nothing is wrong, mostly fewer."""
+_LEAST_RARE = 5.0
+_SOUND = 0.8
+"""Share of the cells from which it is learnt what is usual: those in which least seems to hang."""
 
 INPUT = Input(
     "observation",
@@ -113,36 +120,51 @@ def observe(window: Window) -> Observed:
 class Tally:
     """Failures and observations of each cell over the look-back that ends with each step; (cells, steps).
 
-    `hung` are those among the failed that were sent and not answered in time.
+    `hung` are those among the failed that were sent and not answered in time. `usual` says how rare failures are where
+    nothing is wrong: mostly fewer than one in twice as many, shape (cells,).
     """
 
     failed: Ints
     total: Ints
     hung: Ints
+    usual: Floats
 
 
 def tally(seen: Observed, look_back: int, limit: int) -> Tally:
     """Counts over `look_back` steps; pending reports count as failed once they are overdue.
 
-    How long an answer takes is learnt for each cell, up to `limit` steps. What hangs is what was sent in the
-    look-back that ends so long ago, less all answers since the look-back began: a lower bound, so that answers to
-    earlier calls and lost reports make nothing hang. An observer that reports nothing says nothing of answers either.
+    How long an answer takes is learnt for each cell, up to `limit` steps. What hangs is what was sent less what was
+    answered, over the look-back and as long as an answer takes, as a share of it: what is under way at the end makes up
+    for what was at the beginning. Lost reports and late ones look like a few calls that hang, so that cells in which
+    nothing is wrong tell how usual that is. An observer that reports nothing says nothing of answers either.
     """
     answered = np.cumsum(seen.healthy + seen.unhealthy, axis=1)
     failed = _trailing(np.cumsum(seen.unhealthy, axis=1), look_back)
     total = _trailing(answered, look_back)
     hung = np.zeros_like(failed)
+    usual = np.full(len(failed), USUAL)
     waiting = np.flatnonzero(seen.pending.any(axis=1))
     sent = np.cumsum(seen.pending[waiting], axis=1)
     lags = usual_lags(sent, answered[waiting], limit)
     alive = _alive(seen)
     for lag in range(1, limit + 1):
-        mine = waiting[lags == lag]
-        asked = _trailing(_delayed(sent[lags == lag], lag), look_back)
-        overdue = np.maximum(0, asked - _trailing(answered[mine], look_back + lag))
+        mine, asked = waiting[lags == lag], sent[lags == lag]
+        due = _trailing(_delayed(asked, lag), look_back)
+        whole = look_back + lag
+        open_ = np.maximum(0, _trailing(asked, whole) - _trailing(answered[mine], whole))
+        overdue = np.minimum(due, (2 * open_ * look_back + whole) // (2 * whole))
         hung[mine] = np.where(alive[seen.observer[mine]], overdue, 0)
-        total[mine] = np.maximum(total[mine], asked - hung[mine])
-    return Tally(failed + hung, total + hung, hung)
+        total[mine] = np.maximum(total[mine], due - hung[mine])
+    usual[waiting] = _rarity(hung[waiting], total[waiting])
+    return Tally(failed + hung, total + hung, hung, usual)
+
+
+def _rarity(hung: Ints, total: Ints) -> float:
+    """How rare it is that a call seems to hang where nothing is wrong, from the cells in which fewest do."""
+    share = np.sort(hung.sum(axis=1) / np.maximum(1, (hung + total).sum(axis=1)))
+    kept = share[: max(1, int(_SOUND * len(share)))]
+    mean = float(kept.mean()) if len(kept) else 0.0
+    return float(np.clip(0.5 / mean, _LEAST_RARE, USUAL)) if mean else USUAL
 
 
 def _alive(seen: Observed) -> Bools:

@@ -33,8 +33,8 @@ STRAY = 1e-3
 BOUND = 7.0
 """The most, in nats, that one cell may say: 1,100 to 1."""
 
-_USUAL = (0.5, 100.0)
-"""Beta prior of the share of failures when nothing is wrong: mostly far below 1 %."""
+_USUAL = 0.5
+"""First parameter of the beta prior of failures when nothing is wrong; the second is how rare they are."""
 _BAD = (1.0, 1.0)
 _ROUNDS = 40
 _BETTER = 1e-6
@@ -55,14 +55,13 @@ class Problem:
     needed: tuple[float, float, float]
 
 
-def cell_weights(failed: Ints, total: Ints) -> Floats:
-    """Nats for "bad" against "as usual", beta-binomial both, within +-BOUND; any shape."""
+def cell_weights(failed: Ints, total: Ints, usual: Floats) -> Floats:
+    """Nats for "bad" against "as usual", beta-binomial both, within +-BOUND; any shapes that broadcast."""
 
-    def marginal(prior: tuple[float, float]) -> Floats:
-        a, b = prior
+    def marginal(a: float, b: float | Floats) -> Floats:
         return np.asarray(betaln(failed + a, total - failed + b) - betaln(a, b))
 
-    return np.clip(marginal(_BAD) - marginal(_USUAL), -BOUND, BOUND)
+    return np.clip(marginal(*_BAD) - marginal(_USUAL, usual), -BOUND, BOUND)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -197,15 +196,18 @@ class Weighed:
 
 def weigh(seen: Observed, counted: Tally, probe: Bools, margin: float) -> Weighed:
     """Solve every step. `probe` of shape (cells,) marks the cells whose context probes rather than uses."""
-    some = np.flatnonzero(counted.failed)
+    failed, total = counted.failed.reshape(-1), counted.total.reshape(-1)
+
+    def weights(rows: Ints) -> Floats:
+        return cell_weights(failed[rows], total[rows], counted.usual[rows // seen.steps])
+
+    some = np.flatnonzero(failed)
     bad = np.zeros(counted.failed.shape, dtype=bool)
-    bad.reshape(-1)[some] = (
-        cell_weights(counted.failed.reshape(-1)[some], counted.total.reshape(-1)[some]) > 0
-    )
+    bad.reshape(-1)[some] = weights(some) > 0
     names = [seen.observer, np.where(probe, -1, seen.subject), seen.place]
     sizes = [len(seen.components), len(seen.components), len(seen.place_subject)]
     rows = _rows_that_matter(bad, names, sizes)
-    weight = cell_weights(counted.failed.reshape(-1)[rows], counted.total.reshape(-1)[rows])
+    weight = weights(rows)
     cell, step = np.divmod(rows, seen.steps)
     owners, counts, whose, when = [], [], [], []
     for name, size in zip(names, sizes, strict=True):
