@@ -113,9 +113,9 @@ def windows_until(told: Sequence[tuple[bool, bool]]) -> int | None:
 def windows_row(name: str, taken: Sequence[int | None], unit: str) -> dict[str, object]:
     """The median of such windows, and how they spread; those without a ticket count as later than all others."""
     order = sorted(math.inf if one is None else one for one in taken)
-    spread_ = ", ".join(f"{order.count(one)} after {one:g}" for one in dict.fromkeys(order) if one < math.inf)
     late = order[min(len(order) - 1, math.ceil(0.95 * len(order)) - 1)]
-    note = f"95 % within {late:g}; {spread_}; {order.count(math.inf)} of {len(order)} without a ticket"
+    first = f"{order.count(1)} after one, {order.count(2)} after two"
+    note = f"95 % within {late:g}; {first}; {order.count(math.inf)} of {len(order)} without a ticket"
     return {"name": name, "value": order[(len(order) - 1) // 2], "unit": unit, "bar": None, "note": note}
 
 
