@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import Error, connection, transaction
+from django.db import Error, IntegrityError, connection, transaction
 
 from ingest.log import registry, store
 from ingest.log.registry import EventType, UnknownEventType
@@ -114,6 +114,45 @@ def test_a_body_that_cannot_be_kept_exactly_is_refused(word: object) -> None:
 def test_empty_or_broken_context_is_refused(context: Context) -> None:
     with pytest.raises(UnrecordableEvent):
         store.append("talk/1", said("a"), Head.NEW, context)
+
+
+NO_EVENTS = {
+    "stream": "''", "version": "-1", "actor": "''", "cause": "''", "trace": "''", "schema": "0",
+    "hash": "'\\\\x00'",
+}  # fmt: skip
+"""What no event has, by what is wrong, as SQL; of one that continues a stream the version is that before it."""
+
+
+@pytest.mark.parametrize("wrong", NO_EVENTS)
+def test_the_database_refuses_what_is_no_event(wrong: str) -> None:
+    good = {"stream": "'talk/1'", "version": "0", "actor": "'user:bob'", "cause": "NULL", "trace": "NULL",
+            "schema": "1", "hash": "sha256('x')"}  # fmt: skip
+    call = (
+        "SELECT log_append({stream}, {version}, '', {actor}, {cause}, {trace}, now(), ARRAY['test.said'],"
+        " ARRAY[{schema}], '{{}}', ARRAY[now()], {hash})"
+    )
+    _assert_refused(call, good, wrong)
+
+
+@pytest.mark.parametrize("wrong", NO_EVENTS)
+def test_the_database_begins_no_stream_with_what_is_no_event(wrong: str) -> None:
+    good = {"stream": "'talk/1'", "version": "1", "actor": "'user:bob'", "cause": "NULL", "trace": "NULL",
+            "schema": "1", "hash": "sha256('x')"}  # fmt: skip
+    call = (
+        "SELECT log_begin(now(), ARRAY[{stream}], ARRAY[{version}], ARRAY[{actor}], ARRAY[{cause}], ARRAY[{trace}],"
+        " ARRAY['test.said'], ARRAY[{schema}], '{{}}', ARRAY[now()], {hash})"
+    )
+    _assert_refused(call, good, wrong)
+
+
+def _assert_refused(call: str, good: dict[str, str], wrong: str) -> None:
+    """That the call is refused with what is wrong, and not without."""
+    with connection.cursor() as cursor:
+        with pytest.raises(IntegrityError, match="this is no event"), transaction.atomic():
+            cursor.execute(call.format(**{**good, wrong: NO_EVENTS[wrong]}))
+        assert store.read_stream("talk/1") == []
+        cursor.execute(call.format(**good))
+        assert cursor.fetchone()[0] is not None
 
 
 def test_the_stored_text_is_the_text_that_was_hashed() -> None:
