@@ -21,7 +21,7 @@ from incidents.delivery.models import ContactMethod, Notification, Sending
 from incidents.delivery.notes import Notes, save_locked
 from incidents.delivery.people import Reachable, method_of, people
 from incidents.delivery.recording import in_order, reconsider
-from incidents.domain.delivering import Due, Go, Hold, Line, Stop, Ticket, judge
+from incidents.domain.delivering import QUIET, Due, Go, Hold, Line, Stop, Ticket, judge
 from incidents.domain.messages import Message, Told, compose
 from incidents.domain.reaching import Kind, Method
 from incidents.projections.models import IncidentRow
@@ -65,6 +65,13 @@ def stop_answered(now: datetime) -> int:
     return retrying(partial(_stop_answered, now))
 
 
+def wake_for_critical(now: datetime) -> int:
+    """Have what quiet hours hold go now where the ticket has become critical since: how many steps."""
+    critical = IncidentRow.objects.filter(pk=OuterRef("notification__incident"), severity="critical")
+    asleep = Sending.objects.filter(_FREE, Exists(critical), next_at__gt=now, held__startswith=QUIET)
+    return asleep.update(next_at=now, held="")
+
+
 def catch_up(now: datetime) -> int:
     """Have what waits for later since a time that is still to come, because the clock was set back, go now: how many
     steps. Clocks of machines differ by less than a minute."""
@@ -81,13 +88,13 @@ def _stop_answered(now: datetime) -> int:
     ticket = IncidentRow.objects.filter(pk=OuterRef("notification__incident"))
     made = OuterRef("notification__made_at")
     over = (
-        Q(state__in=("resolved", "snoozed"))
+        Q(state__in=("resolved", "snoozed", "acknowledged"))
         | Q(merged_into__isnull=False)
-        | Q(state="acknowledged", acknowledged_at__gt=made)
         | Q(team_since__gt=made)
     )
+    elsewhere = Exists(ticket.exclude(team=OuterRef("notification__team"))) & ~Q(notification__team="")
     waiting = Sending.objects.filter(_FREE, next_at__gt=now)
-    answered = waiting.filter(Exists(ticket.filter(over)))
+    answered = waiting.filter(Exists(ticket.filter(over)) | elsewhere)
     return len(_Judging(_locked(answered.order_by("next_at")), now).stop())
 
 
@@ -156,6 +163,8 @@ class _Judging:
         if ticket is None:
             return Stop("there is no such ticket")
         person = self._reachable(row)
+        if row.person is not None and person is None:
+            return Stop(f"there is no open account {row.person}")
         due = Due(
             method=self.methods[one.pk],
             at=one.at,
@@ -163,6 +172,7 @@ class _Judging:
             urgent=row.urgent,
             first=(row.person, row.address_ref, row.incident) not in self.told,
             attempts=one.attempts,
+            team=row.team,
         )
         line = self.lines.get(target_of(one), Line())
         return judge(due, ticket.ticket, None if person is None else person.person, line, self.now)
@@ -182,7 +192,7 @@ class _Judging:
         """Told on the ticket once for each reason, not each time that it is looked at."""
         if not bundling and not one.held:
             self.notes.add(one.notification, one, "held", why, until=until)
-        one.next_at, one.held = until, one.held or ("" if bundling else why)
+        one.next_at, one.held = until, one.held if bundling else why
 
     def _end(self, ended: Sequence[tuple[Sending, str]]) -> None:
         for one, why in ended:
@@ -203,7 +213,7 @@ class _Judging:
         return Outgoing(
             id=message,
             lane=first.lane,
-            kind=first.kind,  # type: ignore[arg-type]
+            kind=self.methods[first.pk].kind,
             address=address,
             secret=secret,
             message=compose(str(message), told, settings.BASE_URL),

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Literal
 
 from incidents.delivery.models import Notification
+from incidents.domain.reaching import Kind
 from incidents.projections.together import insert_new
 from ingest.queries import Context
 
@@ -22,7 +23,7 @@ class Call:
 
     `key` names this call: with one that was used before nothing happens. `why` is a sentence for the person who is
     called. `urgent` breaks through quiet hours. `when` is the time that delays are counted from. It ends as sent,
-    stopped (somebody answered the ticket after `when`) or given up, each with its events on the ticket.
+    stopped (somebody answered the ticket, or `team` has it no more) or given up, each with its events on the ticket.
 
     Without a person an address is told at once: `address_ref` is the name of a shared channel, or the address itself,
     of this `kind`. There is no quiet hour for an address.
@@ -35,8 +36,9 @@ class Call:
     context: Context
     when: datetime
     person: str | None = None
-    kind: Direct | None = None
+    kind: Kind | None = None
     address_ref: str = ""
+    team: str = ""
 
 
 def notify_all(calls: Sequence[Call]) -> None:
@@ -49,6 +51,7 @@ def notify_all(calls: Sequence[Call]) -> None:
             "kind": call.kind or "",
             "address_ref": call.address_ref,
             "incident": call.incident,
+            "team": call.team,
             "why": call.why,
             "urgent": call.urgent,
             "cause": call.context.cause,

@@ -76,6 +76,8 @@ class Notification(models.Model):
     address_ref = models.TextField(default="")
     """The name of a shared channel, or the address itself: then it may be secret."""
     incident = models.UUIDField()
+    team = models.TextField(default="", db_default="")
+    """That has the ticket when it is called for; empty where nobody said so."""
     why = models.TextField()
     urgent = models.BooleanField(default=False)
     cause = models.TextField(null=True)

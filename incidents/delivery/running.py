@@ -11,7 +11,7 @@ import structlog
 from django.db import InterfaceError, OperationalError, connection
 
 from incidents.delivery.alive import SENDING, alive
-from incidents.delivery.claiming import Outgoing, catch_up, claim, stop_answered
+from incidents.delivery.claiming import Outgoing, catch_up, claim, stop_answered, wake_for_critical
 from incidents.delivery.lanes import Lanes
 from incidents.delivery.loops import start_loops
 from incidents.delivery.planning import plan_new
@@ -47,7 +47,7 @@ class Deliverer:
         did = self.record(now)
         if beat := time.monotonic() - self._pulse > PULSE:
             did += catch_up(now)
-        did += plan_new(now) + stop_answered(now)
+        did += plan_new(now) + stop_answered(now) + wake_for_critical(now)
         holder = None if self.presence is None else self.presence.number
         for outgoing in (going := claim(now, self.lanes.full(), self.lanes.room, holder)):
             self.lanes.submit(outgoing)

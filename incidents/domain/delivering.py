@@ -26,6 +26,8 @@ PAUSES: Final = (5, 15, 30, 60, 120, 300, 300, 600, 600)
 MOST_ATTEMPTS: Final = len(PAUSES) + 1
 FALL_AFTER: Final = 3
 """Failed attempts after which the next method is not waited for any longer."""
+QUIET: Final = "quiet hours until"
+"""How the reason begins for which quiet hours hold something."""
 
 Standing = Literal["waiting", "sent", "stopped", "given_up"]
 
@@ -38,7 +40,6 @@ class Ticket:
     severity: Severity
     team: str
     team_since: datetime
-    acknowledged_at: datetime | None = None
     acknowledged_by: str | None = None
     resolved_by: str | None = None
     snoozed_by: str | None = None
@@ -49,10 +50,11 @@ def ticket_of(incident: Incident) -> Ticket:
     return Ticket(**{name: getattr(incident, name) for name in Ticket.__slots__})
 
 
-def answered(ticket: Ticket, made_at: datetime) -> str | None:
-    """Why nobody has to be told any more; None while somebody has to.
+def answered(ticket: Ticket, made_at: datetime, team: str = "") -> str | None:
+    """Why nobody has to be told any more; None while somebody has to. `team` had the ticket when the call was made.
 
-    An acknowledgement or a hand-over from before the call was known to whoever called.
+    Nobody is called for what is acknowledged, so an acknowledgement counts whatever the clocks say: two that meet are
+    of two processes. A hand-over from before the call was known to whoever called.
     """
     if ticket.merged_number is not None:
         return f"it was merged into #{ticket.merged_number}"
@@ -60,14 +62,12 @@ def answered(ticket: Ticket, made_at: datetime) -> str | None:
         return f"{ticket.resolved_by} resolved it"
     if ticket.state == "snoozed":
         return f"{ticket.snoozed_by} snoozed it"
-    if (
-        ticket.state == "acknowledged"
-        and ticket.acknowledged_at is not None
-        and ticket.acknowledged_at > made_at
-    ):
+    if ticket.state == "acknowledged":
         return f"{ticket.acknowledged_by} acknowledged it"
     if ticket.team_since > made_at:
         return f"it was handed over to {ticket.team}"
+    if team not in ("", ticket.team):  # a hand-over that was taken back: as if it had never left
+        return f"it is with {ticket.team} again"
     return None
 
 
@@ -81,7 +81,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A step whose time has come. `first`: of this ticket this person was told nothing yet."""
+    """A step whose time has come. `first`: of this ticket this person was told nothing yet. `team`: see `answered`."""
 
     method: Method
     at: datetime
@@ -89,6 +89,7 @@ class Due:
     urgent: bool
     first: bool
     attempts: int = 0
+    team: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +113,13 @@ class Hold:
 
 def judge(due: Due, ticket: Ticket, person: Person | None, line: Line, now: datetime) -> Go | Stop | Hold:
     """What to do with a step now. `person` is None for an address without one."""
-    if (why := answered(ticket, due.made_at)) is not None:
+    if (why := answered(ticket, due.made_at, due.team)) is not None:
         return Stop(why)
     if due.attempts:  # it was let through before
         return Go()
     quiet = None if person is None or due.urgent or ticket.severity == "critical" else person.quiet
     if quiet is not None and (end := quiet.until(now)) is not None:
-        return Hold(end, f"quiet hours until {end.astimezone(ZoneInfo(quiet.zone)):%H:%M} ({quiet.zone})")
+        return Hold(end, f"{QUIET} {end.astimezone(ZoneInfo(quiet.zone)):%H:%M} ({quiet.zone})")
     if (free := _throttled(due, line, now)) is not None:
         minutes = due.method.span.total_seconds() / 60
         return Hold(free, f"{len(line.sent)} messages in {minutes:g} min; the next at {at_second(free)}")

@@ -49,11 +49,14 @@ def test_whatever_answers_a_ticket_stops_its_messages(command: c.Command, why: s
     assert judged(replace(DUE, made_at=NOON - timedelta(minutes=1)), ticket) == d.Stop(why)
 
 
-def test_who_calls_about_an_acknowledged_ticket_knew_that_it_was() -> None:
-    ticket = replace(
-        OPEN, state="acknowledged", acknowledged_at=NOON - timedelta(hours=1), acknowledged_by="bob"
-    )
-    assert judged(ticket=ticket) == d.Go()
+def test_an_acknowledgement_stops_messages_whichever_of_two_clocks_is_ahead() -> None:
+    ticket = replace(OPEN, state="acknowledged", acknowledged_by="bob")
+    assert judged(replace(DUE, made_at=NOON + timedelta(seconds=5)), ticket) == d.Stop("bob acknowledged it")
+
+
+def test_a_hand_over_that_is_taken_back_stops_messages_to_those_whom_it_called() -> None:
+    assert judged(replace(DUE, team=OPEN.team)) == d.Go()
+    assert judged(replace(DUE, team="elsewhere")) == d.Stop(f"it is with {OPEN.team} again")
 
 
 def test_a_throttle_never_holds_the_first_page_of_a_ticket() -> None:
