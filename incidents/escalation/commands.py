@@ -52,7 +52,7 @@ def _asked(state: Incident, reason: str, directory: Directory) -> c.Command:
     escalation = EscalationRow.objects.get(incident__pk=state.id).escalation
     if state.state == "open" and next_step(escalation) is not None:
         return step(escalation, state, directory, reason)
-    found = directory.policy(state, escalation)
+    found = directory.policy(state.team, escalation)
     if isinstance(found, str):
         raise Refused(f"nobody can be called for #{state.number}: {found}")
     return c.StartEscalation(found, reason, asked=True)

@@ -84,7 +84,7 @@ def is_called(username: str, team: str | None) -> bool:
 def _next(escalation: Escalation, state: Incident, directory: Directory) -> Next | None:
     step = next_step(escalation)
     if escalation.phase == "starting":
-        policy = directory.policy(state, escalation)
+        policy = directory.policy(state.team, escalation)
         step = policy.steps[0] if isinstance(policy, Policy) else None
     return None if step is None else _reaches(step, state, directory)
 

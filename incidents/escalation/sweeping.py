@@ -10,18 +10,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import islice
 from typing import Final
 
 import structlog
 from django.db import transaction
+from django.db.models import Q
 
 from incidents.delivery.commands import Call, notify_all
 from incidents.domain import commands as c
 from incidents.domain.escalating import CLOCKS, due, next_step
-from incidents.domain.escalation import ENGINE, Escalation
+from incidents.domain.escalation import ENGINE, Escalation, escalation_from
 from incidents.domain.incident import Incident
+from incidents.domain.policies import Policy
 from incidents.escalation.following import make_up, overlooked
-from incidents.escalation.models import EscalationRow
+from incidents.escalation.models import EscalationPolicy, EscalationRow
 from incidents.escalation.targets import Directory
 from incidents.projections.models import IncidentRow
 from incidents.projections.rows import state_of
@@ -55,10 +58,10 @@ def sweep(now: datetime, most: int = MOST) -> int:
     # One that is further ahead is of a clock that was set back since.
     for id_ in [id_ for id_, until in list(_failing.items()) if not now < until <= now + PAUSE]:
         _failing.pop(id_, None)
-    done, ahead = _audit(now, most)
+    directory, failed = Directory(now), dict[str, Exception]()
+    done, ahead = _audit(directory, most)
     timers = EscalationRow.objects.filter(due_at__lte=now).exclude(pk__in=list(_failing))
     ids = [*ahead, *(str(pk) for pk in timers.order_by("due_at").values_list("pk", flat=True)[:most])]
-    directory, failed = Directory(now), dict[str, Exception]()
 
     def go_on(part: Sequence[str]) -> int:
         return retrying(partial(_together, part, directory))
@@ -73,9 +76,10 @@ def sweep(now: datetime, most: int = MOST) -> int:
     return done
 
 
-def _audit(now: datetime, most: int) -> tuple[int, list[str]]:
+def _audit(directory: Directory, most: int) -> tuple[int, list[str]]:
     """Looks once in a while for tickets that have no timer and no reason (how many were given one), and for timers that
-    a clock has set which was set back since. There should be none."""
+    a clock has set which was set back since: there should be none. And for tickets that have a policy by now."""
+    now = directory.now
     if _audited and timedelta(0) <= now - _audited[-1] < AUDIT:
         return 0, []
     made = sum(make_up(id_) for id_ in overlooked(most))
@@ -86,7 +90,22 @@ def _audit(now: datetime, most: int) -> tuple[int, list[str]]:
     if ahead:
         log.warning("the clock was set back", timers=len(ahead))
     _audited[:] = [] if made or ahead else [now]
-    return made, [id_ for id_ in ahead if id_ not in _failing]
+    return made, [id_ for id_ in (*ahead, *_has_policy_now(directory, most)) if id_ not in _failing]
+
+
+def _has_policy_now(directory: Directory, most: int) -> list[str]:
+    """Tickets about which nobody was called because there was no policy for them, as there is now."""
+    policies = dict(EscalationPolicy.objects.values_list("slug", "team__slug"))
+    of_ticket = Q(incident__team__in=[team for team in policies.values() if team is not None])
+    named = Q(state__routed_policy__in=list(policies))
+    uncalled = EscalationRow.objects.filter(of_ticket | named, incident__state="open", phase="uncalled")
+    rows = uncalled.order_by("incident__number").values_list("pk", "incident__team", "state").iterator()
+    found = (
+        str(pk)
+        for pk, team, state in rows
+        if isinstance(directory.policy(team, escalation_from(state)), Policy)
+    )
+    return list(islice(found, most))
 
 
 @transaction.atomic
@@ -130,9 +149,11 @@ def _go_on(rows: Sequence[IncidentRow], directory: Directory) -> list[Recorded]:
 
 def _command(escalation: Escalation, state: Incident, directory: Directory) -> c.Command | None:
     what = due(escalation, directory.now)
-    if what == "policy":
-        found = directory.policy(state, escalation)
-        return c.CallNobody(found) if isinstance(found, str) else c.StartEscalation(found, escalation.why)
+    if what == "policy" or escalation.phase == "uncalled":
+        found = directory.policy(state.team, escalation)
+        if isinstance(found, Policy):
+            return c.StartEscalation(found, escalation.why if what else f"{found.name} is its policy now")
+        return c.CallNobody(found) if what else None
     if what == "step":
         return step(escalation, state, directory)
     if what == "exhausted":
@@ -155,6 +176,7 @@ class _Step:
     key: str
     why: str
     urgent: bool
+    team: str
 
 
 def calls(recorded: Recorded, context: Context, directory: Directory) -> list[Call]:
@@ -167,12 +189,14 @@ def calls(recorded: Recorded, context: Context, directory: Directory) -> list[Ca
         for called in event.body["called"]:
             person = called["person"]
             key = f"{one.key}:person:{person}"
-            found.append(Call(id_, key, one.why, one.urgent, context, directory.now, person=person))
+            found.append(
+                Call(id_, key, one.why, one.urgent, context, directory.now, person=person, team=one.team)
+            )
         for name in event.body["channels"]:
             if (kind := directory.channel(name)) is not None:
                 key = f"{one.key}:channel:{name}"
                 found.append(
-                    Call(id_, key, one.why, True, context, directory.now, kind=kind, address_ref=name)
+                    Call(id_, key, one.why, True, context, directory.now, None, kind, name, one.team)
                 )
     return found
 
@@ -181,4 +205,6 @@ def _told(event: Event, recorded: Recorded) -> _Step:
     body = event.body
     key = f"escalation:{recorded.incident.id}:{body['run']}:{body['round']}:{body['step']}"
     place = f"step {body['step']} of {body['steps']}"
-    return _Step(key, f"{body['why']} ({place})", recorded.incident.severity in URGENT)
+    return _Step(
+        key, f"{body['why']} ({place})", recorded.incident.severity in URGENT, recorded.incident.team
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
 
 from django.contrib.auth import get_user_model
 from django.db.models import Q
@@ -16,12 +15,12 @@ from incidents.domain.escalating import Reached
 from incidents.domain.escalation import Escalation
 from incidents.domain.incident import Incident
 from incidents.domain.policies import Action, Policy
+from incidents.domain.reaching import Kind
 from incidents.domain.values import UNREADABLE, Invalid
 from incidents.escalation.models import EscalationPolicy
 from incidents.oncall.models import Schedule
 from incidents.oncall.queries import NoSuchSchedule, on_call
 
-Kind = Literal["webhook", "apprise"]
 Found = tuple[tuple[str, ...], str | None]
 """The people that are reached, and why nobody is."""
 
@@ -36,17 +35,17 @@ class Directory:
     _of_teams: dict[str, Policy | str] = field(default_factory=dict)
     _channels: dict[str, Kind | None] = field(default_factory=dict)
 
-    def policy(self, state: Incident, escalation: Escalation) -> Policy | str:
-        """The policy that holds for the ticket, or why none does."""
+    def policy(self, team: str, escalation: Escalation) -> Policy | str:
+        """The policy that holds for a ticket which this team has, or why none does."""
         named = escalation.routed_policy
-        if named is not None and state.team == escalation.routed_team:
+        if named is not None and team == escalation.routed_team:
             if named not in self._policies:
                 self._policies[named] = _read(EscalationPolicy.objects.filter(slug=named).first())
             if (found := self._policies[named]) is not None:
                 return found
-        if state.team not in self._of_teams:
-            self._of_teams[state.team] = _of_team(state.team)
-        return self._of_teams[state.team]
+        if team not in self._of_teams:
+            self._of_teams[team] = _of_team(team)
+        return self._of_teams[team]
 
     def reached(self, action: Action, state: Incident) -> Reached:
         """Whom it reaches now."""
@@ -138,9 +137,7 @@ def missing(action: Action) -> str | None:
 def channel_kind(name: str) -> Kind | None:
     """How a shared channel is spoken to; None where there is none of that name."""
     row = ContactMethod.objects.filter(user__isnull=True, name=name).first()
-    if row is None:
-        return None
-    return "webhook" if row.kind == "webhook" else "apprise" if row.kind == "apprise" else None
+    return None if row is None else row.kind  # type: ignore[return-value]
 
 
 def calls_channel(name: str) -> list[str]:

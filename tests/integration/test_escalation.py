@@ -274,9 +274,9 @@ def test_a_route_that_names_a_policy_goes_before_the_team_s_until_the_ticket_is_
     state = commands.acknowledge(id_, ALICE).incident
     escalation = stands(id_)
     routed = escalation_from({**as_json(escalation), "routed_policy": "gold"})
-    assert directory.policy(state, routed) == named.policy
+    assert directory.policy(state.team, routed) == named.policy
     moved = commands.hand_over(id_, "network", "theirs", ALICE).incident
-    assert directory.policy(moved, routed) == "Network has no escalation policy"
+    assert directory.policy(moved.team, routed) == "Network has no escalation policy"
 
 
 def test_what_is_rebuilt_is_what_was_there() -> None:
@@ -324,3 +324,22 @@ def test_the_metrics_say_how_late_escalations_are() -> None:
     told = {metric.name: metric.samples[0].value for metric in from_database() if metric.samples}
     assert told["dossier_escalations_late"] == 0
     assert 0 < told["dossier_escalation_overdue_seconds"] < 60
+
+
+def test_a_shared_mailbox_is_told() -> None:
+    ContactMethod.objects.create(name="storage-list", kind="email", address="storage@example.com")
+    policy(steps=[{"actions": [{"channel": "storage-list"}]}])
+    id_ = ticket()
+    Clock(id_).later()
+    one = Notification.objects.get(incident=id_)
+    assert (one.person, one.kind, one.address_ref) == (None, "email", "storage-list")
+
+
+def test_who_waits_for_a_policy_is_called_for_once_the_team_has_one() -> None:
+    people("alice", "bob")
+    id_ = ticket()
+    clock = Clock(id_)
+    clock.later()
+    policy()
+    clock.later(61)
+    assert calls(id_) == ["alice"]
