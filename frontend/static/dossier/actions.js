@@ -4,6 +4,8 @@ import { readPage, showPage } from "./parts.js";
 export async function send(form, button) {
   const buttons = form.querySelectorAll("button");
   const body = new URLSearchParams(new FormData(form, button));
+  const here = form.contains(document.activeElement);
+  const panel = form.closest("details.act[data-panel]")?.dataset.panel;
   buttons.forEach((one) => { one.disabled = true; });
   try {
     const { response, page } = await readPage(form.action, { method: "POST", body });
@@ -15,7 +17,14 @@ export async function send(form, button) {
     say(`That did not go through: ${error.message}. Nothing was changed as far as we know; try again.`);
   } finally {
     buttons.forEach((one) => { one.disabled = false; });
+    if (here && document.activeElement === document.body) backTo(panel);
   }
+}
+
+// A button that was disabled, or a panel that was closed, has lost the focus: who goes on by keyboard goes on from there.
+function backTo(panel) {
+  const place = (panel && document.querySelector(`details.act[data-panel="${panel}"] > summary`)) || document.querySelector("main");
+  place?.focus({ preventScroll: true });
 }
 
 export function say(text) {

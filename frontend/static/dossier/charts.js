@@ -21,16 +21,27 @@ function colours(element) {
 const printing = matchMedia("print");
 const darkness = matchMedia("(prefers-color-scheme: dark)");
 
-function config(c, narrow) {
+// Names in a row that are wider than the chart stand in columns below one another: a legend does not wrap by itself.
+function legendColumns(spec, width) {
+  const names = [spec, ...(spec.layer ?? [])].map((one) => one.encoding?.color?.scale?.domain).find(Array.isArray) ?? [];
+  const widths = names.map((name) => 6.5 * String(name).length + 34);
+  const all = widths.reduce((sum, one) => sum + one, 0);
+  return all > width ? { columns: Math.max(1, Math.floor(width / Math.max(...widths))) } : {};
+}
+
+function config(c, spec, width) {
+  const narrow = width < 500;
   const theme = printing.matches ? "light" : document.documentElement.dataset.theme || (darkness.matches ? "dark" : "light");
   const ramp = theme === "dark" ? ["#20262c", "#2b4468", "#4a78c8", "#9cc2ff", "#eaf2ff"] : ["#f3f5f8", "#c9d9f2", "#86aae3", "#3f6cc7", "#173a86"];
   const font = getComputedStyle(document.body).fontFamily;
   return {
     background: "transparent", font,
     view: { stroke: c.line }, title: { color: c.ink, subtitleColor: c.muted, fontSize: 13 },
-    axis: { labelColor: c.muted, titleColor: c.muted, gridColor: c.line, domainColor: c.line, tickColor: c.line, titleFontWeight: 500, labelFontSize: 11, titleFontSize: 11 },
+    axis: { labelColor: c.muted, titleColor: c.muted, gridColor: c.line, domainColor: c.line, tickColor: c.line, titleFontWeight: 500, labelFontSize: 11, titleFontSize: 11, labelSeparation: 6 },
+    // What stands below a narrow plot may begin below its names, too.
+    axisX: narrow ? { titleAnchor: "end", titleLimit: width - 16 } : {},
     axisY: { labelLimit: narrow ? 120 : 260 },
-    legend: { labelColor: c.muted, titleColor: c.muted, titleFontWeight: 500 },
+    legend: { labelColor: c.muted, titleColor: c.muted, titleFontWeight: 500, ...legendColumns(spec, width) },
     header: { labelColor: c.muted, titleColor: c.muted },
     mark: { color: c.accent }, bar: { color: c.accent }, line: { color: c.accent }, rect: {}, text: { color: c.ink }, rule: { color: c.muted },
     range: { category: theme === "dark" ? ["#93b2ff", "#ffad72", "#83d3a1", "#e6c25f", "#ff9389", "#c3a5f5"] : ["#2c55c4", "#c2620f", "#2a7d4d", "#8a6a00", "#b3261e", "#6d4bb0"], ramp, heatmap: ramp },
@@ -87,7 +98,7 @@ async function draw(element) {
   const embed = await load();
   const single = !["hconcat", "vconcat", "concat", "facet", "repeat"].some((word) => word in spec) && !spec.encoding?.column && !spec.encoding?.facet;
   if (single && typeof spec.width !== "object") spec.width = "container";
-  spec.config = { ...config(colours(place), place.clientWidth < 500), ...spec.config, background: "transparent" };
+  spec.config = { ...config(colours(place), spec, place.clientWidth), ...spec.config, background: "transparent" };
   if (spec.width === "container") {
     countRows(spec);
     spec.autosize ??= { type: "fit-x", contains: "padding" };

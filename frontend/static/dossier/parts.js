@@ -36,7 +36,10 @@ function keepFocus(part) {
   const field = document.activeElement;
   if (!part.contains(field)) return () => {};
   const row = field.closest("[data-id]");
-  const find = () => row ? document.querySelector(`[data-id="${CSS.escape(row.dataset.id)}"] a.title`) : field.id && document.getElementById(field.id);
+  // A panel that was sent is closed: what stood in it cannot be focused, its button can.
+  const panel = field.closest("details.act[data-panel]")?.dataset.panel;
+  const find = () => row ? document.querySelector(`[data-id="${CSS.escape(row.dataset.id)}"] a.title`)
+    : panel ? document.querySelector(`details.act[data-panel="${panel}"] > summary`) : field.id && document.getElementById(field.id);
   return () => (find() || document.querySelector("main"))?.focus({ preventScroll: true });
 }
 
