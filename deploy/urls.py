@@ -4,19 +4,47 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+from django.conf import settings
+from django.core.exceptions import DisallowedHost, TooManyFieldsSent
 from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern, URLResolver, include, path, re_path
+from django.template.loader import render_to_string
+from django.urls import Resolver404, URLPattern, URLResolver, include, path, re_path, resolve
 from django.views.decorators.csrf import csrf_exempt
 from drf_spectacular.views import SpectacularAPIView
 
 from frontend.views.pages import show
 from ingest.api.problems import problem
 
+OF_PROGRAMS = ("/api/", "/v1/", "/v2/", "/integrations/")
+handler400 = "deploy.urls.bad_request"
+
 
 @csrf_exempt
-def no_such_address(request: HttpRequest) -> HttpResponse:
-    """Programs get no page of the console."""
-    return problem(404, "Not Found", f"There is nothing at {request.path[:200]}.")
+def no_such_address(request: HttpRequest, key: str = "") -> HttpResponse:
+    """Programs get no page of the console, and none of their keys back."""
+    path = (request.path.replace(key, "KEY") if key else request.path)[:200]
+    return problem(404, "Not Found", f"There is nothing at {path}.{_right_one(request.path_info)}")
+
+
+def _right_one(path: str) -> str:
+    bare = path.rstrip("/")
+    try:
+        there = bare != path and resolve(bare).url_name != "no_such_address"
+    except Resolver404:
+        there = False
+    return " Without the slash at its end there is." if there else ""
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """What Django refuses before a view does."""
+    why = "It cannot be read as a request."
+    if isinstance(exception, DisallowedHost):
+        why = "Dossier is not told that it is reached at this host name: DOSSIER_ALLOWED_HOSTS lists those that it is."
+    elif isinstance(exception, TooManyFieldsSent):
+        why = f"It has more than {settings.DATA_UPLOAD_MAX_NUMBER_FIELDS} parameters."
+    if request.path_info.startswith(OF_PROGRAMS):
+        return problem(400, "Bad Request", why)
+    return HttpResponse(render_to_string("400.html", {"why": why}), status=400)
 
 
 def by_staff(request: HttpRequest, **_: str) -> HttpResponse:
@@ -45,4 +73,7 @@ for prefix, module in (
 ):
     if find_spec(module):
         urlpatterns.append(path(prefix, include(module)))
-urlpatterns.append(re_path(r"^api(?:/|\Z)", no_such_address, name="no_such_address"))
+urlpatterns += [
+    re_path(r"^(?:api|v1|v2)(?:/|\Z)", no_such_address, name="no_such_address"),
+    re_path(r"^integrations/(?:[a-z]+/)?(?P<key>.+)", no_such_address, name="no_such_address"),
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
@@ -19,6 +19,7 @@ from incidents.domain.times import parse_rfc3339, rfc3339
 from ingest.queries import ReportedChange, changes
 
 SPAN = timedelta(days=1)
+FIRST = datetime.min.replace(tzinfo=UTC)
 
 
 class ChangeShape(s.Serializer[Any]):
@@ -58,7 +59,7 @@ class ChangesView(IncidentAPI):
         """Changes that senders told of, the latest first. They open no incident."""
         asked = parameters(request, "since", "until", "name", "limit")
         until = _time("until", asked["until"]) if "until" in asked else timezone.now()
-        since = _time("since", asked["since"]) if "since" in asked else until - SPAN
+        since = _time("since", asked["since"]) if "since" in asked else _before(until)
         names = [_name(asked["name"])] if "name" in asked else None
         found = changes(since, until, names, limit_of(asked))
         return Response({"results": [as_json(one) for one in found]})
@@ -77,7 +78,11 @@ class IncidentChangesView(IncidentAPI):
         return Response({"results": [as_json(one) for one in changes_before(it, as_of)]})
 
 
-def _time(name: str, text: str) -> Any:
+def _before(until: datetime) -> datetime:
+    return until - SPAN if until - FIRST > SPAN else FIRST
+
+
+def _time(name: str, text: str) -> datetime:
     try:
         return parse_rfc3339(text)
     except (ValueError, OverflowError):
