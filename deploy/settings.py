@@ -365,6 +365,7 @@ SPECTACULAR_SETTINGS = {
     "SERVE_PERMISSIONS": [],
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
+        "ingest.api.telemetry_schema.describe_telemetry",
         "ingest.api.schema.say_how_errors_look",
     ],
     "ENUM_NAME_OVERRIDES": {

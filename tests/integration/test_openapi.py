@@ -23,7 +23,9 @@ from deploy.wsgi import application
 from incidents.commands import Report, open_incident
 from incidents.oncall.models import Schedule
 from ingest.api import keys
+from ingest.doors.telemetry import FORMATS
 from ingest.queries import Context
+from ingest.telemetry.kinds import KINDS
 
 pytestmark = pytest.mark.usefixtures("log_database")
 EXAMPLES = int(os.environ.get("OPENAPI_EXAMPLES", "2"))
@@ -54,6 +56,13 @@ def test_every_operation_answers_as_the_document_says() -> None:
         if problem:
             wrong[operation.label] = problem
     assert wrong == {}, json.dumps(wrong, indent=2)
+
+
+def test_the_document_has_the_telemetry_door(client: Client) -> None:
+    door = client.get("/api/schema?format=json").json()["paths"]["/api/v1/telemetry/{kind}"]["post"]
+    assert set(door["parameters"][0]["schema"]["enum"]) == set(KINDS)
+    assert list(door["requestBody"]["content"]) == list(FORMATS)
+    assert {"202", "400", "401", "403", "404", "409", "413", "415", "429"} <= set(door["responses"])
 
 
 @pytest.mark.parametrize(
