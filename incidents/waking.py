@@ -1,14 +1,18 @@
-"""Snoozed tickets whose time has come. What wakes them before is decided where it happens (`domain.snoozing`)."""
+"""Snoozed tickets whose time has come, or whose planned work was called off. What wakes them before is decided where it
+happens (`domain.snoozing`)."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
+from incidents.correlation.holding import windows_in_force
 from incidents.domain import commands as c
-from incidents.projections.models import IncidentRow
-from incidents.projections.store import record
-from ingest.queries import Context
+from incidents.domain.alerting import reported_from
+from incidents.domain.maintaining import InForce
+from incidents.projections.models import IncidentRow, MemberAlert
+from incidents.projections.store import record, record_on
+from ingest.queries import Context, firing_alerts
 
 ACTOR = "system:incidents"
 AT_ONCE = 250
@@ -25,3 +29,35 @@ def oversleeping(now: datetime, but: Collection[str] = ()) -> list[str]:
 def wake(ids: Sequence[str], now: datetime) -> int:
     """How many of them were still asleep."""
     return sum(bool(record(id_, c.WakeWhenDue(), Context(ACTOR), now).events) for id_ in ids)
+
+
+def called_off(now: datetime, but: Collection[str] = ()) -> list[str]:
+    """Tickets that sleep for planned work which was called off, ended early, or is about something else by now.
+
+    One that sleeps until a window ends that is in force is taken to be of it: thousands may sleep for one.
+    """
+    windows = windows_in_force(now)
+    ends = [one.span.ends_at for one in windows]
+    asleep = IncidentRow.objects.filter(state="snoozed", snoozed_by=ACTOR, snoozed_until__gt=now)
+    found = asleep.exclude(snoozed_until__in=ends).exclude(pk__in=list(but)).order_by("number")
+    ids = [str(pk) for pk in found.values_list("pk", flat=True)[:AT_ONCE]]
+    return [id_ for id_ in ids if not _all_covered(id_, windows)]
+
+
+def _all_covered(incident: str, windows: Sequence[InForce]) -> bool:
+    """Whether all that fires in the ticket is worked on; also where nothing does."""
+    members = MemberAlert.objects.filter(incident__pk=incident, resting=False)
+    if not windows:
+        return not members.exists()
+    events = firing_alerts([str(alert) for alert in members.values_list("alert", flat=True)])
+    alerts = [reported_from(event.body) for event in events]
+    return all(any(one.window.covers(a.component, a.labels) for one in windows) for a in alerts)
+
+
+def rouse(ids: Sequence[str], now: datetime) -> int:
+    """As if they had not been put to sleep; how many of them still were."""
+    asleep = IncidentRow.objects.filter(pk__in=ids, state="snoozed", snoozed_by=ACTOR).order_by("number")
+    rows = list(asleep.select_for_update())
+    for row in rows:
+        record_on(row, c.Undo("snooze"), Context(ACTOR), now)
+    return len(rows)

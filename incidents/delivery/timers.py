@@ -75,6 +75,7 @@ OF_SILENCE: Final[Mapping[str, Sweep]] = {"heartbeats": check_heartbeats, "silen
 OF_TICKETS: Final[Mapping[str, Sweep]] = {
     "held alerts": Apart(alerting.let_go, alerting.unsilence),
     "sleeping tickets": Apart(waking.oversleeping, waking.wake),
+    "planned work": Apart(waking.called_off, waking.rouse),
     "quiet tickets": Apart(alerting.gone_quiet, alerting.settle),
 }
 

@@ -55,6 +55,10 @@ def later(at: datetime) -> int:
     return OF_TICKETS["held alerts"](at)
 
 
+def time_passes(at: datetime) -> int:
+    return sum(do(at) for do in OF_TICKETS.values())
+
+
 def held() -> list[str]:
     return sorted(SuppressedAlert.objects.values_list("why", flat=True))
 
@@ -201,6 +205,24 @@ def test_in_a_quiet_window_tickets_sleep_until_it_ends() -> None:
     assert "in the maintenance window row-3" in texts()[-1]
     OF_TICKETS["sleeping tickets"](timezone.now() + 2 * HOUR)
     assert ticket().incident.state == "open"
+
+
+def test_a_quiet_window_that_is_removed_wakes_the_tickets_that_sleep_for_it() -> None:
+    call("post", "maintenance", window(mode="quiet"))
+    send(alert("a", component="tor/r3-1"))
+    assert time_passes(timezone.now()) == 0
+    call("delete", "maintenance/row-3")
+    assert time_passes(timezone.now()) == 1
+    assert (ticket().incident.state, texts()[-1]) == ("open", "Dossier took the snooze back")
+
+
+def test_a_quiet_window_that_ends_earlier_by_now_lets_sleep_until_it_does() -> None:
+    call("post", "maintenance", window(mode="quiet"))
+    send(alert("a", component="tor/r3-1"))
+    sooner = timezone.now() + HOUR / 2
+    call("patch", "maintenance/row-3", {"ends_at": sooner.isoformat()})
+    assert time_passes(timezone.now()) == 0
+    assert time_passes(sooner) == 1
 
 
 def test_a_long_reason_of_planned_work_keeps_no_ticket_from_opening() -> None:
