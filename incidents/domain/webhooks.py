@@ -29,6 +29,9 @@ DISABLE_AFTER = timedelta(days=3)
 LARGEST_BODY = 512 * 2**10
 """Bytes; a larger event goes without its body, which the API has."""
 
+FURTHEST = LONGEST_WISH + timedelta(minutes=1)
+"""What is to be tried again later than this from now is of a clock that was set back since."""
+
 Outcome = Literal["taken", "later", "refused", "gone"]
 _ABOUT_THE_EVENT = frozenset({400, 413, 414, 415, 422, 431})
 
@@ -129,6 +132,9 @@ class Health:
     def probing(self) -> bool:
         """Then one event alone finds out whether it is back."""
         return self.failures >= PATIENCE
+
+    def left_alone(self, now: datetime) -> bool:
+        return self.retry_at is not None and now < self.retry_at <= now + FURTHEST
 
 
 def after(health: Health, answered: bool, failures: int, now: datetime, wish: float | None = None) -> Health:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 
 from django.db import transaction
+from django.db.models import Q
 
 from incidents.domain import webhooks as rules
 from incidents.domain.evolve import EVENT_TYPES
@@ -79,7 +80,8 @@ def begin(webhook: Webhook, histories: Histories, now: datetime, after: Position
 
 
 def _held(webhook: Webhook, histories: Histories, now: datetime) -> list[Job]:
-    due = Held.objects.filter(webhook=webhook, next_at__lte=now).order_by("next_at", "pk")
+    is_time = Q(next_at__lte=now) | Q(next_at__gt=now + rules.FURTHEST)
+    due = Held.objects.filter(is_time, webhook=webhook).order_by("next_at", "pk")
     jobs = []
     for row in due[: 1 if webhook.health.probing else HELD_AT_ONCE]:
         events = read_stream(row.stream, row.version - 1, upto=webhook.place)

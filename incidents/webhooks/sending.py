@@ -68,11 +68,7 @@ class Courier:
         self._left_alone = {pk: until for pk, until in self._left_alone.items() if pk in webhooks}
         for pk, webhook in webhooks.items():
             lane = None if self._left_alone.get(pk, 0.0) > time.monotonic() else self._lane(pk)
-            if (
-                lane is None
-                or lane.round is not None
-                or (webhook.retry_at is not None and webhook.retry_at > now)
-            ):
+            if lane is None or lane.round is not None or webhook.health.left_alone(now):
                 continue
             did += self._apart(pk, partial(self._begin, lane, webhook, now))
         return did

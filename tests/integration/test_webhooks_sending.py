@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from ipaddress import ip_network
 from typing import Any
@@ -140,6 +140,22 @@ def test_an_event_that_is_refused_is_put_aside_with_the_reason_and_the_ticket_go
     (parked,) = Parked.objects.all()
     assert (parked.event, parked.reason) == (f"incident/{one}@2", "answered 422: no such field")
     assert told(sink) == [(1, "bad"), (1, "good")]
+
+
+def test_a_clock_that_was_set_back_keeps_no_webhook_waiting_for_it() -> None:
+    down = threading.Event()
+    down.set()
+    with http_sink(lambda _: ((503 if down.is_set() else 200), {}, b"")) as sink:
+        webhook = hook(sink.url, types=["incident.opened"])
+        ticket()
+        deliver(lambda: Held.objects.exists())
+        ahead = datetime.now(UTC) + timedelta(days=1)
+        Held.objects.update(next_at=ahead)
+        Webhook.objects.update(retry_at=ahead)
+        asked = len(sink.got)
+        down.clear()
+        deliver(lambda: at_end(webhook) and not Held.objects.exists())
+    assert len(sink.got) == asked + 1
 
 
 def test_an_event_that_fails_for_a_day_while_others_pass_is_put_aside() -> None:
