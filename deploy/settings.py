@@ -216,6 +216,7 @@ MIDDLEWARE = [
     "ingest.api.middleware.ShortWayForTelemetry",
     "deploy.middleware.ContentSecurityPolicy",
     "deploy.middleware.BodyLimit",
+    "ingest.api.middleware.ReceiptsOfChanges",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

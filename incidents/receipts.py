@@ -22,6 +22,7 @@ from ingest.queries import (
     Event,
     TelemetryReceipt,
     alert_delivery,
+    changes_of_receipt,
     read_stream,
     telemetry_receipt,
 )
@@ -37,7 +38,7 @@ def receipt_of(incident_id: str, events: Sequence[Event]) -> str:
 
 def what_became_of(id: str) -> tuple[str, dict[str, Any]] | None:
     """Who sent it, as an actor, and what became of it; None for a receipt that is not known."""
-    return _incident(id) or _telemetry(id) or _alerts(id)
+    return _incident(id) or _configuration(id) or _telemetry(id) or _alerts(id)
 
 
 def _incident(id: str) -> tuple[str, dict[str, Any]] | None:
@@ -57,6 +58,24 @@ def _incident(id: str) -> tuple[str, dict[str, Any]] | None:
         "incident": {"id": incident_id, "number": view.incident.number, "url": view.url},
         "events": [{"id": e.id, "type": e.type, "position": str(e.position)} for e in events],
     }
+
+
+def _configuration(id: str) -> tuple[str, dict[str, Any]] | None:
+    if not (events := changes_of_receipt(id)):
+        return None
+    return events[0].actor, {
+        "kind": "configuration",
+        "recorded_at": rfc3339(events[0].recorded_at),
+        "outcome": _in_words([_changed(event) for event in events], 0, 0)
+        + "; configuration opens no incident",
+        "incident": None,
+        "events": [{"id": e.id, "type": e.type, "position": str(e.position)} for e in events],
+    }
+
+
+def _changed(event: Event) -> str:
+    done = "made" if event.body["before"] is None else "removed" if event.body["after"] is None else "changed"
+    return f"{event.body['kind']} {done}"
 
 
 def _alerts(id: str) -> tuple[str, dict[str, Any]] | None:

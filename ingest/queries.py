@@ -13,7 +13,7 @@ from ingest.alerts.queries import alerts, alerts_at, firing_alerts, firing_on, l
 from ingest.alerts.queries import briefs as alert_briefs
 from ingest.alerts.queries import components_of as alert_components
 from ingest.alerts.rows import Standing as Alert
-from ingest.log.configuration import configured
+from ingest.log.configuration import changes_of_receipt, configured
 from ingest.log.follow import Place as FollowerPlace
 from ingest.log.follow import lags as follower_lags
 from ingest.log.follow import places as follower_places
@@ -95,6 +95,7 @@ __all__ = [
     "alerts",
     "alerts_at",
     "changes",
+    "changes_of_receipt",
     "component",
     "configured",
     "cross",

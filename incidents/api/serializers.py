@@ -278,7 +278,7 @@ class ReceiptShape(s.Serializer[Any]):
     """What became of a request that was answered with a 2xx."""
 
     receipt = s.CharField()
-    kind = s.CharField(help_text="incident, telemetry, alerts or change")
+    kind = s.CharField(help_text="incident, configuration, telemetry, alerts or change")
     recorded_at = s.DateTimeField()
     outcome = s.CharField(help_text="opened, joined, changed; or why it opened no incident")
     incident = s.DictField(allow_null=True, help_text="id, number and url")

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import ResolverMatch, resolve
 
+from ingest.log.configuration import hearing_of_changes, receipt_of_change
+
 DOORS = ("/api/v1/telemetry/", "/v1/", "/api/v1/write", "/v2/", "/integrations/")
 POSTED = "/api/v2/alerts"
 """A door for who posts; who reads there may be a person."""
@@ -37,6 +39,22 @@ def answer(request: HttpRequest) -> HttpResponse:
     response: HttpResponse = match.func(request, *match.args, **match.kwargs)
     response["Content-Length"] = str(len(response.content))  # as CommonMiddleware does
     return response
+
+
+class ReceiptsOfChanges:
+    """Who changes the configuration over the API gets a receipt, as every sender does: the transaction that did it."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if request.method in ("GET", "HEAD") or not request.path_info.startswith("/api/"):
+            return self.get_response(request)
+        with hearing_of_changes() as changes:
+            response = self.get_response(request)
+        if changes and response.status_code < 300 and "Dossier-Receipt" not in response:
+            response["Dossier-Receipt"] = receipt_of_change(changes[-1].position)
+        return response
 
 
 class ShortWayForTelemetry:

@@ -5,13 +5,21 @@ The rows themselves are ordinary tables that people edit; a stream of `configura
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
+from functools import partial
 from urllib.parse import quote
 
+from django.db import transaction
+
 from ingest.log.events import CONFIGURED
-from ingest.log.store import append, head, read_stream
-from ingest.log.types import Context, Event, Json, NewEvent
+from ingest.log.store import append, head, read_stream, read_transaction
+from ingest.log.types import Context, Event, Json, NewEvent, Position
+
+_RECEIPT = re.compile(r"c-([0-9a-f]{1,4})-([0-9a-f]{1,16})")
 
 
 def stream_of(kind: str, key: str) -> str:
@@ -36,7 +44,36 @@ def record_configuration(
         return ()
     stream = stream_of(kind, key)
     body = {"kind": kind, "key": key, "before": before, "after": after}
-    return append(stream, [NewEvent(CONFIGURED.name, body, datetime.now(UTC))], head(stream), context)
+    events = append(stream, [NewEvent(CONFIGURED.name, body, datetime.now(UTC))], head(stream), context)
+    if (heard := _heard.get()) is not None:
+        transaction.on_commit(partial(heard.extend, events))
+    return events
+
+
+_heard: ContextVar[list[Event] | None] = ContextVar("heard", default=None)
+
+
+@contextmanager
+def hearing_of_changes() -> Iterator[list[Event]]:
+    """What this thread has changed of the configuration meanwhile, once it is committed."""
+    heard: list[Event] = []
+    token = _heard.set(heard)
+    try:
+        yield heard
+    finally:
+        _heard.reset(token)
+
+
+def receipt_of_change(position: Position) -> str:
+    """The receipt of all that was changed in the transaction of one change."""
+    return f"c-{position.epoch:x}-{position.txid:x}"
+
+
+def changes_of_receipt(receipt: str) -> list[Event]:
+    """What it is the receipt of, in order; nothing for another text."""
+    parts = _RECEIPT.fullmatch(receipt)
+    together = read_transaction(int(parts[1], 16), int(parts[2], 16)) if parts else []
+    return [event for event in together if event.type == CONFIGURED.name]
 
 
 def configured(kind: str, key: str) -> list[Event]:

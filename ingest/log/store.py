@@ -301,6 +301,12 @@ def read_newest(streams: Sequence[str], upto: Position | None = None) -> list[Ev
     return sorted(found, key=lambda event: event.position)
 
 
+def read_transaction(epoch: int, txid: int) -> list[Event]:
+    """All that one transaction recorded, in order; also above the watermark."""
+    sql = f"SELECT {COLUMNS} FROM log_event WHERE epoch = %s AND log_event.txid = %s::text::xid8 {IN_ORDER}"
+    return _read(sql, [epoch, str(txid)])
+
+
 def read_all(
     after: Position, limit: int, types: Collection[str] | None = None, upto: Position | None = None
 ) -> list[Event]:

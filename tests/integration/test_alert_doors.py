@@ -240,7 +240,10 @@ def test_groups_are_tickets(key: str) -> None:
 
 
 def test_a_silence_is_made_read_and_ended(key: str) -> None:
-    made = post("/api/v2/silences", SILENCE, authorization=f"Bearer {key}").json()["silenceID"]
+    answer = post("/api/v2/silences", SILENCE, authorization=f"Bearer {key}")
+    made = answer.json()["silenceID"]
+    receipt = get(f"/api/v1/receipts/{answer['Dossier-Receipt']}", key)
+    assert (receipt["kind"], len(receipt["events"])) == ("configuration", 1)
     assert get(f"/api/v2/silence/{made}", key)["status"] == {"state": "active"}
     post("/api/v2/alerts", [FIRING], authorization=f"Bearer {key}")
     assert tickets() == []
