@@ -7,7 +7,7 @@ class DeliveryConfig(AppConfig):
     verbose_name = "Delivery"
 
     def ready(self) -> None:
-        from incidents import rescuing, settling
+        from incidents import settling
         from incidents.delivery.forgetting import forget
         from incidents.delivery.loops import register_loop
         from incidents.delivery.sweeps import register_sweep
@@ -15,5 +15,4 @@ class DeliveryConfig(AppConfig):
 
         register_sweep("messages", forget)
         register_sweep("settling", settling.sweep)
-        register_sweep("rescuing", rescuing.rescue)
         register_loop("timers", run)

@@ -17,7 +17,7 @@ from typing import Final
 import structlog
 from django.db import connection, transaction
 
-from incidents import alerting, waking
+from incidents import alerting, rescuing, waking
 from incidents.delivery.sweeps import Sweep, sweep_once
 from incidents.projections.store import keep_reactor_out
 from ingest.commands import check_heartbeats, expire_alerts, in_halves, retrying
@@ -77,6 +77,7 @@ OF_TICKETS: Final[Mapping[str, Sweep]] = {
     "sleeping tickets": Apart(waking.oversleeping, waking.wake),
     "planned work": Apart(waking.called_off, waking.rouse),
     "quiet tickets": Apart(alerting.gone_quiet, alerting.settle),
+    "stray tickets": Apart(rescuing.astray, rescuing.rescue),
 }
 
 

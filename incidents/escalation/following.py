@@ -3,7 +3,7 @@ ever open without one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from django.db import transaction
@@ -49,17 +49,21 @@ def _followed(change: Change, known: Escalation | None) -> dict[str, Any]:
     }
 
 
-def overlooked(most: int) -> list[str]:
+def overlooked(most: int, but: Collection[str] = ()) -> list[str]:
     """Tickets that wait for somebody and have no row here: those that are older than escalations."""
     waiting = IncidentRow.objects.exclude(state="resolved").filter(escalation__isnull=True)
-    return [str(pk) for pk in waiting.order_by("number").values_list("pk", flat=True)[:most]]
+    others = waiting.exclude(pk__in=list(but)).order_by("number")
+    return [str(pk) for pk in others.values_list("pk", flat=True)[:most]]
 
 
 @transaction.atomic
-def make_up(incident_id: str) -> bool:
-    """The row of a ticket that had none; whether it still had none."""
-    row = IncidentRow.objects.select_for_update().filter(pk=incident_id).first()
-    if row is None or EscalationRow.objects.filter(incident__pk=incident_id).exists():
-        return False
-    project([Change(None, read_stream(stream_of(incident_id)), loaded(row))])
-    return True
+def make_up(ids: Sequence[str]) -> int:
+    """The rows of tickets that had none; how many still had none."""
+    rows = list(IncidentRow.objects.select_for_update().filter(pk__in=ids).order_by("number"))
+    # Asked once they are locked: from here on nobody gives them one.
+    have = set(EscalationRow.objects.filter(incident__pk__in=ids).values_list("incident_id", flat=True))
+    changes = [
+        Change(None, read_stream(stream_of(str(row.pk))), loaded(row)) for row in rows if row.pk not in have
+    ]
+    project(changes)
+    return len(changes)

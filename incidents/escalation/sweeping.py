@@ -59,7 +59,7 @@ def sweep(now: datetime, most: int = MOST) -> int:
     for id_ in [id_ for id_, until in list(_failing.items()) if not now < until <= now + PAUSE]:
         _failing.pop(id_, None)
     directory, failed = Directory(now), dict[str, Exception]()
-    done, ahead = _audit(directory, most)
+    done, ahead = _audit(directory, most, failed)
     timers = EscalationRow.objects.filter(due_at__lte=now).exclude(pk__in=list(_failing))
     ids = [*ahead, *(str(pk) for pk in timers.order_by("due_at").values_list("pk", flat=True)[:most])]
 
@@ -76,13 +76,13 @@ def sweep(now: datetime, most: int = MOST) -> int:
     return done
 
 
-def _audit(directory: Directory, most: int) -> tuple[int, list[str]]:
+def _audit(directory: Directory, most: int, failed: dict[str, Exception]) -> tuple[int, list[str]]:
     """Looks once in a while for tickets that have no timer and no reason (how many were given one), and for timers that
     a clock has set which was set back since: there should be none. And for tickets that have a policy by now."""
     now = directory.now
     if _audited and timedelta(0) <= now - _audited[-1] < AUDIT:
         return 0, []
-    made = sum(make_up(id_) for id_ in overlooked(most))
+    made = in_halves(overlooked(most, _failing), make_up, failed)
     if made:
         log.warning("tickets without an escalation", made_up=made)
     waiting = EscalationRow.objects.filter(due_at__gt=now + CLOCKS, phase__in=("starting", "climbing"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
@@ -24,6 +25,8 @@ from incidents.escalation.targets import Directory
 from incidents.oncall.models import Override, Schedule
 from incidents.projections.models import IncidentRow
 from incidents.projections.rebuild import rebuild_incidents
+from ingest.log.store import append
+from ingest.log.types import Context, Head, NewEvent
 from tests.integration.escalation_cases import (
     ALICE,
     Clock,
@@ -152,6 +155,21 @@ def test_the_one_of_many_that_cannot_go_on_is_found_and_the_others_are_called_in
     with pytest.raises(KeyError):
         sweep(timezone.now())
     assert [calls(id_) for id_ in ids] == [*[["alice"]] * 4, [], *[["alice"]] * 4]
+
+
+def test_a_ticket_that_can_be_given_no_timer_keeps_nobody_else_from_being_called() -> None:
+    people("alice")
+    policy()
+    whole, broken = ticket(), IncidentRow.objects.get(pk=ticket())
+    broken.delete()
+    broken.pk = uuid4()
+    broken.save(force_insert=True)
+    opened = NewEvent("incident.commented", {"text": "where am I?"}, timezone.now())
+    append(f"incident/{broken.pk}", [opened], Head.NEW, Context("system:test"))
+    EscalationRow.objects.filter(incident__pk=whole).delete()
+    with pytest.raises(ValueError, match="first event"):
+        sweep(timezone.now())
+    assert (calls(whole), sweep(timezone.now())) == (["alice"], 0)
 
 
 def test_many_tickets_go_on_with_as_few_statements_as_a_few() -> None:

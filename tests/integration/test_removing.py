@@ -22,13 +22,13 @@ from incidents.commands import Refused
 from incidents.correlation.models import MaintenanceWindow
 from incidents.delivery.addressbook import remove_method
 from incidents.delivery.models import ContactMethod
+from incidents.delivery.timers import OF_TICKETS
 from incidents.domain.commands import Report
 from incidents.escalation.models import EscalationPolicy
 from incidents.oncall.models import Schedule
 from incidents.projections.models import IncidentRow
 from incidents.queries import incident_events
 from incidents.reports.models import ReportSchedule
-from incidents.rescuing import rescue
 from incidents.saved.models import SavedView
 from incidents.webhooks.models import Webhook
 from ingest.queries import Context, Position, configured
@@ -155,7 +155,7 @@ def test_a_ticket_that_opens_again_under_a_removed_team_goes_to_the_default_with
     commands.merge(id_, other, "", ALICE)
     remove(TeamsView, "lamps")
     commands.split(id_, "", ALICE)
-    assert [rescue(timezone.now()) for _ in range(2)] == [1, 0]
+    assert [OF_TICKETS["stray tickets"](timezone.now()) for _ in range(2)] == [1, 0]
     default = Team.objects.get(is_default=True).slug
     assert IncidentRow.objects.get(pk=id_).team == default
     why = incident_events(id_)[-1].body["reason"]
