@@ -64,7 +64,7 @@ class UsersView(Catalog):
     """People who sign in. They are switched off, not deleted: what they did keeps their name."""
 
     kind = people.USER
-    queryset = User.objects.prefetch_related("memberships__team")
+    queryset = User.objects.prefetch_related("memberships__team").order_by("username")
     serializer_class = UserSerializer
     pagination_class = ByUsername
     lookup_field = "username"

@@ -96,7 +96,11 @@ class SavedViewsView(Catalog):
     """Searches of the inbox that a team shares."""
 
     kind = commands.KIND
-    queryset = SavedView.objects.filter(team__isnull=False, removed_at=None).select_related("team")
+    queryset = (
+        SavedView.objects.filter(team__isnull=False, removed_at=None)
+        .select_related("team")
+        .order_by("name", "team__slug")
+    )
     serializer_class = SavedViewSerializer
     pagination_class = BySlug
     lookup_field = "slug"

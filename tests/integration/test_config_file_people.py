@@ -83,6 +83,13 @@ def test_an_empty_installation_becomes_what_was_exported(file: Path, monkeypatch
     assert (ContactMethod.objects.get().address, ContactMethod.objects.get().secret) == (ROOM, "shared")
 
 
+def test_people_stand_in_one_order_whoever_was_changed_last() -> None:
+    for name in ("charlie", "bob", "alice"):
+        get_user_model().objects.get_or_create(username=name)[0].save()
+    told = [line for line in config("export").splitlines() if line.startswith("- username:")]
+    assert told == [f"- username: {name}" for name in ("alice", "bob", "charlie")]
+
+
 def test_how_people_are_reached_becomes_what_was_exported(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
