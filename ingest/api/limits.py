@@ -16,7 +16,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import Literal
 
@@ -30,6 +30,8 @@ SPARE = 10.0
 KEPT_FREE = 2
 """Threads that refuse while the others wait."""
 MOST_KEYS = 10_000
+LARGE = 2**20
+"""Bytes of a body of messages, unpacked, from which on one is read after the other."""
 LATER = 5
 """Seconds after which who was refused for load may try again."""
 
@@ -104,6 +106,20 @@ class Intake:
 def intake() -> Intake:
     """Of this process."""
     return Intake(settings.KEY_RATE, settings.WEB_THREADS)
+
+
+_one_large = threading.Lock()
+
+
+@contextmanager
+def in_turn(size: int) -> Iterator[None]:
+    """Around the reading of a body of protobuf messages: of the large ones this process reads one at a time.
+
+    An empty message is two bytes of a body and ninety times as much in memory, so that a few bodies of nothing else,
+    read at once, would take all that there is.
+    """
+    with _one_large if size >= LARGE else nullcontext():
+        yield
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from ingest.alerts import receiving as alerts
 from ingest.api.keys import Key, authenticate
-from ingest.api.limits import Overloaded, admitted
+from ingest.api.limits import Overloaded, admitted, in_turn
 from ingest.api.reading import read_body
 from ingest.api.refusals import note
 from ingest.doors import otlp, otlp_logs
@@ -144,7 +144,8 @@ def _take_rows(made: Callable[..., otlp.Taken]) -> Take:
         again = f"otlp {signal.name} {digest.hex()}"
         delivery = Delivery(key.name, digest, len(body), _trace(request), again)
         bounds = Bounds.around(datetime.now(UTC), settings.TELEMETRY_RETENTION, settings.TELEMETRY_FUTURE)
-        taken = made(read(signal, body, media_type), key.region or "default", bounds)
+        with in_turn(len(body)):
+            taken = made(read(signal, body, media_type), key.region or "default", bounds)
         told = taken.refusals.total, taken.message
         if not taken.rows.count:
             return _Done("", *told)
@@ -155,7 +156,8 @@ def _take_rows(made: Callable[..., otlp.Taken]) -> Take:
 
 
 def _take_alerts(request: HttpRequest, signal: Signal, key: Key, body: bytes, media_type: str) -> _Done:
-    found = otlp_logs.alerts(read(signal, body, media_type), datetime.now(UTC))
+    with in_turn(len(body)):
+        found = otlp_logs.alerts(read(signal, body, media_type), datetime.now(UTC))
     told = found.refusals.total, found.refusals.sentence()
     if not found.parsed.alerts:
         return _Done("", *told)

@@ -17,7 +17,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from ingest.api.keys import Key, authenticate
-from ingest.api.limits import Overloaded, admitted
+from ingest.api.limits import Overloaded, admitted, in_turn
 from ingest.api.reading import read_body
 from ingest.api.refusals import noted
 from ingest.doors.remote_write import MESSAGES, MOST_BYTES, Version, Written, rows, unpack
@@ -84,7 +84,8 @@ def _taken(request: HttpRequest, key: Key, version: Version) -> HttpResponse:
     sent = read_body(request, settings.TELEMETRY_MAX_BODY)
     body = unpack(sent, min(settings.TELEMETRY_MAX_DECODED, MOST_BYTES))
     bounds = Bounds.around(datetime.now(UTC), settings.TELEMETRY_RETENTION, settings.TELEMETRY_FUTURE)
-    written = rows(body, version, key.region or "default", bounds)
+    with in_turn(len(body)):
+        written = rows(body, version, key.region or "default", bounds)
     receipt = ""
     if written.rows.count:
         digest = hashlib.sha256(body).digest()

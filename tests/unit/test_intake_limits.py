@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
 
-from ingest.api.limits import Intake, Overloaded
+from ingest.api.limits import LARGE, Intake, Overloaded, in_turn
 
 
 class Clock:
@@ -97,3 +98,21 @@ def test_all_are_taken_again_when_the_slow_ones_are_done(clock: Clock) -> None:
 def test_a_process_with_one_thread_takes_requests_one_after_the_other(clock: Clock) -> None:
     intake = Intake(1000, 1, clock)
     assert [refusal(intake, "a") for _ in range(3)] == [None] * 3
+
+
+def test_of_large_bodies_one_is_read_at_a_time_and_small_ones_beside_it() -> None:
+    entered = {size: threading.Event() for size in (LARGE, LARGE - 1)}
+
+    def read(size: int) -> None:
+        with in_turn(size):
+            entered[size].set()
+
+    readers = [threading.Thread(target=read, args=(size,)) for size in entered]
+    with in_turn(LARGE):
+        for reader in readers:
+            reader.start()
+        assert entered[LARGE - 1].wait(30)
+        assert not entered[LARGE].wait(0.1)
+    assert entered[LARGE].wait(30)
+    for reader in readers:
+        reader.join()
