@@ -39,7 +39,7 @@ def _escalate(incident_id: str, reason: str, context: Context) -> Recorded:
     row = IncidentRow.objects.select_for_update().filter(pk=incident_id).first()
     if row is None:
         raise NoSuchIncident(f"there is no incident {incident_id}")
-    make_up(incident_id)
+    make_up([incident_id])
     state, now = loaded(row), datetime.now(UTC)
     refuse_resolved(state)
     directory = Directory(now)
