@@ -66,8 +66,7 @@ def _configuration(id: str) -> tuple[str, dict[str, Any]] | None:
     return events[0].actor, {
         "kind": "configuration",
         "recorded_at": rfc3339(events[0].recorded_at),
-        "outcome": _in_words([_changed(event) for event in events], 0, 0)
-        + "; configuration opens no incident",
+        "outcome": f"{_in_words([_changed(event) for event in events])}; configuration opens no incident",
         "incident": None,
         "events": [{"id": e.id, "type": e.type, "position": str(e.position)} for e in events],
     }
@@ -140,7 +139,7 @@ def _delivered(delivery: AlertDelivery) -> dict[str, Any]:
     }
 
 
-def _in_words(outcomes: Sequence[str], refused: int, left_out: int) -> str:
+def _in_words(outcomes: Sequence[str], refused: int = 0, left_out: int = 0) -> str:
     counted = Counter([*outcomes, *["refused"] * refused, *["left out"] * left_out])
     return ", ".join(f"{count} {outcome}" for outcome, count in counted.items()) or "empty: nothing to do"
 
