@@ -368,6 +368,8 @@ SPECTACULAR_SETTINGS = {
         "drf_spectacular.hooks.postprocess_schema_enums",
         "ingest.api.telemetry_schema.describe_telemetry",
         "ingest.api.schema.say_how_errors_look",
+        "ingest.api.doors_schema.describe_doors",
+        "incidents.api.alertmanager_schema.describe_alertmanager",
     ],
     "ENUM_NAME_OVERRIDES": {
         "IncidentState": "incidents.domain.values.STATES",

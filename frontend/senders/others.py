@@ -67,7 +67,8 @@ END
             ),
         ),
         "200 with `due`, the time of the next one. The heartbeat is committed to disk.",
-        "No body is read.",
+        "A POST may say the same in a form or an object of JSON; beside a query no body is read, so a job may send "
+        "what it printed.",
         f"{AGAIN} `curl --retry` tries again.",
         "A missed heartbeat fires an alert, which opens a ticket; the next call ends it.",
     ),

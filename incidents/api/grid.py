@@ -33,7 +33,7 @@ class KindShape(s.Serializer[Any]):
     components = s.IntegerField()
 
 
-class StepShape(s.Serializer[Any]):
+class GridStepShape(s.Serializer[Any]):
     start = s.DateTimeField()
     end = s.DateTimeField()
 
@@ -72,7 +72,7 @@ class GridShape(s.Serializer[Any]):
     kinds = KindShape(many=True)
     within = s.ListField(child=s.CharField())
     window_seconds = s.IntegerField()
-    steps = StepShape(many=True)
+    steps = GridStepShape(many=True)
     at = s.IntegerField(help_text="the step that is asked for")
     rows = AxisShape(allow_null=True)
     columns = AxisShape(allow_null=True)

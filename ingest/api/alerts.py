@@ -30,6 +30,7 @@ from ingest.doors import heartbeat as heartbeats_door
 from ingest.doors.alert import BadPayload, Parsed
 from ingest.doors.bodies import decompress
 from ingest.doors.default_mapping import DEFAULT
+from ingest.doors.json_body import read_object, scalar
 from ingest.telemetry import liveness
 from ingest.telemetry.faults import BadBody, TooLarge
 
@@ -222,22 +223,41 @@ def generic_webhook(request: HttpRequest, key: str) -> HttpResponse:
 @csrf_exempt
 def heartbeat(request: HttpRequest, key: str) -> HttpResponse:
     """GET or POST /integrations/heartbeat/{key}?name=…&every=…: it came; when the next one is due, it says itself."""
+    found = find(key)
     try:
         if request.method not in ("GET", "POST"):
             raise Refusal(405, "Only GET and POST here.")
-        found = find(key)
         allowed(found, heartbeats.DOOR)
         assert found is not None
-        told = heartbeats_door.heartbeat(request.GET.dict())
-        query = request.META.get("QUERY_STRING", "").encode(errors="replace")
-        trace = getattr(request, "trace", None)
-        delivery = Delivery(found.name, heartbeats.DOOR, "application/x-www-form-urlencoded", query, trace)
-        now = datetime.now(UTC)
         with admitted(found.name, heartbeats.DOOR):
+            said, media_type, payload = _said(request)
+            told = heartbeats_door.heartbeat(said)
+            trace = getattr(request, "trace", None)
+            delivery = Delivery(found.name, heartbeats.DOOR, media_type, payload, trace)
+            now = datetime.now(UTC)
             taken = heartbeats.heard(told, delivery, now)
-    except (Refusal, Overloaded, BadPayload, OperationalError, InterfaceError) as error:
-        return refused(refused_as_problem, error)
+    except (Refusal, Overloaded, TooLarge, BadBody, BadPayload, OperationalError, InterfaceError) as error:
+        answer = refused(refused_as_problem, error)
+        if found is not None:
+            note(found.name, heartbeats.DOOR, answer.status_code, str(error))
+        return answer
     due = (now + told.every + told.grace).isoformat(timespec="seconds").replace("+00:00", "Z")
     answer = JsonResponse({"heartbeat": told.name, "due": due, "receipt": taken.receipt})
     answer["Dossier-Receipt"] = taken.receipt
     return answer
+
+
+def _said(request: HttpRequest) -> tuple[dict[str, str], str, bytes]:
+    """What a heartbeat says, and how: in the query, and where there is none in a form or an object of JSON.
+
+    Beside a query no body is read: jobs send what they printed.
+    """
+    query = request.META.get("QUERY_STRING", "")
+    if query or request.method == "GET":
+        return request.GET.dict(), generic.FORM, query.encode(errors="replace")
+    media_type, body = request.content_type or "", body_of(request)
+    if not body.strip():
+        return {}, generic.FORM, b""
+    if media_type == generic.FORM:
+        return generic.read_form(body), media_type, body
+    return {name: scalar(value) for name, value in read_object(body).items()}, media_type, body

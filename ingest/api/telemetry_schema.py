@@ -4,54 +4,43 @@ from __future__ import annotations
 
 from typing import Any
 
+from ingest.api.openapi import RECEIPT, TEXT, array, header, in_json, operation, record, within
 from ingest.doors.bodies import ENCODINGS
 from ingest.doors.telemetry import FORMATS
 from ingest.telemetry.kinds import KINDS
 
-_TEXT = {"type": "string"}
 _KIND = {
-    "type": "object",
     "description": "What a row of the kind holds.",
-    "properties": {
-        "kind": _TEXT,
-        "help": _TEXT,
-        "formats": {"type": "array", "items": _TEXT},
-        "fields": {
-            "type": "array",
-            "items": {"type": "object", "required": ["name", "type", "optional", "help"]},
-        },
-    },
-    "required": ["kind", "help", "formats", "fields"],
+    **record(
+        {
+            "kind": TEXT,
+            "help": TEXT,
+            "formats": array(TEXT),
+            "fields": array({"type": "object", "required": ["name", "type", "optional", "help"]}),
+        }
+    ),
 }
-_ACCEPTED = {
-    "type": "object",
-    "properties": {"accepted": {"type": "integer"}, "receipt": _TEXT},
-    "required": ["accepted", "receipt"],
-}
-_NAMED = {"name": "kind", "in": "path", "required": True, "schema": {"type": "string", "enum": sorted(KINDS)}}
+_ACCEPTED = record({"accepted": {"type": "integer"}, "receipt": TEXT})
+_NAMED = within("kind", {"type": "string", "enum": sorted(KINDS)})
 _BODIES = {
     "application/x-ndjson": {"schema": {"type": "string", "description": "a row a line"}},
-    "application/json": {"schema": {"type": "array", "items": {"type": "object"}, "minItems": 1}},
+    "application/json": {"schema": {**array({"type": "object"}), "minItems": 1}},
     "application/vnd.apache.arrow.stream": {"schema": {"type": "string", "format": "binary"}},
 }
 
 
 def describe_telemetry(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """A hook of drf-spectacular."""
-    kinds = {
-        "type": "object",
-        "properties": {"kinds": {"type": "array", "items": _KIND}},
-        "required": ["kinds"],
-    }
+    kinds = record({"kinds": array(_KIND)})
     result["paths"] |= {
         "/api/v1/telemetry": {
-            "get": _operation(
-                "telemetry_kinds", "Every kind of telemetry, with its fields.", {"200": _json(kinds)}
+            "get": operation(
+                "telemetry_kinds", "Every kind of telemetry, with its fields.", {"200": in_json(kinds)}
             )
         },
         "/api/v1/telemetry/{kind}": {
-            "get": _operation(
-                "telemetry_kind", "What a row of the kind looks like.", {"200": _json(_KIND)}, _NAMED
+            "get": operation(
+                "telemetry_kind", "What a row of the kind looks like.", {"200": in_json(_KIND)}, _NAMED
             ),
             "post": _post(),
         },
@@ -60,13 +49,12 @@ def describe_telemetry(result: dict[str, Any], **_: Any) -> dict[str, Any]:
 
 
 def _post() -> dict[str, Any]:
-    receipt = {"Dossier-Receipt": {"schema": _TEXT}}
     words = (
         "Rows of one kind, stored all or none. A key needs the scope `telemetry`. What is wrong is named by row,"
         " field and reason, the first 20."
     )
     answers = {
-        "202": {**_json(_ACCEPTED, "All rows are on disk."), "headers": receipt},
+        "202": {**in_json(_ACCEPTED, "All rows are on disk."), "headers": RECEIPT},
         "409": {"description": "The Idempotency-Key was used for another body. Nothing was stored."},
         "413": {"description": "The body is too large, as sent or after decompression. Nothing was stored."},
         "415": {"description": f"The body must be one of {', '.join(FORMATS)}."},
@@ -76,35 +64,17 @@ def _post() -> dict[str, Any]:
     }
     parameters = (
         _NAMED,
-        _header(
+        header(
             "Idempotency-Key",
             "makes a second attempt harmless",
             minLength=1,
             maxLength=255,
             pattern="^[ -~]+$",
         ),
-        _header("Content-Encoding", "how the body is compressed", enum=list(ENCODINGS)),
+        header("Content-Encoding", "how the body is compressed", enum=list(ENCODINGS)),
     )
     body = {"required": True, "content": {media_type: _BODIES[media_type] for media_type in FORMATS}}
-    return _operation("telemetry_send", words, answers, *parameters) | {
+    return operation("telemetry_send", words, answers, *parameters) | {
         "requestBody": body,
         "security": [{"integrationKey": []}],
     }
-
-
-def _operation(name: str, words: str, answers: dict[str, Any], *parameters: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "operationId": name,
-        "description": words,
-        "tags": ["v1"],
-        "parameters": list(parameters),
-        "responses": answers,
-    }
-
-
-def _json(schema: dict[str, Any], words: str = "") -> dict[str, Any]:
-    return {"description": words, "content": {"application/json": {"schema": schema}}}
-
-
-def _header(name: str, words: str, **schema: Any) -> dict[str, Any]:
-    return {"name": name, "in": "header", "description": words, "schema": {"type": "string", **schema}}

@@ -142,11 +142,15 @@ def _mapping_of(integration: str) -> generic.Mapping | None:
     return None if row.mapping is None else generic.mapping(row.mapping)
 
 
+def sample(door: str, now: datetime) -> Any:
+    """What a sender of a door (one of DOORS) would send: JSON, or the bytes of a mail."""
+    return _DOORS[door][0](now)
+
+
 def send_sample(integration: str, door: str, who: str) -> Taken:
     """Deliver the sample of a door (one of DOORS) for an integration. `who` asked for it."""
     now = datetime.now(UTC)
-    write, read = _DOORS[door]
-    told = write(now)
+    told, read = sample(door, now), _DOORS[door][1]
     payload = told if isinstance(told, bytes) else json.dumps(told).encode()
     alerts = tuple(
         structs.replace(alert, expires_at=now + LASTS, notes=(*alert.notes, f"a test, sent by {who}"))

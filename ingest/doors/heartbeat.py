@@ -12,12 +12,20 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Final
 
 from ingest.doors.alert import LONGEST_NAME, Alert, BadPayload, Notes, component_of, severity_of
 
 EVERY, LEAST_GRACE = timedelta(minutes=5), timedelta(minutes=1)
 SHORTEST, LONGEST = timedelta(seconds=10), timedelta(days=366)
-FIELDS = ("name", "every", "grace", "severity", "component")
+FIELDS: Final = {
+    "name": "which job it is of; `default` where nobody says",
+    "every": "how long until the next one: 5m where nobody says",
+    "grace": "how late that may be: a fifth of `every` and at least a minute where nobody says",
+    "severity": "of the alert when it stays away",
+    "component": "what the alert is about, as kind/name",
+}
+"""What a call may say."""
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 

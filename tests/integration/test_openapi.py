@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -20,9 +23,11 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from deploy.wsgi import application
+from incidents.api import root_urls as reads_urls
+from incidents.catalog.models import Silence
 from incidents.commands import Report, open_incident
 from incidents.oncall.models import Schedule
-from ingest.api import keys
+from ingest.api import keys, root_urls
 from ingest.doors.telemetry import FORMATS
 from ingest.queries import Context
 from ingest.telemetry.kinds import KINDS
@@ -36,8 +41,15 @@ CHECKS: list[Any] = [
     content_type_conformance,
     response_schema_conformance,
 ]
-THERE = {"reference": ("1", "2"), "name": ("there",), "slug": ("there",)}
+THERE = {"reference": "1", "name": "there", "slug": "there"}
 """Path parameters that lead to something."""
+
+
+@schemathesis.serializer(
+    "application/x-protobuf", "application/vnd.apache.arrow.stream", "application/x-ndjson"
+)
+def as_it_is(_: Any, value: Any) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode()
 
 
 def test_every_operation_answers_as_the_document_says() -> None:
@@ -47,12 +59,13 @@ def test_every_operation_answers_as_the_document_says() -> None:
         open_incident(Report(f"Something {number}", component=f"host/h{number}"), Context("user:alice"))
     layer = {"name": "primary", "people": ["alice"], "start": "2026-01-05T09:00", "turn": "1w"}
     Schedule.objects.create(slug="there", name="There", layers=[layer])
+    there = THERE | {"key": key, "id": a_silence()}
     document = schemathesis.openapi.from_wsgi("/api/schema?format=json", application)
     wrong: dict[str, str] = {}
     for found in document.get_all_operations():
         assert isinstance(found, Ok), found.err()
         operation = found.ok()
-        problem = _problem_of(operation, {"Authorization": f"Bearer {key}"})
+        problem = _problem_of(operation, {"Authorization": f"Bearer {key}"}, there)
         if problem:
             wrong[operation.label] = problem
     assert wrong == {}, json.dumps(wrong, indent=2)
@@ -65,6 +78,28 @@ def test_the_document_has_the_telemetry_door(client: Client) -> None:
     assert {"202", "400", "401", "403", "404", "409", "413", "415", "429"} <= set(door["responses"])
 
 
+def test_the_document_has_every_door_and_takes_its_own_examples(client: Client) -> None:
+    key = keys.create("sender", ["alerts", "telemetry"])
+    paths = client.get("/api/schema?format=json").json()["paths"]
+    doors = [each for module in (root_urls, reads_urls) for each in module.urlpatterns]
+    assert {re.sub("<str:(\\w+)>", r"{\1}", f"/{door.pattern}") for door in doors} <= set(paths)
+    answers = {
+        f"{method} {path}": client.generic(
+            method.upper(),
+            path.replace("{key}", key),
+            json.dumps(body["example"]).replace("the key of this integration", key),
+            content_type,
+            headers={"Authorization": f"Bearer {key}"},
+        ).status_code
+        for path, operations in paths.items()
+        for method, operation in operations.items()
+        for content_type, body in operation.get("requestBody", {}).get("content", {}).items()
+        if "example" in body
+    }
+    assert len(answers) == 12
+    assert set(answers.values()) <= {200, 202}, answers
+
+
 @pytest.mark.parametrize(
     "path", ["/api", "/api/", "/api/v1/nowhere", "/api/v1/analysis_schedules/a%0Ab", "/api/v1/teams/a/b"]
 )
@@ -73,7 +108,16 @@ def test_programs_are_told_what_is_not_there_in_json(client: Client, path: str) 
     assert (answer.status_code, answer["Content-Type"]) == (404, "application/problem+json")
 
 
-def _problem_of(operation: Any, headers: dict[str, str]) -> str:
+def a_silence() -> str:
+    now = datetime.now(UTC)
+    matcher = {"name": "disk", "value": "d7", "isRegex": False, "isEqual": True}
+    row = Silence.objects.create(
+        matchers=[matcher], starts_at=now, ends_at=now + timedelta(hours=1), created_by="alice"
+    )
+    return str(row.pk)
+
+
+def _problem_of(operation: Any, headers: dict[str, str], there: Mapping[str, str]) -> str:
     @settings(
         max_examples=EXAMPLES,
         deadline=None,
@@ -81,12 +125,10 @@ def _problem_of(operation: Any, headers: dict[str, str]) -> str:
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(case=operation.as_strategy(), there=st.sampled_from([True, True, False]))
-    def check(case: Any, there: bool) -> None:
-        if there:
-            for name, values in THERE.items():
-                if name in (case.path_parameters or {}):
-                    case.path_parameters[name] = values[0]
+    @given(case=operation.as_strategy(), leads=st.sampled_from([True, True, False]))
+    def check(case: Any, leads: bool) -> None:
+        if leads:
+            case.path_parameters.update({name: there[name] for name in case.path_parameters if name in there})
         case.call_and_validate(headers=headers, checks=CHECKS)
 
     try:
