@@ -10,6 +10,7 @@ from django.db import DatabaseError, InterfaceError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import path
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from redis.exceptions import RedisError
@@ -22,6 +23,7 @@ from ingest.queries import follower_lags
 LONGEST_LAG = 60.0  # seconds that a follower may be behind before tickets count as late
 
 
+@csrf_exempt
 @require_safe
 def healthz(_request: HttpRequest) -> HttpResponse:
     """This process answers; says nothing about what it depends on, so that a restart is not the answer to
@@ -29,6 +31,7 @@ def healthz(_request: HttpRequest) -> HttpResponse:
     return JsonResponse({"status": "alive", "version": VERSION})
 
 
+@csrf_exempt
 @require_safe
 def readyz(_request: HttpRequest) -> HttpResponse:
     """200 when requests can be served and tickets follow; 503 with the reasons otherwise."""
@@ -36,6 +39,7 @@ def readyz(_request: HttpRequest) -> HttpResponse:
     return JsonResponse({"ready": not reasons, "reasons": reasons}, status=503 if reasons else 200)
 
 
+@csrf_exempt
 @require_safe
 def metrics_page(request: HttpRequest) -> HttpResponse:
     """Prometheus text. Asks for METRICS_TOKEN where it is set, and otherwise answers this machine only."""

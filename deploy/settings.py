@@ -110,7 +110,7 @@ TELEMETRY_RETENTION = env.duration(
 TELEMETRY_LONG_RETENTION = env.duration(
     "TELEMETRY_LONG_RETENTION",
     "400d",
-    "the same for `outage` and `uptime`, which are few and asked for by the month; never less than the other",
+    "the same for `outage`, `uptime` and reported changes, which are few and asked for by the month; never less",
 )
 TELEMETRY_FUTURE = timedelta(minutes=5)  # how far a sender's clock may be ahead
 

@@ -177,6 +177,13 @@ def change(id_: str) -> ReportedChange | None:
     return None if row is None else _change(*row)
 
 
+def forget_changes(before: datetime) -> int:
+    """Drops what was told of before then; how many. Their events stay."""
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM reported_change WHERE received_at < %s", (before,))
+        return int(cursor.rowcount)
+
+
 def _change(
     id_: str, integration: str, summary: str, source: str, component: str | None, details: str, links: str,
     notes: str, at: datetime, received_at: datetime, receipt: str,

@@ -5,10 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from celery import shared_task
+from django.conf import settings
 
+from ingest.alerts.changes import forget_changes
 from ingest.alerts.deliveries import maintain
 
 
 @shared_task(name="alerts.maintain", ignore_result=True)
 def maintain_deliveries() -> dict[str, int]:
-    return maintain(datetime.now(UTC))
+    now = datetime.now(UTC)
+    forgotten = forget_changes(now - settings.TELEMETRY_LONG_RETENTION)
+    return {**maintain(now), "changes": forgotten}

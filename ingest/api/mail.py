@@ -47,9 +47,13 @@ def integration_of(address: str) -> keys.Key | None:
 
     Raises django.db.Error.
     """
-    local, _, _ = address.rpartition("@")
-    key = keys.find_by_mail(local.rpartition("+")[2].lower())
+    key = keys.find_by_mail(_token(address))
     return key if key is not None and key.allows("alerts") and key.allows_door(DOOR) else None
+
+
+def _token(address: str) -> str:
+    local, _, _ = address.rpartition("@")
+    return local.rpartition("+")[2].lower()
 
 
 def store(address: str, raw: bytes) -> str:
@@ -64,7 +68,8 @@ def store(address: str, raw: bytes) -> str:
             parsed = mail.alerts(raw, how)
             if parsed.refused and not parsed.alerts:
                 return _refused(key, str(parsed.refused[0]))
-            payload = raw if len(raw) <= settings.ALERT_MAX_BODY else mail.headers_of(raw)
+            kept = raw if len(raw) <= settings.ALERT_MAX_BODY else mail.headers_of(raw)
+            payload = mail.without_token(kept, _token(address))
             taken = receive(parsed, Delivery(key.name, DOOR, MEDIA_TYPE, payload[: settings.ALERT_MAX_BODY]))
     except BadPayload as error:
         return _refused(key, f"this mail {error}")

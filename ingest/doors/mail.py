@@ -62,6 +62,11 @@ def headers_of(raw: bytes) -> bytes:
     return head + b"\n\n"
 
 
+def without_token(raw: bytes, token: str) -> bytes:
+    """The mail as it is kept: who reads the secret part of its recipient's address there could send, too."""
+    return re.sub(re.escape(token).encode(), b"...", raw, flags=re.IGNORECASE)
+
+
 def read(raw: bytes) -> dict[str, Any]:
     """The fields of a mail. Raises BadPayload for one that no person or monitoring system sent."""
     try:

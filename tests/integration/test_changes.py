@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
+from pytest_django import Settings
 
 from incidents import queries
 from incidents.reactors import follower
 from ingest.alerts.receiving import Delivery, receive
+from ingest.alerts.tasks import maintain_deliveries
 from ingest.api import keys
 from ingest.doors.alert import Alert, Parsed
 from ingest.log.store import read_stream, watermark
@@ -130,3 +132,10 @@ def test_a_change_without_a_summary_or_with_a_wrong_key_is_refused_as_pagerduty_
     assert (answer.status_code, answer.json()["status"]) == (400, "invalid event")
     assert tell("no key").status_code == 400
     assert get("/api/v1/changes", key)["results"] == []
+
+
+def test_changes_are_kept_for_the_long_retention(key: str, settings: Settings) -> None:
+    tell(key, timestamp="2020-01-01T00:00:00Z")
+    assert maintain_deliveries()["changes"] == 0
+    settings.TELEMETRY_LONG_RETENTION = timedelta(0)
+    assert maintain_deliveries()["changes"] == 1

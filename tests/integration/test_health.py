@@ -35,6 +35,12 @@ def test_a_living_process_says_so_without_its_database(client: Client) -> None:
     assert client.get("/healthz").json()["status"] == "alive"
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+def test_what_changes_nothing_can_only_be_read(path: str) -> None:
+    answer = Client(enforce_csrf_checks=True).put(path)
+    assert (answer.status_code, answer["Allow"]) == (405, "GET, HEAD")
+
+
 @pytest.mark.django_db
 def test_ready_when_database_migrations_broker_and_followers_are(client: Client) -> None:
     answer = client.get("/readyz")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -41,6 +42,20 @@ def test_a_heartbeat_says_when_the_next_one_is_due(key: str) -> None:
     answer = call(key).json()
     due = datetime.fromisoformat(answer["due"]) - datetime.now(UTC)
     assert timedelta(minutes=71) < due <= timedelta(minutes=72)
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        ("application/x-www-form-urlencoded", "name=backup&every=1h"),
+        ("application/json", '{"name": "backup", "every": "1h"}'),
+    ],
+)
+def test_a_post_says_it_in_its_body_too(key: str, content_type: str, body: str) -> None:
+    post = partial(Client().post, content_type=content_type)
+    assert post(f"/integrations/heartbeat/{key}", body).json()["heartbeat"] == "backup"
+    assert post(f"/integrations/heartbeat/{key}", body.replace("name", "nmae")).status_code == 400
+    assert post(f"/integrations/heartbeat/{key}?name=other", "saved 7 files").json()["heartbeat"] == "other"
 
 
 def test_a_missed_heartbeat_opens_a_ticket_and_its_return_closes_it(key: str) -> None:

@@ -25,6 +25,7 @@ from django.test import Client
 from deploy.supervisor import programs
 from incidents import queries
 from incidents.reactors import follower
+from ingest.alerts.deliveries import delivered
 from ingest.api import keys, limits, mail
 from ingest.api.models import IntegrationKey
 from tests.following import follow_to_the_end
@@ -113,6 +114,14 @@ def test_the_receipt_in_the_answer_holds_the_mail_as_it_came(port: int) -> None:
     receipt = Client().get(path, HTTP_AUTHORIZATION=f"Bearer {reader}").json()
     assert receipt["outcome"] == "1 fired"
     assert (receipt["payload"]["door"], receipt["payload"]["content_type"]) == ("mail", "message/rfc822")
+
+
+def test_the_mail_is_kept_without_the_address_that_anybody_could_send_to(port: int) -> None:
+    address = an_address()
+    said = send(port, address, a_mail("Fan 2", Delivered_To=address.upper()))
+    kept = delivered(said.rpartition(" ")[2].strip())
+    assert kept is not None
+    assert b"Delivered-To: ...@DOSSIER" in kept.payload
 
 
 @pytest.mark.parametrize("form", ["{}", "dossier+{}"])
