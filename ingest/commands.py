@@ -7,7 +7,7 @@ from ingest.log.configuration import record_configuration
 from ingest.log.database import is_lost as database_is_lost
 from ingest.log.follow import Follower, register_follower
 from ingest.log.follow import run_once as run_follower_once
-from ingest.log.halving import in_halves
+from ingest.log.halving import PassedOver, in_halves
 from ingest.log.registry import EventType
 from ingest.log.registry import register as register_event_type
 from ingest.log.retrying import retrying
@@ -20,6 +20,7 @@ __all__ = [
     "EventType",
     "Extension",
     "Follower",
+    "PassedOver",
     "UnrecordableEvent",
     "append",
     "check_heartbeats",

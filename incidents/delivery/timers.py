@@ -14,13 +14,12 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
-import structlog
 from django.db import connection, transaction
 
 from incidents import alerting, rescuing, waking
 from incidents.delivery.sweeps import Sweep, sweep_once
 from incidents.projections.store import keep_reactor_out
-from ingest.commands import check_heartbeats, expire_alerts, in_halves, retrying
+from ingest.commands import PassedOver, check_heartbeats, expire_alerts, in_halves, retrying
 
 EVERY: Final = 5.0
 """Seconds between looks when nothing was due."""
@@ -36,8 +35,6 @@ Find = Callable[[datetime, Collection[str]], list[str]]
 """The ids of what is due at a time, but for some."""
 Do = Callable[[Sequence[str], datetime], int]
 
-log = structlog.get_logger("deliver")
-
 
 class Apart:
     """What is due to tickets or alerts: found, and done in a transaction in which no alert or finding is placed.
@@ -47,19 +44,13 @@ class Apart:
 
     def __init__(self, find: Find, do: Do) -> None:
         self._find, self._do = find, do
-        self._passed_over: dict[str, float] = {}
+        self._passed_over = PassedOver("deliver", PAUSE)
 
     def __call__(self, now: datetime) -> int:
         """How much was done. Raises what the first raised that failed, after all others have gone on."""
-        at = time.monotonic()
-        self._passed_over = {id_: until for id_, until in self._passed_over.items() if until > at}
         failed: dict[str, Exception] = {}
-        did = in_halves(self._find(now, self._passed_over), partial(self._part, now), failed)
-        for id_, error in failed.items():
-            log.error("what was due failed", id=id_, exc_info=error)
-            self._passed_over[id_] = at + PAUSE
-        for error in failed.values():
-            raise error
+        did = in_halves(self._find(now, self._passed_over.ids()), partial(self._part, now), failed)
+        self._passed_over.add(failed)
         return did
 
     def _part(self, now: datetime, ids: Sequence[str]) -> int:

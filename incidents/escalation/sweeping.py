@@ -6,7 +6,7 @@ committed together or not at all, and a second sweep passes over tickets that th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -29,7 +29,7 @@ from incidents.escalation.targets import Directory
 from incidents.projections.models import IncidentRow
 from incidents.projections.rows import state_of
 from incidents.projections.store import Asked, Recorded, record_together, stream_of
-from ingest.commands import in_halves, retrying
+from ingest.commands import PassedOver, in_halves, retrying
 from ingest.queries import Context, Event
 
 MOST: Final = 1000
@@ -38,13 +38,13 @@ TOGETHER: Final = 250
 """Tickets of one transaction."""
 MOST_AT_ONCE: Final = 3
 """What one ticket does in a sweep: forgotten, started and its first step taken."""
-PAUSE: Final = timedelta(seconds=10)
-"""For which a ticket whose escalation failed is passed over, so that it keeps no other from being called."""
+PAUSE: Final = 10.0
+"""Seconds for which a ticket whose escalation failed is passed over, so that it keeps no other from being called."""
 AUDIT: Final = timedelta(minutes=1)
 """Between looks for tickets without a timer."""
 URGENT: Final = ("critical", "error")
 
-_failing: dict[str, datetime] = {}
+_passed_over = PassedOver("escalation", PAUSE)
 _audited: list[datetime] = []
 
 log = structlog.get_logger("escalation")
@@ -55,12 +55,9 @@ def sweep(now: datetime, most: int = MOST) -> int:
 
     Raises what the first ticket raised that could not go on, after all others have.
     """
-    # One that is further ahead is of a clock that was set back since.
-    for id_ in [id_ for id_, until in list(_failing.items()) if not now < until <= now + PAUSE]:
-        _failing.pop(id_, None)
-    directory, failed = Directory(now), dict[str, Exception]()
-    done, ahead = _audit(directory, most, failed)
-    timers = EscalationRow.objects.filter(due_at__lte=now).exclude(pk__in=list(_failing))
+    directory, failed, but = Directory(now), dict[str, Exception](), _passed_over.ids()
+    done, ahead = _audit(directory, most, but, failed)
+    timers = EscalationRow.objects.filter(due_at__lte=now).exclude(pk__in=list(but))
     ids = [*ahead, *(str(pk) for pk in timers.order_by("due_at").values_list("pk", flat=True)[:most])]
 
     def go_on(part: Sequence[str]) -> int:
@@ -68,21 +65,19 @@ def sweep(now: datetime, most: int = MOST) -> int:
 
     for first in range(0, len(ids), TOGETHER):
         done += in_halves(ids[first : first + TOGETHER], go_on, failed)
-    for id_, error in failed.items():
-        log.error("a ticket's escalation failed", incident=id_, exc_info=error)
-        _failing[id_] = now + PAUSE
-    for error in failed.values():
-        raise error
+    _passed_over.add(failed)
     return done
 
 
-def _audit(directory: Directory, most: int, failed: dict[str, Exception]) -> tuple[int, list[str]]:
+def _audit(
+    directory: Directory, most: int, but: Collection[str], failed: dict[str, Exception]
+) -> tuple[int, list[str]]:
     """Looks once in a while for tickets that have no timer and no reason (how many were given one), and for timers that
     a clock has set which was set back since: there should be none. And for tickets that have a policy by now."""
     now = directory.now
     if _audited and timedelta(0) <= now - _audited[-1] < AUDIT:
         return 0, []
-    made = in_halves(overlooked(most, _failing), make_up, failed)
+    made = in_halves(overlooked(most, but), make_up, failed)
     if made:
         log.warning("tickets without an escalation", made_up=made)
     waiting = EscalationRow.objects.filter(due_at__gt=now + CLOCKS, phase__in=("starting", "climbing"))
@@ -90,7 +85,7 @@ def _audit(directory: Directory, most: int, failed: dict[str, Exception]) -> tup
     if ahead:
         log.warning("the clock was set back", timers=len(ahead))
     _audited[:] = [] if made or ahead else [now]
-    return made, [id_ for id_ in (*ahead, *_has_policy_now(directory, most)) if id_ not in _failing]
+    return made, [id_ for id_ in (*ahead, *_has_policy_now(directory, most)) if id_ not in but]
 
 
 def _has_policy_now(directory: Directory, most: int) -> list[str]:

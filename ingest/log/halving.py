@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TypeVar
+
+import structlog
 
 from ingest.log.database import is_lost
 
@@ -26,3 +29,26 @@ def in_halves(items: Sequence[T], do: Callable[[Sequence[T]], int], failed: dict
             return in_halves(items[:half], do, failed) + in_halves(items[half:], do, failed)
         failed[items[0]] = error
         return 0
+
+
+class PassedOver:
+    """By id those that could not go on, for `seconds`: so that they are not in everybody's way each time. One process
+    knows them; `clock` counts seconds, so that a clock on the wall that is set back frees none too late."""
+
+    def __init__(self, logger: str, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._log, self._seconds, self._clock = structlog.get_logger(logger), seconds, clock
+        self._until: dict[str, float] = {}
+
+    def ids(self) -> list[str]:
+        """Those that are passed over now."""
+        now = self._clock()
+        self._until = {id_: until for id_, until in self._until.items() if until > now}
+        return list(self._until)
+
+    def add(self, failed: Mapping[str, Exception]) -> None:
+        """Tells of each that failed, and raises what the first one raised; call it when all others have gone on."""
+        for id_, error in failed.items():
+            self._log.error("what was due failed", id=id_, exc_info=error)
+            self._until[id_] = self._clock() + self._seconds
+        for error in failed.values():
+            raise error

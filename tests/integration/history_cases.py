@@ -36,6 +36,7 @@ from incidents.projections.rebuild import rebuild_incidents
 from incidents.projections.rows import state_of
 from incidents.projections.store import record
 from incidents.reactors import follower
+from ingest.commands import PassedOver
 from ingest.queries import Context, Event, open_alerts, read_stream
 from tests.following import follow_to_the_end
 from tests.integration.delivery_cases import HookSink
@@ -97,7 +98,7 @@ class World:
 
     def __post_init__(self) -> None:
         User.objects.update(is_active=True)
-        sweeping._failing.clear()
+        sweeping._passed_over = PassedOver("escalation", sweeping.PAUSE)
         self.ids = [ticket(), ticket("switch/x", severity="info")]
 
     def do(self, what: str, which: int) -> None:

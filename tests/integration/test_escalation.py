@@ -25,6 +25,7 @@ from incidents.escalation.targets import Directory
 from incidents.oncall.models import Override, Schedule
 from incidents.projections.models import IncidentRow
 from incidents.projections.rebuild import rebuild_incidents
+from ingest.log.halving import PassedOver
 from ingest.log.store import append
 from ingest.log.types import Context, Head, NewEvent
 from tests.integration.escalation_cases import (
@@ -44,7 +45,7 @@ pytestmark = pytest.mark.usefixtures("log_database")
 
 @pytest.fixture(autouse=True)
 def as_a_new_process(log_database: str) -> None:  # noqa: ARG001
-    sweeping._failing.clear()
+    sweeping._passed_over = PassedOver("escalation", sweeping.PAUSE)
     sweeping._audited.clear()
 
 
