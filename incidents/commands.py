@@ -217,7 +217,7 @@ def attach_evidence(incident_id: str, evidence: Sequence[Mapping[str, Any]], con
 
 
 def resolve(incident_id: str, confirmed_cause: str, note: str, context: Context) -> Recorded:
-    """`confirmed_cause` is a component, or "none" when nothing was at fault."""
+    """`confirmed_cause` is a component, a class of causes, or "none" when nothing was at fault."""
     region = IncidentRow.objects.filter(pk=incident_id).values_list("region", flat=True).first()
     command = c.Resolve(confirmed_cause, note, known_until(region, datetime.now(UTC)))
     return _carry_out(incident_id, command, context)

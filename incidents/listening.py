@@ -19,7 +19,7 @@ from incidents.domain.incident import Incident
 from incidents.domain.opinion import Word
 from incidents.domain.standing import failing_span, has_blamed
 from incidents.domain.times import parse_rfc3339, rfc3339
-from incidents.domain.values import NO_CAUSE
+from incidents.domain.values import NO_CAUSE, is_class
 from incidents.projections.models import IncidentRow
 from incidents.projections.rows import state_of
 from incidents.projections.store import record
@@ -91,6 +91,8 @@ def note_missed(event: Event) -> None:
     if row is None or event.body["confirmed_cause"] in (None, NO_CAUSE):
         return
     state, cause = state_of(row), event.body["confirmed_cause"]
+    if is_class(cause):
+        return
     since, until = failing_span(state, event.occurred_at)
     runs = sorted(judged_over(state.region, since, until), key=lambda run: run.analyzer)
     for analyzer, found in groupby(runs, key=lambda run: run.analyzer):

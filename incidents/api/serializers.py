@@ -139,7 +139,9 @@ class IncidentShape(s.Serializer[Any]):
     merged = MergedShape(many=True, help_text="what was merged into it")
     resolved_at = s.DateTimeField(allow_null=True)
     resolved_by = s.CharField(allow_null=True)
-    confirmed_cause = s.CharField(allow_null=True, help_text='a component, or "none"')
+    confirmed_cause = s.CharField(
+        allow_null=True, help_text='a component, a class such as `firmware`, or "none"'
+    )
     failing_since = s.DateTimeField(allow_null=True, help_text="data time of the first failure known")
     last_failure = s.DateTimeField(allow_null=True, help_text="data time of the last failure known")
     position = s.CharField(help_text="log position at which this view is true")
@@ -266,7 +268,10 @@ class AttachShape(s.Serializer[Any]):
 
 
 class ResolveShape(s.Serializer[Any]):
-    confirmed_cause = s.CharField(help_text=f'what was at fault ({COMPONENT_FORM}), or "none"')
+    confirmed_cause = s.CharField(
+        help_text=f"what was at fault: a component ({COMPONENT_FORM}), a class of causes in one word, such as"
+        ' `firmware`, where it was no single one, or "none"'
+    )
     note = s.CharField(max_length=20_000, required=False)
 
 

@@ -165,7 +165,8 @@ ACTIONS = {
     ),
     "resolve": action(
         "resolve",
-        "Resolve it with the confirmed cause: the component that was at fault, or `none`.",
+        "Resolve it with the confirmed cause: the component that was at fault, a class of causes such as `firmware`, or"
+        " `none`.",
         shapes.ResolveShape,
         lambda id, body, request: commands.resolve(
             id, body["confirmed_cause"], body.get("note", ""), context(request)

@@ -35,9 +35,9 @@ from incidents.domain.symptoms import NoteExplained as NoteExplained
 from incidents.domain.values import (
     ATTACHED_LIMIT,
     DEFAULT_SEVERITY,
-    NO_CAUSE,
     TITLE_LIMIT,
     Severity,
+    check_cause,
     check_component,
     check_evidence,
     check_labels,
@@ -319,16 +319,16 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Resolve:
-    """`confirmed_cause` is the component that was at fault, or "none" when nothing was; `known_until` how far
-    telemetry had come by feed (`blame.feed_of`), where it is behind the clock."""
+    """`confirmed_cause` is the component that was at fault, a class such as "firmware" where it was no single one, or
+    "none" when nothing was; `known_until` how far telemetry had come by feed (`blame.feed_of`), where it is
+    behind the clock."""
 
     confirmed_cause: str
     note: str = ""
     known_until: Mapping[str, datetime] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.confirmed_cause != NO_CAUSE:
-            _set(self, "confirmed_cause", check_component("confirmed_cause", self.confirmed_cause))
+        _set(self, "confirmed_cause", check_cause("confirmed_cause", self.confirmed_cause))
         _set(self, "note", check_text("note", self.note))
 
 

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from incidents.domain.values import is_class
+
 MOST_LABELS: Final = 60
 LONGEST: Final = 2_000
 """Characters of a title that are read."""
@@ -39,6 +41,8 @@ def words(ticket: Described) -> list[str]:
         found += _named("component", ticket.component)
     if ticket.cause is not None and "/" in ticket.cause:
         found += _named("cause", ticket.cause)
+    elif ticket.cause is not None and is_class(ticket.cause):
+        found.append(f"cause:{ticket.cause}")
     for name, value in sorted(ticket.labels.items())[:MOST_LABELS]:
         found.append(f"label:{name}={value[:200].lower()}")
     return found

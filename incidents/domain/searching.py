@@ -29,7 +29,7 @@ FIELDS: Final = {
     "service": "slug of a service, or none",
     "is": "flapping, firing, blamed, merged, handed_over or storm",
     "number": "number of a ticket; #12 is short for it",
-    "cause": "the confirmed cause, or none",
+    "cause": "the confirmed cause: a component, a class such as firmware, or none",
     "age": "age:<2h is younger, age:>1d older; in min, h, d or w",
     "alerts": "how many: alerts:>10",
     "hops": "how many hand-overs: hops:>=2",

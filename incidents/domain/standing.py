@@ -4,6 +4,7 @@ The cause that the ticket was resolved with is the truth. An analyzer is
 
 * `right` if its last blame on this ticket, the component or one that it could not tell apart from it, is that cause;
 * `wrong` if it is not, or if nothing was at fault ("none");
+* neither if it is a class of causes, such as "firmware": that says what kind of thing failed, not which;
 * `missed` if a component was at fault, it judged windows over that component, and named it nowhere
   (`incident.cause_missed`).
 
@@ -19,6 +20,7 @@ from typing import Literal
 
 from incidents.domain.incident import Incident
 from incidents.domain.opinion import Opinion
+from incidents.domain.values import is_class
 
 Outcome = Literal["right", "wrong", "missed"]
 
@@ -43,8 +45,8 @@ class Standing:
 
 
 def standings(state: Incident) -> list[Standing]:
-    """By name of the analyzer; none while the ticket is not resolved."""
-    if state.state != "resolved" or state.confirmed_cause is None:
+    """By name of the analyzer; none while the ticket is not resolved, or where only a class was confirmed."""
+    if state.state != "resolved" or state.confirmed_cause is None or is_class(state.confirmed_cause):
         return []
     blamed = [_blamed(state, one) for one in state.opinions.values() if has_blamed(one)]
     named = {one.analyzer for one in blamed}

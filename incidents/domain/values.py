@@ -37,6 +37,7 @@ COLUMNS_LIMIT: Final = 50
 DEPTH_LIMIT: Final = 40
 
 NO_CAUSE: Final = "none"
+_CLASS = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _LINE_BREAK = re.compile(r"[\r\n\t]")
 
@@ -85,6 +86,21 @@ def check_component(field: str, text: object) -> str:
     if not is_component(component):
         raise Invalid(field, f"must be {COMPONENT_FORM}")
     return component
+
+
+def check_cause(field: str, text: object) -> str:
+    """A component, a class of causes where no single component was at fault, or NO_CAUSE. Classes are in lower case."""
+    cause = check_line(field, text)
+    if is_component(cause):
+        return cause
+    if _CLASS.fullmatch(cause) is None:
+        raise Invalid(field, f"must be {COMPONENT_FORM}, a class of causes in one word, as firmware, or none")
+    return cause.lower()
+
+
+def is_class(cause: str) -> bool:
+    """Whether a confirmed cause says what kind of thing was at fault, and not which component."""
+    return cause != NO_CAUSE and not is_component(cause)
 
 
 def check_severity(field: str, text: object) -> Severity:

@@ -13,7 +13,7 @@ from incidents.domain.blame import WINDOWS_NEEDED, WINDOWS_WATCHED
 from incidents.domain.incident import Incident
 from incidents.domain.standing import failing_span
 from incidents.domain.times import optional_rfc3339, rfc3339
-from incidents.domain.values import NO_CAUSE
+from incidents.domain.values import NO_CAUSE, is_class
 from incidents.projections.models import IncidentRow
 from incidents.projections.rows import state_of
 from incidents.scorecards.queries import share_json
@@ -85,9 +85,12 @@ def backtest(asked: Replay, progress: Callable[[int, int], None] = lambda _done,
 
 
 def confirmed(start: datetime, end: datetime, regions: Sequence[str]) -> list[Cause]:
-    """The resolved tickets of the regions whose cause failed in `[start, end)`, by number."""
+    """The resolved tickets of the regions whose cause failed in `[start, end)`, by number; not those of which only a
+    class of causes is known, which say of no blame whether it is right."""
     rows = IncidentRow.objects.filter(state="resolved").order_by("number")
-    causes = (_cause(state_of(row)) for row in rows.iterator())
+    causes = (
+        _cause(state_of(row)) for row in rows.iterator() if not is_class(row.confirmed_cause or NO_CAUSE)
+    )
     return [
         one
         for one in causes

@@ -13,6 +13,11 @@ def test_a_component_is_itself_its_name_without_numbers_and_its_kind() -> None:
     ]
 
 
+def test_a_class_of_causes_is_told_by_its_word() -> None:
+    assert words(Described("", None, {}, "firmware")) == ["cause:firmware"]
+    assert words(Described("", None, {}, "none")) == []
+
+
 def test_numbers_in_a_title_say_nothing() -> None:
     assert words(Described("Disk 7 fails")) == words(Described("disk 812 fails"))
 

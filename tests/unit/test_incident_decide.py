@@ -7,6 +7,7 @@ import pytest
 from incidents.domain import commands as c
 from incidents.domain.commands import Report
 from incidents.domain.decide import Refused
+from incidents.domain.values import Invalid
 from tests.unit.incident_cases import NOON, after, blamed, finding, opened, types
 
 
@@ -88,6 +89,19 @@ def test_a_resolved_incident_can_be_commented_on() -> None:
 def test_reopening_forgets_the_resolution() -> None:
     incident = after(opened(), c.Resolve("none"), c.Reopen("it is back"))
     assert (incident.state, incident.resolved_at, incident.confirmed_cause) == ("open", None, None)
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"), [("tor/T1", "tor/T1"), ("Firmware", "firmware"), ("none", "none"), ("None", "none")]
+)
+def test_what_was_at_fault_is_a_component_a_class_or_nothing(said: str, kept: str) -> None:
+    assert after(opened(), c.Resolve(said)).confirmed_cause == kept
+
+
+@pytest.mark.parametrize("said", ["", "human error", "tor/", "*", "x" * 64])
+def test_what_is_none_of_them_is_refused(said: str) -> None:
+    with pytest.raises(Invalid, match="confirmed_cause"):
+        c.Resolve(said)
 
 
 def test_reopening_what_is_open_is_refused() -> None:

@@ -43,6 +43,10 @@ def test_nothing_was_at_fault() -> None:
     assert outcomes(resolved(cause="none")) == {"deepview": "wrong"}
 
 
+def test_a_class_of_causes_says_of_no_analyzer_whether_it_was_right() -> None:
+    assert outcomes(resolved(cause="Firmware")) == {}
+
+
 def test_an_open_ticket_counts_nowhere() -> None:
     assert standings(after(blamed(finding()))) == []
 
