@@ -5,25 +5,27 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cmp_to_key, reduce
-from itertools import islice
 from operator import or_
 from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from incidents.domain.evolve import EVENT_TYPES, evolve
+from incidents.domain.evolve import fold
 from incidents.domain.incident import Incident
 from incidents.domain.values import SEVERITIES, Invalid
 from incidents.filters import ORDERS, Filter
 from incidents.projections.models import IncidentRow
 from incidents.projections.rows import state_of
+from incidents.projections.store import stream_of
 from incidents.projections.view import View
-from ingest.queries import Position, read_all
+from ingest.queries import Position, read_streams, watermark
 
 PAGE_LIMIT = 200
+AT_ONCE = 500
+"""Tickets whose events are read with one query."""
 Columns = Sequence[tuple[str, bool]]
 """What orders a list, and whether each descends."""
 
@@ -52,9 +54,9 @@ def list_incidents(
     back, edge = (False, None) if cursor is None else read_cursor(cursor, order)
     columns = [(name, descends != back) for name, descends in ORDERS[order]]
     if as_of is None:
-        views = _live(filters, columns, edge, limit + 1)
+        views = page_of(IncidentRow.objects.all(), filters, columns, edge, limit + 1)
     else:
-        views = _past(filters, columns, edge, limit + 1, as_of)
+        views = _past(Past(as_of), filters, columns, edge, limit + 1)
     more, views = len(views) > limit, views[:limit]
     if back:
         views.reverse()
@@ -76,8 +78,8 @@ def view_of(row: IncidentRow) -> View:
     return View(state_of(row), row.version, row.position)
 
 
-def filtered(filters: Sequence[Filter]) -> QuerySet[IncidentRow]:
-    rows = IncidentRow.objects.all()
+def filtered(filters: Sequence[Filter], rows: QuerySet[IncidentRow] | None = None) -> QuerySet[IncidentRow]:
+    rows = IncidentRow.objects.all() if rows is None else rows
     for filter_ in filters:
         rows = rows.filter(filter_.q())
     return rows
@@ -87,8 +89,15 @@ def in_order(rows: QuerySet[IncidentRow], columns: Columns) -> QuerySet[Incident
     return rows.order_by(*(f"-{name}" if descends else name for name, descends in columns))
 
 
-def _live(filters: Sequence[Filter], columns: Columns, edge: list[Any] | None, limit: int) -> list[View]:
-    rows = in_order(filtered(filters), columns)
+def page_of(
+    rows: QuerySet[IncidentRow],
+    filters: Sequence[Filter],
+    columns: Columns,
+    edge: Sequence[Any] | None,
+    limit: int,
+) -> list[View]:
+    """The first that come after an edge."""
+    rows = in_order(filtered(filters, rows), columns)
     if edge is not None:
         rows = rows.filter(reduce(or_, stretches_beyond(columns, edge)))
     return [view_of(row) for row in rows[:limit]]
@@ -103,15 +112,40 @@ def stretches_beyond(columns: Columns, edge: Sequence[Any]) -> list[Q]:
     return stretches
 
 
+class Past:
+    """The tickets of a moment. Those to which nothing has happened since are rows as they are; the others are folded
+    from their own events up to then, so that what it costs to look back is what changed since."""
+
+    def __init__(self, as_of: Position) -> None:
+        # Above the watermark something may still be committed that comes before.
+        self._as_of = min(as_of, watermark())
+        self.unmoved = IncidentRow.objects.filter(position__lte=str(self._as_of))
+
+    def moved(self) -> Iterator[View]:
+        """To be read after `unmoved`: one that moves meanwhile is then in both, and in neither the other way."""
+        ids = IncidentRow.objects.filter(position__gt=str(self._as_of)).values_list("pk", flat=True)
+        streams = [stream_of(str(pk)) for pk in ids]
+        for start in range(0, len(streams), AT_ONCE):
+            for events in read_streams(streams[start : start + AT_ONCE], self._as_of).values():
+                state = fold(events)
+                assert state is not None, "a stream that has events opens a ticket"
+                yield View(state, events[-1].version, str(events[-1].position))
+
+
 def _past(
-    filters: Sequence[Filter], columns: Columns, edge: list[Any] | None, limit: int, as_of: Position
+    past: Past, filters: Sequence[Filter], columns: Columns, edge: Sequence[Any] | None, limit: int
 ) -> list[View]:
-    found = ordered(all_at(as_of), filters, columns)
-    return list(islice((k.view for k in found if edge is None or compared(columns, k.key, edge) > 0), limit))
+    unmoved = page_of(past.unmoved, filters, columns, edge, limit)
+    moved = (one.view for one in ordered(past.moved(), filters, columns, edge))
+    views = {view.incident.id: view for view in (*unmoved, *moved)}
+    return [one.view for one in ordered(views.values(), (), columns)[:limit]]
 
 
-def ordered(views: Sequence[View], filters: Sequence[Filter], columns: Columns) -> list[Keyed]:
-    fields = [(view, fields_of(view)) for view in views]
+def ordered(
+    views: Iterable[View], filters: Sequence[Filter], columns: Columns, edge: Sequence[Any] | None = None
+) -> list[Keyed]:
+    """Those that the filters let through, from an edge on."""
+    fields = ((view, fields_of(view)) for view in views)
     keyed = [
         Keyed([found[name] for name, _ in columns], view)
         for view, found in fields
@@ -121,7 +155,8 @@ def ordered(views: Sequence[View], filters: Sequence[Filter], columns: Columns) 
     def compare(a: Keyed, b: Keyed) -> int:
         return compared(columns, a.key, b.key)
 
-    return sorted(keyed, key=cmp_to_key(compare))
+    found = (one for one in keyed if edge is None or compared(columns, one.key, edge) > 0)
+    return sorted(found, key=cmp_to_key(compare))
 
 
 def compared(columns: Columns, a: Sequence[Any], b: Sequence[Any]) -> int:
@@ -146,19 +181,6 @@ def fields_of(view: View) -> Mapping[str, Any]:
         "position": view.position,
         "handed_from": view.incident.handed_from,
     }
-
-
-def all_at(as_of: Position) -> list[View]:
-    """Every incident as it stood at a position, folded from the whole log up to there."""
-    views: dict[str, View] = {}
-    after = Position.START
-    while events := read_all(after, 1000, EVENT_TYPES, upto=as_of):
-        for event in events:
-            known = views.get(event.stream)
-            state = evolve(known.incident if known else None, event)
-            views[event.stream] = View(state, event.version, str(event.position))
-        after = events[-1].position
-    return list(views.values())
 
 
 def write_cursor(order: str, back: bool, view: View) -> str:

@@ -17,7 +17,7 @@ from incidents.domain.opinion import Opinion
 from incidents.domain.times import parse_rfc3339
 from incidents.domain.values import STATES, Invalid, State
 from incidents.filters import ORDERS, PARAMETERS, Filter, parse_filters
-from incidents.lists import PAGE_LIMIT, Page, filtered, first, list_incidents, view_of
+from incidents.lists import PAGE_LIMIT, Page, Past, filtered, first, list_incidents, view_of
 from incidents.projections.members import (
     Shared,
     alert_titles,
@@ -56,6 +56,7 @@ __all__ = [
     "NoSuchIncident",
     "Opinion",
     "Page",
+    "Past",
     "Placed",
     "Standing",
     "View",
@@ -86,6 +87,7 @@ __all__ = [
     "unanswered",
     "unresolved_by_team",
     "values_in_use",
+    "view_of",
     "with_title",
 ]
 

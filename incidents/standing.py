@@ -10,13 +10,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import QuerySet
+
 from incidents.domain.values import Invalid
 from incidents.filters import ORDERS, Filter
 from incidents.lists import (
     Columns,
-    Keyed,
-    all_at,
-    compared,
+    Past,
     fields_of,
     filtered,
     in_order,
@@ -26,6 +26,7 @@ from incidents.lists import (
     view_of,
     write_cursor,
 )
+from incidents.projections.models import IncidentRow
 from incidents.projections.view import View
 from ingest.queries import Position
 
@@ -83,7 +84,7 @@ def standing(
     before += [(n, groups[n], None) for n in range(place - 1, -1, -1)]
     after: list[Stretch] = [(place, groups[place], edge)]
     after += [(n, groups[n], None) for n in range(place + 1, len(groups))]
-    source = _Now(view) if as_of is None else _Then(view, all_at(as_of))
+    source = _Now(view) if as_of is None else _Then(view, Past(as_of))
     ahead = sum(source.count(filters, back, bound) for _, filters, bound in before)
     behind = sum(source.count(filters, columns, bound) for _, filters, bound in after)
     return Standing(
@@ -115,18 +116,18 @@ def _first(source: _Source, stretches: Sequence[Stretch], columns: Columns, orde
 
 
 class _Now:
-    """The list as it is, without the ticket itself: from the table."""
+    """The list as it is, without the ticket itself: from the table, or from those `rows` of it."""
 
-    def __init__(self, itself: View) -> None:
-        self.itself = itself
+    def __init__(self, itself: View, rows: QuerySet[IncidentRow] | None = None) -> None:
+        self._rows = (IncidentRow.objects.all() if rows is None else rows).exclude(pk=itself.incident.id)
 
     def count(self, filters: Sequence[Filter], columns: Columns, edge: Edge) -> int:
-        rows = filtered(filters).exclude(pk=self.itself.incident.id)
+        rows = filtered(filters, self._rows)
         stretches = [rows] if edge is None else [rows.filter(one) for one in stretches_beyond(columns, edge)]
         return sum(one.order_by()[:MOST_COUNTED].count() for one in stretches)
 
     def first(self, filters: Sequence[Filter], columns: Columns, edge: Edge) -> View | None:
-        rows = in_order(filtered(filters).exclude(pk=self.itself.incident.id), columns)
+        rows = in_order(filtered(filters, self._rows), columns)
         # The last stretch is that of the row's own rank, where its neighbour most often is.
         stretches = (
             [rows] if edge is None else [rows.filter(q) for q in stretches_beyond(columns, edge)[::-1]]
@@ -136,21 +137,21 @@ class _Now:
 
 
 class _Then:
-    """The list as it was: in memory, as lists of the past are."""
+    """The list as it was: those to which nothing has happened since from the table, the others in memory."""
 
-    def __init__(self, itself: View, views: Sequence[View]) -> None:
-        self.views = [view for view in views if view.incident.id != itself.incident.id]
-
-    def _found(self, filters: Sequence[Filter], columns: Columns, edge: Edge) -> list[Keyed]:
-        found = ordered(self.views, filters, columns)
-        return [one for one in found if edge is None or compared(columns, one.key, edge) > 0]
+    def __init__(self, itself: View, past: Past) -> None:
+        self._unmoved = _Now(itself, past.unmoved)
+        self._moved = [view for view in past.moved() if view.incident.id != itself.incident.id]
 
     def count(self, filters: Sequence[Filter], columns: Columns, edge: Edge) -> int:
-        return len(self._found(filters, columns, edge))
+        moved = ordered(self._moved, filters, columns, edge)
+        return self._unmoved.count(filters, columns, edge) + len(moved)
 
     def first(self, filters: Sequence[Filter], columns: Columns, edge: Edge) -> View | None:
-        found = self._found(filters, columns, edge)
-        return found[0].view if found else None
+        found = [self._unmoved.first(filters, columns, edge)]
+        found += [one.view for one in ordered(self._moved, filters, columns, edge)[:1]]
+        best = ordered([view for view in found if view is not None], (), columns)
+        return best[0].view if best else None
 
 
 _Source = _Now | _Then

@@ -19,7 +19,16 @@ from incidents.components.standing import Trouble, changes_about, owner_of, tick
 from incidents.domain.blast import reached_over
 from incidents.domain.times import parse_rfc3339
 from incidents.domain.values import Invalid, check_component, check_line
-from ingest.queries import TopologySnapshot, natural, placed_names, regions, rests_on, topology_snapshot
+from ingest.queries import (
+    Position,
+    TopologySnapshot,
+    natural,
+    placed_names,
+    position_at,
+    regions,
+    rests_on,
+    topology_snapshot,
+)
 
 PAGE = 100
 """Components of a list, and of one opening of the tree."""
@@ -66,7 +75,7 @@ def components(request: HttpRequest) -> HttpResponse:
     topology = topology_snapshot(region, at or datetime.now(UTC))
     kind = _kind(request, topology)
     searching = bool(text or kind)
-    trouble = trouble_in(topology)
+    trouble = trouble_in(topology, _place(at))
     if searching:
         placed = placed_names(region, text, kind) if text else set()
         told = topology.found(text, kind)
@@ -103,7 +112,7 @@ def beneath(request: HttpRequest) -> HttpResponse:
     if relation not in TITLES:
         raise Invalid("by", f"must be one of {', '.join(TITLES)}")
     topology = topology_snapshot(region, at or datetime.now(UTC))
-    trouble = trouble_in(topology)
+    trouble = trouble_in(topology, _place(at))
     names = _worst_first(trouble, _related(topology, name)[relation])
     shown, following, preceding = _page_of(request, names)
     context = {
@@ -132,7 +141,7 @@ def component(request: HttpRequest, name: str = "") -> HttpResponse:
     region = _region(request, there, region)
     topology = topology_snapshot(region, now)
     told = topology.components.get(it)
-    tickets = tickets_about(it)
+    tickets = tickets_about(it, _place(at))
     placed = rests_on(region, [it], now, 1).get(it)
     context = {
         "name": it,
@@ -143,11 +152,11 @@ def component(request: HttpRequest, name: str = "") -> HttpResponse:
         "told": told,
         "placed": () if placed is None else placed.path,
         "above": topology.above(it),
-        "relations": _relations(topology, it),
+        "relations": _relations(topology, it, at),
         "fails_with": len(reached_over(it, topology.contains, topology.needed_by)),
         "owner": owner_of(it),
         "tickets": tickets,
-        "changes": changes_about(it),
+        "changes": changes_about(it, at),
         "team_names": {team.slug: team.name for team in queries.teams()},
         "kept": _kept(region, there, at),
         "seen": topology.knows(it) or placed is not None or bool(tickets.unresolved or tickets.past),
@@ -175,8 +184,8 @@ def _related(topology: TopologySnapshot, name: str) -> dict[str, Sequence[str]]:
     }
 
 
-def _relations(topology: TopologySnapshot, name: str) -> list[dict[str, Any]]:
-    found, trouble = [], trouble_in(topology)
+def _relations(topology: TopologySnapshot, name: str, at: datetime | None) -> list[dict[str, Any]]:
+    found, trouble = [], trouble_in(topology, _place(at))
     for relation, related in _related(topology, name).items():
         if related:
             names = _worst_first(trouble, related)
@@ -234,6 +243,11 @@ def _moment(request: HttpRequest) -> datetime | None:
         return parse_rfc3339(text.replace(" ", "+"))
     except (ValueError, OverflowError):
         raise Invalid("at", "must be an RFC 3339 time with an offset, such as 2026-11-21T10:00:00Z") from None
+
+
+def _place(at: datetime | None) -> Position | None:
+    """In the log: tickets are told as they stood there."""
+    return None if at is None else position_at(at)
 
 
 def _kind(request: HttpRequest, topology: TopologySnapshot) -> str:

@@ -14,7 +14,7 @@ from rest_framework.serializers import BaseSerializer
 
 from incidents.api.catalog import BySlug, Catalog
 from incidents.api.serializers import Strict
-from incidents.api.views import ERRORS, MISSING, Conflict, IncidentAPI, parameters
+from incidents.api.views import AS_OF, ERRORS, MISSING, Conflict, IncidentAPI, as_of_in, parameters
 from incidents.catalog.models import Team
 from incidents.catalog.naming import named_by
 from incidents.domain.policies import KINDS, MOST_ACTIONS, MOST_STEPS, Action, Policy, policy_from
@@ -23,6 +23,7 @@ from incidents.escalation import queries
 from incidents.escalation.models import POLICY_FIELDS, EscalationPolicy
 from incidents.escalation.targets import missing
 from incidents.queries import get
+from ingest.queries import moment_of
 
 _STEPS = {
     "type": "array",
@@ -198,13 +199,17 @@ class EscalationShape(s.Serializer[Any]):
 class EscalationView(IncidentAPI):
     @extend_schema(
         operation_id="incidents_escalation",
+        parameters=[AS_OF],
         responses={200: EscalationShape, **ERRORS, **MISSING},
     )
     def get(self, request: Request, reference: str) -> Response:
-        """Where its escalation stands: what happens next, when, and whom it reaches."""
-        parameters(request)
-        now = timezone.now()
-        standing = queries.standing(get(reference).incident, now)
+        """Where its escalation stands: what happens next, when, and whom it reaches. Whom the next step would have
+        reached at an earlier moment is not known any more: `next` is then null."""
+        as_of = as_of_in(parameters(request, "as_of"))
+        incident, now = get(reference, as_of).incident, (as_of and moment_of(as_of)) or timezone.now()
+        standing = (
+            queries.standing(incident, now) if as_of is None else queries.standing_at(incident.id, as_of)
+        )
         return Response(_UNSEEN if standing is None else queries.as_json(standing, now))
 
 

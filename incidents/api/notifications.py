@@ -17,7 +17,7 @@ from rest_framework.response import Response
 
 from incidents import queries
 from incidents.api.bodies import context, fields
-from incidents.api.views import ERRORS, MISSING, PROBLEM, Conflict, IncidentAPI
+from incidents.api.views import ERRORS, MISSING, PROBLEM, Conflict, IncidentAPI, parameters
 from incidents.delivery import addressbook
 from incidents.delivery.models import ContactMethod, Notification
 from incidents.domain.reaching import ACCOUNT, DEFAULT_BUNDLE, KINDS
@@ -263,8 +263,10 @@ class NotificationsView(IncidentAPI):
     @extend_schema(
         operation_id="incidents_notifications", responses={200: NotificationListShape, **ERRORS, **MISSING}
     )
-    def get(self, request: Request, reference: str) -> Response:  # noqa: ARG002
-        """Who was told of it, by what, and what became of each; the latest 200 first."""
+    def get(self, request: Request, reference: str) -> Response:
+        """Who was told of it, by what, and what became of each; the latest 200 first. As they stand: the attempts up to
+        a moment are events of the incident."""
+        parameters(request)
         incident = queries.get(reference).incident.id
         rows = Notification.objects.filter(incident=incident).prefetch_related("sendings")
         return Response({"results": [_told(row) for row in rows.order_by("-made_at", "id")[:SHOWN]]})

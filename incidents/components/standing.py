@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.utils import timezone
 
@@ -15,8 +15,10 @@ from incidents.domain.conditions import Subject
 from incidents.domain.routing import Routing, route
 from incidents.domain.troubled import tickets_beneath
 from incidents.projections.models import IncidentRow
-from ingest.queries import ReportedChange, TopologySnapshot, changes, names_of_changed
+from ingest.queries import Position, ReportedChange, TopologySnapshot, changes, names_of_changed
 
+OPEN = 100
+"""Unresolved tickets that are listed."""
 PAST = 20
 """Resolved tickets that are listed."""
 CHANGED_WITHIN = timedelta(days=30)
@@ -32,23 +34,26 @@ class Tickets:
     resolved: int
 
 
-def tickets_about(component: str) -> Tickets:
-    """Those of which it is the suspect, or one of those that the data could not tell apart."""
-    rows = IncidentRow.objects.filter(cause__contains=[component])
-    unresolved = list(
-        rows.exclude(state="resolved").order_by("-number").values_list("number", flat=True)[:100]
-    )
+def tickets_about(component: str, as_of: Position | None = None) -> Tickets:
+    """Those of which it is the suspect, or one of those that the data could not tell apart; also as of a moment."""
+    then = None if as_of is None else queries.Past(as_of)
+    every = IncidentRow.objects.all() if then is None else then.unmoved
+    rows = every.filter(cause__contains=[component])
     ended = rows.filter(state="resolved")
-    resolved = ended.count()
-    past = list(ended.order_by("-number").values_list("number", flat=True)[:PAST])
-    return Tickets(_views(unresolved), _views(past), resolved)
+    unresolved = _newest(map(queries.view_of, rows.exclude(state="resolved").order_by("-number")[:OPEN]))
+    past, resolved = _newest(map(queries.view_of, ended.order_by("-number")[:PAST])), ended.count()
+    if then is None:
+        return Tickets(unresolved, past, resolved)
+    moved = [view for view in then.moved() if component in view.incident.cause]
+    over = [view for view in moved if view.incident.state == "resolved"]
+    waiting = [view for view in moved if view.incident.state != "resolved"]
+    return Tickets(
+        _newest([*unresolved, *waiting])[:OPEN], _newest([*past, *over])[:PAST], resolved + len(over)
+    )
 
 
-def _views(numbers: list[int]) -> list[queries.View]:
-    if not numbers:
-        return []
-    chosen = [queries.Filter("number", "in", tuple(numbers))]
-    return queries.list_incidents(chosen, "newest", limit=max(1, min(len(numbers), 200))).items
+def _newest(views: Iterable[queries.View]) -> list[queries.View]:
+    return sorted(views, key=lambda view: -view.incident.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +64,14 @@ class Trouble:
     beneath: Mapping[str, int]
 
 
-def trouble_in(topology: TopologySnapshot) -> Trouble:
-    causes = list(IncidentRow.objects.exclude(state="resolved").values_list("cause", flat=True))
+def trouble_in(topology: TopologySnapshot, as_of: Position | None = None) -> Trouble:
+    """Now, or as of a moment."""
+    then = None if as_of is None else queries.Past(as_of)
+    rows = IncidentRow.objects.all() if then is None else then.unmoved
+    causes = list(rows.exclude(state="resolved").values_list("cause", flat=True))
+    if then is not None:
+        moved = (view.incident for view in then.moved())
+        causes += [sorted(one.cause) for one in moved if one.state != "resolved"]
     own = Counter(name for cause in causes for name in set(cause))
     return Trouble(own, tickets_beneath(causes, topology.parents))
 
@@ -70,7 +81,7 @@ def owner_of(component: str) -> Routing:
     return route(Subject(component), routing_table())
 
 
-def changes_about(component: str) -> list[ReportedChange]:
-    """The latest changes that senders told of, at most MOST_CHANGES of the last 30 days."""
-    names, now = names_of_changed([("component", component)]), timezone.now()
+def changes_about(component: str, at: datetime | None = None) -> list[ReportedChange]:
+    """The latest changes that senders told of, at most MOST_CHANGES of the 30 days up to then."""
+    names, now = names_of_changed([("component", component)]), at or timezone.now()
     return changes(now - CHANGED_WITHIN, now, names, MOST_CHANGES) if names else []

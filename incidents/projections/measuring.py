@@ -1,4 +1,4 @@
-"""What Prometheus learns of tickets that move between teams: counted when the transaction has committed.
+"""What Prometheus learns of tickets that move between teams and people: counted when the transaction has committed.
 
 Rebuilds count nothing: they tell again what was counted when it happened.
 """
@@ -23,6 +23,11 @@ TEAM_SECONDS = Counter(
     "Time that tickets spent with a team, counted when they left it",
     ["team"],
 )
+OWNER_SECONDS = Counter(
+    "dossier_incident_owner_seconds",
+    "Time that tickets were owned by somebody, counted when they were no more",
+    ["owner"],
+)
 TO_TEAM = Histogram(
     "dossier_incident_seconds_to_team",
     "From the opening of a ticket until it came to the team that resolved it, to stay",
@@ -46,9 +51,12 @@ def _count(before: Incident | None, events: Iterable[Event], after: Incident) ->
     for event in events:
         if event.type in _MOVES:
             MOVES.labels(_MOVES[event.type], event.body["from"], event.body["to"]).inc()
-    known = {} if before is None else before.team_seconds
-    for team, seconds in after.team_seconds.items():
-        if seconds > known.get(team, 0.0):
-            TEAM_SECONDS.labels(team).inc(seconds - known.get(team, 0.0))
+    for counter, was, spent in (
+        (TEAM_SECONDS, {} if before is None else before.team_seconds, after.team_seconds),
+        (OWNER_SECONDS, {} if before is None else before.owner_seconds, after.owner_seconds),
+    ):
+        for name, seconds in spent.items():
+            if seconds > was.get(name, 0.0):
+                counter.labels(name).inc(seconds - was.get(name, 0.0))
     if after.seconds_to_team is not None and (before is None or before.seconds_to_team is None):
         TO_TEAM.observe(after.seconds_to_team)

@@ -214,12 +214,22 @@ def _read() -> Iterator[tuple[str, tuple[float, float]]]:
         if name != "most severe first":
             continue
         cursor = None
-        for _ in range(198):
+        for _ in range(199):
             cursor = first(cursor).next or cursor
         far = partial(first, cursor)
-        yield f"page 199, {name}", _quantiles([_seconds(far) for _ in range(LISTS)])
+        yield f"page 200, {name}", _quantiles([_seconds(far) for _ in range(LISTS)])
+        then = partial(first, as_of=queries.parse_moment(_half_way()))
+        yield f"page 1 as it stood then, {name}", _quantiles([_seconds(then) for _ in range(LISTS)])
     count = partial(queries.counts, most=10_000)
     yield "how many in each state", _quantiles([_seconds(count) for _ in range(LISTS)])
+
+
+def _half_way() -> str:
+    """A place in the log after which half of the tickets that were made by commands have changed."""
+    from incidents.projections.models import IncidentRow
+
+    made = IncidentRow.objects.filter(number__lte=COMMANDS).order_by("position").values_list("position")
+    return str(made[COMMANDS // 2][0])
 
 
 # ----------------------------------------------------------------------------------------------------------

@@ -135,6 +135,22 @@ def test_the_past_of_the_topology_has_an_address(alice: Client) -> None:
     assert ">host/new</a>" not in text(alice, f"/components?q=new&at={then}")
 
 
+def test_components_of_a_moment_have_the_tickets_of_then(alice: Client) -> None:
+    fleet()
+    first = commands.open_incident(Report("Broken fan", component="tor/t1"), BOB).incident
+    moment = quote(datetime.now(UTC).isoformat())
+    commands.resolve(first.id, "none", "", BOB)
+    later = commands.open_incident(Report("Hot again", component="tor/t1"), BOB).incident
+    for pages, number, other in ((f"?at={moment}", first.number, later.number), ("", later.number, 0)):
+        assert "1 beneath" in text(alice, f"/components{pages}")
+        page = text(alice, f"/components/tor/t1{pages}")
+        assert "1 open ticket<" in page
+        assert (f"/incidents/{number}" in page, f"/incidents/{other}" in page) == (True, False)
+    assert "beneath</span>" not in text(
+        alice, f"/components?at={quote((NOW - timedelta(days=1)).isoformat())}"
+    )
+
+
 def test_a_snapshot_is_read_anew_when_topology_arrives_and_when_it_comes_into_force() -> None:
     send("topology", [tell("tor/a"), tell("tor/b", at=NOW - timedelta(minutes=1))])
     early = topology_snapshot("default", NOW - timedelta(hours=1))

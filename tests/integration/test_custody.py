@@ -111,6 +111,7 @@ def test_moves_and_times_are_told_to_prometheus() -> None:
 
     before = told()
     id_ = commands.open_incident(Report("Disks fail", component="storage_cluster/s7"), ALICE).incident.id
+    commands.acknowledge(id_, ALICE)
     commands.hand_over(id_, "network", "theirs", ALICE)
     commands.bounce(id_, "not ours", BOB)
     commands.hand_over(id_, "compute", "then yours", ALICE)
@@ -119,3 +120,4 @@ def test_moves_and_times_are_told_to_prometheus() -> None:
     assert now[moves] - before.get(moves, 0.0) == 1
     assert now['dossier_incidents_unanswered{team="storage"}'] == 1
     assert now['dossier_incident_team_seconds_total{team="network"}'] >= 0
+    assert now['dossier_incident_owner_seconds_total{owner="alice"}'] > 0

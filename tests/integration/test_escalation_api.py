@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from incidents import commands
+from incidents import commands, queries
 from incidents.catalog.models import Team
 from incidents.domain.times import rfc3339
 from incidents.escalation.models import EscalationPolicy
@@ -104,6 +104,19 @@ def test_it_is_told_who_is_called_next_and_when(admin: Call) -> None:
     third = admin("GET", f"incidents/{id_}/escalation").json()["next"]
     assert third["unreachable"] == [{"target": "its owner", "why": "nobody owns it"}]
     assert third["actions"] == ["raise the severity to critical"]
+
+
+def test_it_is_told_how_far_it_had_come_at_an_earlier_moment(admin: Call) -> None:
+    people("alice", "bob")
+    policy()
+    id_ = ticket()
+    Clock(id_).later()
+    then = queries.get(id_).position
+    commands.acknowledge(id_, ALICE)
+    told = admin("GET", f"incidents/{id_}/escalation?as_of={then}").json()
+    assert (told["phase"], told["called"], told["next"]) == ("climbing", ["alice"], None)
+    assert admin("GET", f"incidents/{id_}/escalation").json()["phase"] == "acknowledged"
+    assert admin("GET", f"incidents/{id_}/notifications?as_of={then}").status_code == 400
 
 
 def test_a_ticket_without_a_policy_says_so(admin: Call) -> None:

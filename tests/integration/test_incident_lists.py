@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from itertools import product
 from typing import Any
 
 import pytest
@@ -127,6 +128,30 @@ def test_the_list_of_this_moment_is_the_live_list(given: dict[str, Any]) -> None
     for order in queries.ORDERS:
         live = list_incidents(filters(given), order=order, limit=4)
         assert list_incidents(filters(given), order=order, limit=4, as_of=watermark()) == live
+
+
+def test_the_list_of_a_moment_stays_whatever_happens_to_its_tickets(ten_committed: list[str]) -> None:
+    asked = [filters(one) for one in ({}, {"state": "open"}, {"severity": "critical"}, {"q": "s1"})]
+
+    def told(as_of: Any = None) -> list[Any]:
+        found = list[object]()
+        for one, order in product(asked, queries.ORDERS):
+            page = list_incidents(one, order, limit=3, as_of=as_of)
+            found.append(page)
+            if page.next:
+                following = list_incidents(one, order, page.next, 3, as_of)
+                place = queries.standing([one], order, following.items[-1], as_of=as_of)
+                found += [following, place]
+        return found
+
+    before, then = told(), watermark()
+    commands.open_incident(Report("Later", component="storage_cluster/s1", severity="critical"), ALICE)
+    for id_ in (ten_committed[1], ten_committed[8]):
+        commands.resolve(id_, "none", "", ALICE)
+    commands.set_severity(ten_committed[9], "critical", ALICE)
+    commands.reopen(ten_committed[4], "", ALICE)
+    assert told() != before
+    assert told(then) == before
 
 
 @pytest.mark.parametrize("past", [False, True])
