@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from analyzers.contract import Window
 from analyzers.simulators import outages, uptimes
-from analyzers.simulators.outages import Outage, Record, micro
+from analyzers.simulators.outages import Class, Outage, Record, Row, micro, stamp
 from analyzers.simulators.tables import rows_as_sums
-from analyzers.simulators.uptimes import Life, Table
+from analyzers.simulators.truth import happened
+from analyzers.simulators.uptimes import Life, Month, Table
 
 EVENTS = ("upgrade", "drain", "clock_step", "agent_crash", "missing_rows", "stale_topology")
 """Of a class of devices: half of them are taken down for a planned upgrade, or one in twenty for hours as planned work;
@@ -29,6 +30,12 @@ SHARE = 0.05
 
 def device_month(record: Record, rng: np.random.Generator, event: str) -> Window:
     """The month of a class as it is told of, the topology included."""
+    told, unknown = told_of(record, rng, event)
+    return outages.window_of(told, unknown=unknown)
+
+
+def told_of(record: Record, rng: np.random.Generator, event: str) -> tuple[Record, set[int]]:
+    """What is told of the month, and the devices that the topology does not know."""
     few = np.flatnonzero(rng.random(len(record.names)) < SHARE)
     told = list(record.outages)
     if event == "upgrade":
@@ -47,7 +54,7 @@ def device_month(record: Record, rng: np.random.Generator, event: str) -> Window
         raise ValueError(f"no benign event {event!r}; there are {', '.join(EVENTS)}")
     told.sort(key=lambda one: (one.start, one.device))
     unknown = set(few.tolist()) if event == "stale_topology" else set()
-    return outages.window_of(replace(record, outages=tuple(told)), unknown=unknown)
+    return replace(record, outages=tuple(told)), unknown
 
 
 def _half(record: Record, rng: np.random.Generator) -> list[int]:
@@ -115,7 +122,7 @@ def _rows(table: Table, kept: NDArray[np.bool_]) -> Table:
 def _upgraded(life: Life, rng: np.random.Generator) -> Window:
     """Every unit goes down for ten minutes; it tells so, and the plan is told as an outage."""
     window = uptimes.window_of(life)
-    at = rng.uniform(0, life.month.days * 1440.0 - 11, len(life.names)).tolist()
+    at = _moments(life, rng)
     planned: dict[str, Sequence[str] | NDArray[Any]] = {
         "device": list(life.names),
         "start": np.array([micro(one) for one in at], dtype=np.int64),
@@ -139,3 +146,38 @@ def _with_planned(table: Table, life: Life, at: list[float]) -> Table:
         table.cause + ["upgrade"] * count,
         table.placed + ["near"] * count,
     )
+
+
+def outage_scenario(name: str, seed: int, shape: Class, event: str = "") -> tuple[dict[str, list[Row]], Row]:
+    """`outage` and `topology` rows of a month, and the truth."""
+    record = outages.draw(shape, seed)
+    truth = outages.truth(name, seed, record)
+    told, unknown = told_of(record, np.random.default_rng(seed), event) if event else (record, set[int]())
+    rows = {"outage": outages.outage_rows(told), "topology": outages.topology_rows(record, unknown)}
+    return rows, truth | {"benign": happened(event, truth["start"], truth["end"])}
+
+
+def uptime_scenario(name: str, seed: int, month: Month, event: str = "") -> tuple[dict[str, list[Row]], Row]:
+    """`uptime` rows of a month, those of `outage` where work was planned, and the truth."""
+    life, rng = uptimes.draw(month, seed), np.random.default_rng(seed)
+    truth = uptimes.truth(name, seed, life)
+    rows: dict[str, list[Row]] = {}
+    table = uptimes.table_of(life)
+    if event == "upgrade":
+        at = _moments(life, rng)
+        table = _with_planned(table, life, at)
+        planned = zip(life.names, at, strict=True)
+        rows["outage"] = [
+            {"device": name, "start": stamp(one), "end": stamp(one + 10), "cause": "upgrade", "planned": True}
+            for name, one in planned
+        ]
+    elif event:
+        table = _told(table, life, rng, event)
+    rows["uptime"] = uptimes.uptime_rows(table)
+    return rows, truth | {"benign": happened(event, truth["start"], truth["end"])}
+
+
+def _moments(life: Life, rng: np.random.Generator) -> list[float]:
+    """When each unit is upgraded, in minutes."""
+    at: list[float] = rng.uniform(0, life.month.days * 1440.0 - 11, len(life.names)).tolist()
+    return at

@@ -15,6 +15,7 @@ from analyzers.simulators.deepview import EPOCH
 from analyzers.simulators.fabric import Fabric, Losses, build, fat_tree, healthy_loss, send
 from analyzers.simulators.region import Row, stamp
 from analyzers.simulators.routes import Routes, path_table
+from analyzers.simulators.truth import happened
 
 PROBES = 100
 NOISE = 1e-5
@@ -149,9 +150,13 @@ def probe_rows(one: Bounced, minute: float) -> list[Row]:
     return rows
 
 
-def bounce_scenario(name: str, seed: int, bad: int) -> tuple[dict[str, list[Row]], dict[str, Any]]:
+def bounce_scenario(
+    name: str, seed: int, bad: int, event: str = ""
+) -> tuple[dict[str, list[Row]], dict[str, Any]]:
     """`probe` rows of one epoch over 288 links, and the truth."""
-    one = bounce(8, bad, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    one = bounce(8, bad, rng)
+    one = with_event(one, rng, event) if event else one
     faults = [
         {"component": link, "kind": "lossy_link", "start": stamp(EPOCH, 0), "end": stamp(EPOCH, 5)}
         for link in sorted(one.bad)
@@ -162,5 +167,6 @@ def bounce_scenario(name: str, seed: int, bad: int) -> tuple[dict[str, list[Row]
         "start": stamp(EPOCH, 0),
         "end": stamp(EPOCH, 5),
         "faults": faults,
+        "benign": happened(event, stamp(EPOCH, 0), stamp(EPOCH, 5)),
     }
     return {"probe": probe_rows(one, 1.0)}, truth

@@ -67,17 +67,25 @@ def _stale_topology(fleet: Fleet, rng: np.random.Generator, failures: Failures, 
 
 
 def _clock_step(fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float) -> Window:
+    return window(fleet, _fallen_back(fleet, rng, failures, start), start, start + HOUR)
+
+
+def _fallen_back(fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float) -> Failures:
     """The clocks of one host in twenty fell back by an hour: what fails there in the next one counts in this one."""
     stepped = _some_hosts(fleet, rng)[failures.unit] & (failures.minute >= start + HOUR)
     told = failures.minute - np.where(stepped, HOUR, 0.0)
     order = np.lexsort((failures.unit, told))
-    return window(fleet, Failures(told[order], failures.unit[order]), start, start + HOUR)
+    return Failures(told[order], failures.unit[order])
 
 
 def _agent_crash(fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float) -> Window:
-    """One host in twenty tells nobody what fails on it."""
-    heard = ~_some_hosts(fleet, rng)[failures.unit]
-    return window(fleet, Failures(failures.minute[heard], failures.unit[heard]), start, start + HOUR)
+    return window(fleet, _unheard(fleet, rng, failures, start), start, start + HOUR)
+
+
+def _unheard(fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float) -> Failures:
+    """One host in twenty tells nobody from `start` on what fails on it."""
+    heard = ~_some_hosts(fleet, rng)[failures.unit] | (failures.minute < start)
+    return Failures(failures.minute[heard], failures.unit[heard])
 
 
 def _missing_rows(fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float) -> Window:
@@ -99,6 +107,35 @@ EVENTS: Mapping[str, Callable[[Fleet, np.random.Generator, Failures, float], Win
 )
 
 
+TOLD_EVENTS = ("clock_step", "agent_crash", "missing_rows", "stale_topology")
+"""Those of which rows can tell: a unit that is placed nowhere any more has no row that says so."""
+
+
+def told_of(
+    fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float, event: str
+) -> tuple[Fleet, Failures]:
+    """Where units are told to be, and what is told of failures until an hour after `start`; rows that are missing are
+    left out of what is written.
+    """
+    if event == "stale_topology":
+        moved = np.flatnonzero(rng.random(fleet.units) < SHARE)
+        fleet = _moved(fleet, moved, rng.integers(0, fleet.units, len(moved)))
+    elif event == "clock_step":
+        failures = _fallen_back(fleet, rng, failures, start)
+    elif event == "agent_crash":
+        failures = _unheard(fleet, rng, failures, start)
+    over = failures.minute < start + HOUR
+    return fleet, Failures(failures.minute[over], failures.unit[over])
+
+
+def _moved(fleet: Fleet, units: Ints, like: Ints) -> Fleet:
+    """The fleet with each of `units` placed where the unit in `like` is."""
+    path_of, host_of = fleet.path_of.copy(), fleet.host_of.copy()
+    path_of[units], host_of[units] = fleet.path_of[like], fleet.host_of[like]
+    units_on = np.bincount(path_of, minlength=len(fleet.paths))
+    return replace(fleet, path_of=path_of, host_of=host_of, units_on=units_on)
+
+
 def _some_hosts(fleet: Fleet, rng: np.random.Generator) -> Mask:
     """Whether each unit's host is one of the few; shape (units,)."""
     return np.asarray((rng.random(len(fleet.host_names)) < SHARE)[fleet.host_of], dtype=np.bool_)
@@ -118,12 +155,9 @@ def _without(fleet: Fleet, failures: Failures, start: float, gone: Mask) -> Wind
 
 def _as_told(fleet: Fleet, failures: Failures, start: float, units: Ints, like: Ints) -> Window:
     """The hour as it looks when each of `units` is placed where the unit in `like` is."""
-    path_of, host_of = fleet.path_of.copy(), fleet.host_of.copy()
-    path_of[units], host_of[units] = fleet.path_of[like], fleet.host_of[like]
-    units_on = np.bincount(path_of, minlength=len(fleet.paths))
-    told = replace(fleet, path_of=path_of, host_of=host_of, units_on=units_on)
+    told = _moved(fleet, units, like)
     now = window(told, failures, start, start + HOUR)
-    return replace(now, sums={**now.sums, "paths": _placed(fleet, units_on)})
+    return replace(now, sums={**now.sums, "paths": _placed(fleet, told.units_on)})
 
 
 def _placed(fleet: Fleet, units_on: Ints) -> Sums:

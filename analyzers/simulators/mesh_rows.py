@@ -9,6 +9,7 @@ import numpy as np
 from analyzers.simulators.deepview import EPOCH
 from analyzers.simulators.mesh import SPINE, Floats, Ints, Mesh, State, build, draw_fault
 from analyzers.simulators.mesh_windows import (
+    EVENTS,
     FAR,
     LATE,
     MINUTES,
@@ -20,8 +21,10 @@ from analyzers.simulators.mesh_windows import (
     outcomes,
     scene,
     width_of,
+    with_event,
 )
 from analyzers.simulators.region import Row, stamp
+from analyzers.simulators.truth import happened
 
 PODSETS, PODS, SERVERS = 3, 4, 10
 """120 servers, 2,400 pairs."""
@@ -30,12 +33,15 @@ TRIES = 20
 ONSET = 1
 
 
-def mesh_scenario(name: str, seed: int, kind: str | None) -> tuple[dict[str, list[Row]], dict[str, Any]]:
+def mesh_scenario(
+    name: str, seed: int, kind: str | None, event: str = ""
+) -> tuple[dict[str, list[Row]], dict[str, Any]]:
     """`probe` and `topology` rows of ten minutes, and the truth; the fault begins after the first minute."""
     rng = np.random.default_rng(seed)
     mesh = build(PODSETS, PODS, SERVERS)
     faults = [draw_fault(mesh, rng, kind, ONSET)] if kind else []
     one = scene(mesh, rng, faults)
+    one = with_event(one, rng, EVENTS[event]) if event else one
     end = stamp(EPOCH, MINUTES)
     truth = {
         "scenario": name,
@@ -52,6 +58,7 @@ def mesh_scenario(name: str, seed: int, kind: str | None) -> tuple[dict[str, lis
             }
             for fault in faults
         ],
+        "benign": happened(event, stamp(EPOCH, 0), end),
     }
     return {"topology": topology_rows(one), "probe": probe_rows(one, rng)}, truth
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,17 @@ BENIGN = (
     "missing_rows",
     "stale_topology",
 )
+
+EVENTS = MappingProxyType(
+    {
+        "drain": "planned_drain",
+        "clock_step": "clock_step",
+        "agent_crash": "agent_crash",
+        "missing_rows": "missing_rows",
+        "stale_topology": "stale_topology",
+    }
+)
+"""What the events of the benign suite are called here; a planned upgrade is a drain."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

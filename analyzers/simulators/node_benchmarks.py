@@ -13,12 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.contract import Sums, Window
+from analyzers.simulators.truth import happened
 
 FIRST_REPORTING_SEED = 2_000_000
 EPOCH = datetime(2026, 1, 5, tzinfo=UTC)
@@ -49,6 +51,17 @@ METRICS = (
 GPU = (0, 2, 5)
 """Metrics that one sick GPU spoils together."""
 
+EVENTS = MappingProxyType(
+    {
+        "upgrade": "upgrade",
+        "drain": "drain",
+        "clock_step": "clock_step",
+        "agent_crash": "crash",
+        "missing_rows": "missing",
+        "stale_topology": "two_skus",
+    }
+)
+"""What the events of the benign suite are called here."""
 BENIGN = ("upgrade", "rollout", "drain", "missing", "crash", "warm_up", "clock_step", "two_skus", "hot_aisle")
 """upgrade: all are 6 % worse at once. rollout: half of them. drain: only a third was measured. missing: 5 % of the rows
 are not there. crash: some nodes have one to three runs. warm_up: the first tenth of all runs is 20 % worse. clock_step:
@@ -234,14 +247,16 @@ def _microseconds(when: datetime) -> int:
 
 
 def scenario(
-    name: str, seed: int, severity: float, gray: int
+    name: str, seed: int, severity: float, gray: int, event: str = ""
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, Any]]:
     """Rows by kind and the truth: one round of results, with `gray` nodes worse by `severity` in one GPU benchmark."""
     rng = np.random.default_rng(seed)
     fleet = build(Preset(), rng)
     metric = int(rng.choice(GPU))
     nodes = sorted(rng.permutation(fleet.preset.nodes)[:gray].tolist())
-    measured = results(fleet, rng, [Defect(node, (metric,), severity) for node in nodes])
+    measured = results(
+        fleet, rng, [Defect(node, (metric,), severity) for node in nodes], EVENTS.get(event, "")
+    )
     start, end = (when.isoformat().replace("+00:00", "Z") for when in (EPOCH, EPOCH + DAY))
     sick = METRICS[metric]
     faults = [
@@ -257,4 +272,5 @@ def scenario(
         for node in nodes
     ]
     truth = {"scenario": name, "seed": seed, "start": start, "end": end, "faults": faults}
+    truth["benign"] = happened(event, start, end)
     return {"benchmark": rows_of(fleet, measured, EPOCH)}, truth

@@ -14,11 +14,14 @@ from analyzers.simulators.observers import (
     Fault,
     Reports,
     System,
+    Transport,
     build,
+    draw_event,
     draw_gray,
     draw_overload,
     observe,
 )
+from analyzers.simulators.truth import happened
 
 EPOCH = datetime(2026, 1, 5, 12, tzinfo=UTC)
 SECONDS, ONSET = 120.0, 60.0
@@ -75,8 +78,8 @@ def observation_rows(reports: Reports) -> list[Row]:
     ]
 
 
-def observation_scenario(name: str, seed: int) -> tuple[dict[str, list[Row]], Row]:
-    """`observation` rows of two minutes and the truth; the faults of `name` begin after one."""
+def observation_scenario(name: str, seed: int, event: str = "") -> tuple[dict[str, list[Row]], Row]:
+    """`observation` rows of two minutes and the truth; the faults of `name` begin after one, and so does the event."""
     rng = np.random.default_rng(seed)
     system = build(SMALL, rng)
     faults: list[Fault] = []
@@ -84,7 +87,8 @@ def observation_scenario(name: str, seed: int) -> tuple[dict[str, list[Row]], Ro
         faults.append(draw_gray(system, rng, "gray", ONSET))
     if name == "panorama_overload":
         faults += draw_overload(system, rng, 0.4, ONSET, spared=[faults[0].process])
-    reports = observe(system, rng, SECONDS, faults)
+    harmless, transport = draw_event(system, rng, event, ONSET) if event else ([], Transport())
+    reports = observe(system, rng, SECONDS, [*faults, *harmless], transport)
     inside = reports.time < SECONDS
     kept = Reports(system, *(column[inside] for column in _columns(reports)))
     truth = {
@@ -93,6 +97,7 @@ def observation_scenario(name: str, seed: int) -> tuple[dict[str, list[Row]], Ro
         "start": stamp(0),
         "end": stamp(SECONDS),
         "faults": [_fault_row(system, fault) for fault in faults],
+        "benign": happened(event, stamp(ONSET), stamp(SECONDS)),
     }
     return {"observation": observation_rows(kept)}, truth
 

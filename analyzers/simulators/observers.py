@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -244,6 +245,26 @@ def draw_overload(
     count = min(max(1, round(share * len(system.processes))), len(able))
     chosen = rng.choice(able, count, replace=False).tolist()
     return [Fault("overload", one, start, severity=float(rng.uniform(0.2, 0.8))) for one in chosen]
+
+
+EVENTS = MappingProxyType(
+    {"upgrade": "crash", "drain": "drain", "clock_step": "clock", "agent_crash": "silent"}
+)
+"""Events of the benign suite as what happens to one process; an upgrade is one restart of 3 to 6 s."""
+
+
+def draw_event(
+    system: System, rng: np.random.Generator, event: str, start: float
+) -> tuple[list[Fault], Transport]:
+    """An event of the benign suite (none: an empty text) at `start`, and how reports travel meanwhile."""
+    if event and event not in (*EVENTS, "missing_rows"):
+        raise ValueError(f"no benign event {event!r}; there are {', '.join((*EVENTS, 'missing_rows'))}")
+    transport = Transport(lost=0.05) if event == "missing_rows" else Transport(0.01, 0.01)
+    if event not in EVENTS:
+        return [], transport
+    process, ahead = int(rng.integers(len(system.processes))), float(rng.choice([-30, -3, 3, 30]))
+    one = Fault(EVENTS[event], process, start, severity=ahead)
+    return [until(one, start + float(rng.uniform(3, 6))) if event == "upgrade" else one], transport
 
 
 def until(fault: Fault, end: float) -> Fault:

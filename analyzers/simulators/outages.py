@@ -158,10 +158,11 @@ def outage_rows(record: Record) -> list[Row]:
     return rows
 
 
-def topology_rows(record: Record) -> list[Row]:
+def topology_rows(record: Record, unknown: Collection[int] = ()) -> list[Row]:
     return [
         {"time": stamp(0), "component": name, "labels": labels}
-        for name, labels in zip(record.names, _labels(record), strict=True)
+        for device, (name, labels) in enumerate(zip(record.names, _labels(record), strict=True))
+        if device not in unknown
     ]
 
 
@@ -169,12 +170,6 @@ def truth(name: str, seed: int, record: Record) -> Row:
     span = {"start": stamp(0), "end": stamp(record.shape.days * 1440)}
     faults = [{"component": culprit, "kind": "bad_firmware", **span} for culprit in record.culprits]
     return {"scenario": name, "seed": seed, **span, "faults": faults}
-
-
-def outage_scenario(name: str, seed: int, shape: Class) -> tuple[dict[str, list[Row]], Row]:
-    """`outage` and `topology` rows of a month, and the truth."""
-    record = draw(shape, seed)
-    return {"outage": outage_rows(record), "topology": topology_rows(record)}, truth(name, seed, record)
 
 
 def stamp(minute: float) -> str:

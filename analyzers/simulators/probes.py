@@ -9,7 +9,17 @@ import numpy as np
 from analyzers.simulators.deepview import EPOCH
 from analyzers.simulators.fabric import CLASSES, Losses, Shape, build
 from analyzers.simulators.region import Row, stamp
-from analyzers.simulators.voting import Fault, Load, Traffic, draw_fault, draw_traffic, run
+from analyzers.simulators.truth import happened
+from analyzers.simulators.voting import (
+    Fault,
+    Load,
+    Traffic,
+    benign_traffic,
+    draw_fault,
+    draw_traffic,
+    misnamed,
+    run,
+)
 
 SHAPE = Shape(pods=2, tors=6, t1s=4, t2s=4, hosts=10)
 """120 hosts, 464 directed links; 14,400 flows in all, files that open in an editor."""
@@ -21,16 +31,25 @@ FAULTY = 2
 """The links fail in the last ten minutes."""
 
 
-def link_scenario(name: str, seed: int, bad: int) -> tuple[dict[str, list[Row]], dict[str, Any]]:
-    """`probe` rows, and the truth, with `bad` links that lose 0.4 to 4 % of their packets."""
+def link_scenario(
+    name: str, seed: int, bad: int, event: str = ""
+) -> tuple[dict[str, list[Row]], dict[str, Any]]:
+    """`probe` rows, and the truth, with `bad` links that lose 0.4 to 4 % of their packets; the event, too, is in the
+    last ten minutes.
+    """
     rng = np.random.default_rng(seed)
     fabric = build(SHAPE)
     fault = draw_fault(fabric, rng, bad, 4e-3, 4e-2) if bad else Fault()
     rows: list[Row] = []
     for number in range(WINDOWS):
-        traffic = draw_traffic(fabric, rng, LOAD)
-        struck = fault if number >= WINDOWS - FAULTY else Fault()
-        rows += probe_rows(traffic, run(traffic, rng, NOISE, struck), number * LOAD.seconds / 60)
+        late = number >= WINDOWS - FAULTY
+        if late and event:
+            traffic = benign_traffic(fabric, np.random.default_rng(seed), event, LOAD)[0]
+        else:
+            traffic = draw_traffic(fabric, rng, LOAD)
+        losses = run(traffic, rng, NOISE, fault if late else Fault())
+        told = misnamed(traffic, rng) if late and event == "stale_topology" else traffic
+        rows += probe_rows(told, losses, number * LOAD.seconds / 60)
     start, end = ((WINDOWS - FAULTY) * LOAD.seconds / 60, WINDOWS * LOAD.seconds / 60)
     faults = [
         {
@@ -49,6 +68,7 @@ def link_scenario(name: str, seed: int, bad: int) -> tuple[dict[str, list[Row]],
         "start": stamp(EPOCH, 0),
         "end": stamp(EPOCH, end),
         "faults": faults,
+        "benign": happened(event, stamp(EPOCH, start), stamp(EPOCH, end)),
     }
     return {"probe": rows}, truth
 

@@ -11,6 +11,7 @@ from analyzers.contract import Sums, Window
 from analyzers.simulators.traces import (
     COLUMNS,
     EPOCH,
+    EVENTS,
     Fault,
     Recorded,
     Row,
@@ -19,6 +20,7 @@ from analyzers.simulators.traces import (
     draw_fault,
     record,
 )
+from analyzers.simulators.truth import happened
 
 
 def sums_of_spans(recorded: Recorded) -> Sums:
@@ -119,15 +121,22 @@ SCENARIO_MINUTES = 7
 """Six healthy minutes, then the one with the fault."""
 
 
-def trace_scenario(name: str, seed: int, kind: str | None) -> tuple[dict[str, list[Row]], dict[str, Any]]:
-    """`span` rows and the truth of a system in whose last minute a service, or one of its instances, is struck."""
+def trace_scenario(
+    name: str, seed: int, kind: str | None, event: str = ""
+) -> tuple[dict[str, list[Row]], dict[str, Any]]:
+    """`span` rows and the truth of a system in whose last minute a service, or one of its instances, is struck, or an
+    event happens.
+    """
     rng = np.random.default_rng(seed)
     system = build_system(rng)
     fault = draw_fault(system, rng, kind) if kind else None
     last = SCENARIO_MINUTES - 1
     rows: list[Row] = []
     for minute in range(SCENARIO_MINUTES):
-        rows += span_rows(record(system, rng, minute, fault if minute == last else None))
+        late = minute == last
+        rows += span_rows(
+            record(system, rng, minute, fault if late else None, EVENTS.get(event) if late else None)
+        )
     start, end = _stamp(60_000_000 * last), _stamp(60_000_000 * SCENARIO_MINUTES)
     faults = []
     if fault is not None:
@@ -142,6 +151,7 @@ def trace_scenario(name: str, seed: int, kind: str | None) -> tuple[dict[str, li
             }
         )
     truth = {"scenario": name, "seed": seed, "start": _stamp(0), "end": end, "faults": faults}
+    truth["benign"] = happened(event, start, end)
     return {"span": rows}, truth
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,16 @@ MINUTE_US = 60_000_000
 FIRST_REPORTING_SEED = 2_000_000
 
 FAULTS = ("cpu_contention", "cpu_consumed", "network_delay", "exception", "return")
+EVENTS = MappingProxyType(
+    {
+        "upgrade": "restart",
+        "drain": "drain",
+        "clock_step": "clock_step",
+        "agent_crash": "agent_crash",
+        "missing_rows": "lost_spans",
+    }
+)
+"""What the events of the benign suite are called here; spans know no topology."""
 BENIGN = ("restart", "load", "lost_spans", "clock_step", "new_operation", "drain", "agent_crash")
 
 MINUTE_DRIFT = 0.12

@@ -2,11 +2,13 @@
 
 ```
 {"scenario": its name, "seed": the number it was made from, "start": ..., "end": ...,      the span of its rows
- "faults": [{"component": "kind/name", "kind": what is wrong with it, "start": ..., "end": ..., ...}], ...}
+ "faults": [{"component": "kind/name", "kind": what is wrong with it, "start": ..., "end": ..., ...}],
+ "benign": [{"kind": what happened that is nobody's fault, "start": ..., "end": ...}], ...}
 ```
 
-Instants are RFC 3339 in UTC, every fault lies within the scenario, a healthy scenario has no faults, and one component
-has a kind of fault once. What else a scenario has to tell (a severity, a link's class, stories) stands beside these.
+Instants are RFC 3339 in UTC, every fault and event lies within the scenario, a healthy scenario has no faults, and one
+component has a kind of fault once. What else a scenario has to tell (a severity, a link's class, stories) stands beside
+these.
 """
 
 from __future__ import annotations
@@ -15,8 +17,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-REQUIRED = ("scenario", "seed", "start", "end", "faults")
+REQUIRED = ("scenario", "seed", "start", "end", "faults", "benign")
 OF_A_FAULT = ("component", "kind", "start", "end")
+
+
+def happened(event: str, start: str, end: str) -> list[dict[str, str]]:
+    """The entries of `benign` for one event from `start` to `end`; none for an empty text."""
+    return [{"kind": event, "start": start, "end": end}] if event else []
 
 
 def check_truth(truth: Mapping[str, Any]) -> None:
@@ -36,6 +43,8 @@ def check_truth(truth: Mapping[str, Any]) -> None:
         if key in seen:
             raise ValueError(f"{of}: {key[0]} has the fault {key[1]!r} already")
         seen.add(key)
+    for number, event in enumerate(truth["benign"]):
+        _check_kind_and_span(event, f"{where}, benign[{number}]", start, end)
 
 
 def _check_fault(fault: Mapping[str, Any], where: str, start: datetime, end: datetime) -> None:
@@ -45,9 +54,13 @@ def _check_fault(fault: Mapping[str, Any], where: str, start: datetime, end: dat
     kind, slash, name = str(fault["component"]).partition("/")
     if not (kind and slash and name):
         raise ValueError(f"{where}: component {fault['component']!r} is not `kind/name`")
-    if not isinstance(fault["kind"], str) or not fault["kind"]:
-        raise ValueError(f"{where}: kind {fault['kind']!r} is not a word")
-    first, last = _span(fault, where)
+    _check_kind_and_span(fault, where, start, end)
+
+
+def _check_kind_and_span(entry: Mapping[str, Any], where: str, start: datetime, end: datetime) -> None:
+    if not isinstance(entry["kind"], str) or not entry["kind"]:
+        raise ValueError(f"{where}: kind {entry['kind']!r} is not a word")
+    first, last = _span(entry, where)
     if first < start or last > end:
         raise ValueError(f"{where}: {first} to {last} is not within the scenario, {start} to {end}")
 

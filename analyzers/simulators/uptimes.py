@@ -190,8 +190,8 @@ def window_of(life: Life, told: Table | None = None) -> Window:
     return Window(START, over, "synthetic", "uptime", {"uptimes": sums})
 
 
-def uptime_rows(life: Life) -> list[Row]:
-    table, rows = table_of(life), []
+def uptime_rows(table: Table) -> list[Row]:
+    rows = []
     columns = zip(table.unit, table.start, table.end, table.state, table.cause, table.placed, strict=True)
     for unit, start, end, state, cause, placed in columns:
         if micro(start) < micro(end):
@@ -204,9 +204,3 @@ def truth(name: str, seed: int, life: Life) -> Row:
     span = {"start": stamp(0), "end": stamp(life.month.days * 1440)}
     faults = [{"component": culprit, "kind": "fails_often", **span} for culprit in life.culprits]
     return {"scenario": name, "seed": seed, **span, "faults": faults, "far_over_near": life.month.farther}
-
-
-def uptime_scenario(name: str, seed: int, month: Month) -> tuple[dict[str, list[Row]], Row]:
-    """`uptime` rows of a month, and the truth."""
-    life = draw(month, seed)
-    return {"uptime": uptime_rows(life)}, truth(name, seed, life)

@@ -37,7 +37,7 @@ class Month:
         return [row for row in self._shifted(outages.outage_rows(self.record)) if "end" in row]
 
     def uptimes(self) -> list[Row]:
-        return list(self._shifted(uptimes.uptime_rows(self.life)))
+        return list(self._shifted(uptimes.uptime_rows(uptimes.table_of(self.life))))
 
     def _shifted(self, rows: Iterable[Row]) -> Iterable[Row]:
         for row in rows:

@@ -22,6 +22,20 @@ def test_every_scenario_tells_its_truth_in_one_schema(name: str, tmp_path: Path)
     assert all(_begins_in(path, truth) for path in written if path.name != "truth.json")
 
 
+@pytest.mark.parametrize(
+    ("name", "event"), [(one.name, event) for one in SCENARIOS.values() for event in one.events]
+)
+def test_an_event_changes_the_rows_and_plants_no_fault(name: str, event: str, tmp_path: Path) -> None:
+    plain, eventful = tmp_path / "plain", tmp_path / "eventful"
+    for out, happening in ((plain, ""), (eventful, event)):
+        out.mkdir()
+        SCENARIOS[name].write(3, out, happening)
+    truth = json.loads((eventful / "truth.json").read_text())
+    assert (truth["faults"], [one["kind"] for one in truth["benign"]]) == ([], [event])
+    told, usual = ([path.read_bytes() for path in sorted(out.glob("*.ndjson"))] for out in (eventful, plain))
+    assert told != usual
+
+
 def _begins_in(path: Path, truth: dict[str, str]) -> bool:
     """Whether the first row lies in the scenario's span; a state may be told at its start or before."""
     with path.open() as lines:

@@ -74,6 +74,28 @@ def test_one_that_is_down_again_and_again_is_named() -> None:
     assert (suspect["component"], suspect["sure"]) == ("tor/a", True)
 
 
+def named_beside_long_outages(*mine: tuple[float, float]) -> list[str]:
+    """Who is named of a unit with outages at (minute, length) and a thousand others, a tenth of them out for hours."""
+    others: list[Outage] = [
+        (f"vm/{i:04d}", 40.0 * i, 40.0 * i + (250 if i % 10 == 0 else 10), "soft") for i in range(1000)
+    ]
+    outages: list[Outage] = [("vm/often", at, at + length, "soft") for at, length in mine]
+    verdict = availability(window_of(outages=outage_sums([*outages, *others])))
+    return [one["component"] for one in verdict["suspects"]]
+
+
+def test_one_that_goes_out_on_many_days_is_named_though_few_long_outages_lose_as_much() -> None:
+    assert named_beside_long_outages(*((day * DAY, 30.0) for day in range(12))) == ["vm/often"]
+
+
+def test_many_outages_of_one_day_happened_once() -> None:
+    assert named_beside_long_outages(*((100.0 * n, 30.0) for n in range(12))) == []
+
+
+def test_one_that_is_often_out_for_a_moment_may_be() -> None:
+    assert named_beside_long_outages(*((day * DAY, 4.0) for day in range(12))) == []
+
+
 def test_the_worst_of_a_simulated_month_are_named() -> None:
     life = uptimes.draw(uptimes.Month(units=400, bad=2, bad_factor=60), 4)
     named = [one["component"] for one in availability(uptimes.window_of(life))["suspects"]]

@@ -39,7 +39,7 @@ def test_outages_cut_directly_are_those_of_the_rows() -> None:
 
 def test_uptimes_cut_directly_are_those_of_the_rows() -> None:
     life = uptimes.draw(uptimes.Month(units=40, daily=0.5, days=5), 6)
-    tables = {"uptime": decoded("uptime", uptimes.uptime_rows(life))}
+    tables = {"uptime": decoded("uptime", uptimes.uptime_rows(uptimes.table_of(life)))}
     chosen = next(one for one in AVAILABILITY.inputs if one.name == "uptime")
     agree(uptimes.window_of(life), tables, chosen)
 

@@ -1,11 +1,13 @@
 """The schema of `truth.json`: what breaks it is refused by name."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from analyzers.simulators.deepview import EPOCH, Fault
 from analyzers.simulators.region import truth_of
+from analyzers.simulators.scenarios import SCENARIOS
 from analyzers.simulators.truth import check_truth
 
 FAULT = {
@@ -18,7 +20,7 @@ FAULT = {
 
 def truth(*faults: dict[str, Any], **other: Any) -> dict[str, Any]:
     span = {"start": "2026-01-05T00:00:00.000Z", "end": "2026-01-05T01:00:00.000Z"}
-    return {"scenario": "one", "seed": 3, **span, "faults": list(faults), **other}
+    return {"scenario": "one", "seed": 3, **span, "faults": list(faults), "benign": [], **other}
 
 
 def test_a_fault_within_its_scenario_is_in_order() -> None:
@@ -44,6 +46,20 @@ def test_a_broken_fault_is_named_with_what_is_wrong(broken: dict[str, str], said
 def test_a_fault_without_a_kind_is_refused() -> None:
     with pytest.raises(ValueError, match="kind missing"):
         check_truth(truth({key: value for key, value in FAULT.items() if key != "kind"}))
+
+
+def test_an_event_lies_within_its_scenario_too() -> None:
+    early = {"kind": "drain", "start": "2026-01-04T23:00:00Z", "end": "2026-01-05T01:00:00Z"}
+    check_truth(truth(benign=[{**early, "start": FAULT["start"]}]))
+    with pytest.raises(ValueError, match=r"benign\[0\].*not within the scenario"):
+        check_truth(truth(benign=[early]))
+
+
+def test_an_event_that_a_scenario_does_not_know_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no benign event 'upgrade'; there are clock_step"):
+        SCENARIOS["deepview_healthy"].write(3, tmp_path, "upgrade")
+    with pytest.raises(ValueError, match="only healthy ones"):
+        SCENARIOS["voting_link"].write(3, tmp_path, "drain")
 
 
 def test_a_truth_without_faults_key_is_refused() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.availability import evidence
-from analyzers.builtin.availability.below import chances, lengths_of_others
+from analyzers.builtin.availability.below import chances, days_by_chance, lengths_of_others, together
 from analyzers.builtin.availability.ledger import Group, Ledger, groups_of, ledger_of
 from analyzers.builtin.false_discovery import q_values
 from analyzers.builtin.intervals import microseconds, moment
@@ -54,7 +54,7 @@ PARAMS = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """The account, and for each component the chance `q` of so much downtime if it met the target.
+    """The account, and for each component the chance `q` of so much downtime, or on so many days, if it met the target.
 
     Time of which nothing is known counts as up here: that rows are missing is no sign against anyone.
     """
@@ -120,7 +120,8 @@ def _found(ledger: Ledger, labels: dict[str, dict[str, str]], params: Params) ->
     judged = below[allowed[below] > 0]
     spells = ledger.spells
     lengths = lengths_of_others(spells.minutes, spells.owner, ledger.cause, len(ledger.causes), judged)
-    p[judged] = chances(ledger.lost[judged], allowed[judged], lengths)
+    lost = chances(ledger.lost[judged], allowed[judged], lengths)
+    p[judged] = together(lost, days_by_chance(spells.start, spells.minutes, spells.owner, allowed, judged))
     q = q_values(p, len(p))
     guilty = [row for row in below.tolist() if q[row] < LEVEL and is_component(ledger.components[row])]
     guilty.sort(key=lambda row: (-ledger.lost[row], ledger.components[row]))
@@ -182,7 +183,7 @@ def _sentence(found: Found, row: int) -> str:
 
 ANALYZER = Analyzer(
     name="availability",
-    version="1.2.1",
+    version="1.3.0",
     title="Uptime, downtime by cause and nines of every component, and who is below target",
     inputs=(
         Input("all", (UPTIMES, OUTAGES, FLEET)),

@@ -2,7 +2,9 @@
 
 An outage or two says little: with three nines a component may be down for 43 minutes a month, and one outage of
 an hour is below target without being a sign of anything. What is asked is how probable at least so much
-downtime is for a component whose true availability is the target, and whose outages are like those of the others.
+downtime is for a component whose true availability is the target, and whose outages are like those of the others; and
+how probable it is that such a one goes out on so many days. The sum alone hides what fails again and again: one long
+outage by chance weighs as much as twenty short ones, which are none.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ _FAR = 6.5
 """Where the sum is so far out, in the scale of `_reach`, the chance is below 1e-17 and no longer computed."""
 
 _AT_ONCE = 256
+
+_DAY = 86_400_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,6 +87,29 @@ def chances(lost: Floats, allowed: Floats, lengths: Lengths) -> Floats:
         rows = few[first : first + _AT_ONCE]
         found[rows] = _tails(lost[rows], allowed[rows], Lengths(lengths.share[rows], lengths.mean[rows]))
     return found
+
+
+def together(lost: Floats, days: Floats) -> Floats:
+    """One probability out of two that were looked at: the smaller, doubled."""
+    return np.asarray(np.minimum(1.0, 2 * np.minimum(lost, days)))
+
+
+def days_by_chance(start: Ints, minutes: Floats, owner: Ints, allowed: Floats, rows: Ints) -> Floats:
+    """The probability that outages begin on at least so many days where `allowed` minutes are expected; (rows,).
+
+    Days and not outages are counted, because what flaps for an hour is one thing that happened. As many outages are
+    taken as usual as `allowed` minutes hold of the others' mean length, or of the component's own if that is shorter:
+    who goes out often for a moment may.
+    """
+    owners = len(allowed)
+    day = start // _DAY - int(start.min(initial=0)) // _DAY
+    apart = int(day.max(initial=0)) + 1
+    days = np.bincount(np.unique(owner * apart + day) // apart, minlength=owners)
+    count, total = np.bincount(owner, minlength=owners), np.bincount(owner, minutes, minlength=owners)
+    others = (total.sum() - total[rows]) / np.maximum(1, count.sum() - count[rows])
+    own = total[rows] / np.maximum(1, count[rows])
+    usual = np.where(others > 0, np.minimum(own, others), own)
+    return np.asarray(scipy.special.gammainc(np.maximum(1, days[rows]), allowed[rows] / usual))
 
 
 def _reach(allowed: Floats, longest: Floats) -> Floats:

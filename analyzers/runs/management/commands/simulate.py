@@ -22,6 +22,12 @@ class Command(LineCommand):
             "--seed", type=int, default=0, metavar="N", help="the same seed gives the same files (0)"
         )
         parser.add_argument("--out", type=Path, metavar="DIR", help="directory to write to; made if missing")
+        parser.add_argument(
+            "--event",
+            default="",
+            metavar="NAME",
+            help="something harmless that happens in a healthy scenario",
+        )
         parser.add_argument("--force", action="store_true", help="write into a directory that is not empty")
 
     def work(self, **options: Any) -> None:
@@ -30,20 +36,31 @@ class Command(LineCommand):
         name, seed, out = options["scenario"], options["seed"], options["out"]
         if name is None:
             self.show(
-                line for one in SCENARIOS.values() for line in (f"{one.name}  {one.title}", f"    {one.help}")
+                line
+                for one in SCENARIOS.values()
+                for line in (
+                    f"{one.name}  {one.title}",
+                    f"    {one.help}",
+                    *([f"    --event {', '.join(one.events)}"] if one.events else ()),
+                )
             )
             return
         if name not in SCENARIOS:
             raise Refused(f"no scenario {name!r}; there are {', '.join(SCENARIOS)}")
         if seed < 0:
             raise Refused(f"--seed {seed}: must be 0 or more")
+        if options["event"] not in ("", *SCENARIOS[name].events):
+            known = ", ".join(one.name for one in SCENARIOS.values() if options["event"] in one.events)
+            raise Refused(
+                f"{name} has no event {options['event']!r}; it is known to {known or 'no scenario'}"
+            )
         if out is None:
             raise Refused("--out DIR is missing: where should the files go?")
         _make(out, options["force"])
         tell = progress(f"simulating {name} with seed {seed}:")
         tell("…")
         try:
-            written = SCENARIOS[name].write(seed, out)
+            written = SCENARIOS[name].write(seed, out, options["event"])
         except OSError as error:
             raise Refused(f"{out}: cannot write there: {error.strerror}") from error
         tell("")
@@ -62,5 +79,6 @@ def _make(out: Path, force: bool) -> None:
 
 
 def _planted(truth: Path) -> list[str]:
-    faults = json.loads(truth.read_text()).get("faults", [])
-    return [f"planted: {fault['component']}" for fault in faults if "component" in fault]
+    told = json.loads(truth.read_text())
+    planted = [f"planted: {fault['component']}" for fault in told["faults"]]
+    return planted + [f"happened: {event['kind']}" for event in told["benign"]]
