@@ -1,4 +1,5 @@
-"""`make bench`: every benchmark in a process of its own, one table, and `bench.json` with the conditions.
+"""`make bench`: every benchmark in a process of its own, its figures, the analyzers at a glance, and `bench.json` with
+the conditions.
 
     python -m tests.benchmarks [NAME ...]
 
@@ -20,6 +21,8 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from tests.benchmarks import glance
 
 NAMES = (
     "append",
@@ -107,6 +110,8 @@ def show(conditions: Row, results: dict[str, list[Row] | None]) -> int:
             print("  " + line(row))
             if not holds(row):
                 missed.append(f"{name}: {row['name']} is {row['value']}, the bar is {row['bar']}")
+    for text in glance.lines(results):
+        print(text)
     print("\n" + ("\n".join(missed) if missed else "every figure holds its bar"))
     return 1 if missed else 0
 

@@ -26,6 +26,7 @@ from analyzers.contract import Analyzer, Verdict, Window
 from analyzers.params import check_params
 from analyzers.simulators import outages, uptimes
 from analyzers.simulators.deepview import FIRST_REPORTING_SEED
+from tests.benchmarks.glance import counts, told
 from tests.benchmarks.scoring import Tally, note_of, spread, windows_row, windows_until
 
 Row = dict[str, Any]
@@ -34,6 +35,8 @@ CLASS = outages.Class(devices=5000, monthly=0.004)
 """Twenty outages a month, 18 soft and 2 hard ones on average."""
 MEAN_MINUTES = 30.0
 
+BATCHED = "a bad batch of 8 of 128"
+TALK = "no accuracy: a method of the talk"
 CLUMPED = uptimes.Month(units=3000, clumped=0.5)
 
 
@@ -57,8 +60,11 @@ def judged(analyzer: Analyzer, window: Window, **params: object) -> Verdict:
     return analyzer.analyze(window, check_params(analyzer, params))
 
 
-def named(verdict: Verdict) -> list[str]:
-    return [suspect.component for suspect in verdict.suspects]
+def tally_of(verdict: Verdict, truth: set[str]) -> Tally:
+    """Who was named against who should have been, and whether the verdict abstains."""
+    tally = Tally.of([suspect.component for suspect in verdict.suspects], truth)
+    tally.undecided = int(verdict.status == "inconclusive")
+    return tally
 
 
 def run(job: Job) -> Seen:
@@ -78,7 +84,7 @@ def batch(seed: int) -> Seen:
     record = outages.draw(outages.BATCH, seed)
     verdict = judged(TOR_AVAILABILITY, outages.window_of(record))
     truth = {name for name in record.culprits if _went_out(record, name)}
-    return Seen(True, 0.0, 0.0, Tally.of(named(verdict), truth))
+    return Seen(True, 0.0, 0.0, tally_of(verdict, truth))
 
 
 WEEK, WATCHED = 7, 21
@@ -90,7 +96,7 @@ def until_ticket(job: Job) -> list[int | None]:
     calm = outages.draw(replace(outages.BATCH, batch=0, days=WEEK), job.seed)
     after = outages.draw(replace(outages.BATCH, days=WATCHED), job.seed)
     late = WEEK * 1440.0
-    told: dict[str, list[tuple[bool, bool]]] = {name: [] for name in after.culprits}
+    seen: dict[str, list[tuple[bool, bool]]] = {name: [] for name in after.culprits}
     before = [replace(one, end=late if one.end is None else one.end) for one in calm.outages]
     moved = [
         replace(one, start=one.start + late, end=None if one.end is None else one.end + late)
@@ -108,9 +114,9 @@ def until_ticket(job: Job) -> list[int | None]:
         named = {
             one.component: one.sure for one in judged(TOR_AVAILABILITY, outages.window_of(week)).suspects
         }
-        for name, found in told.items():
+        for name, found in seen.items():
             found.append((name in named, named.get(name, False)))
-    return [windows_until(found) for found in told.values()]
+    return [windows_until(found) for found in seen.values()]
 
 
 def _went_out(record: outages.Record, name: str) -> bool:
@@ -126,7 +132,7 @@ def healthy_class(seed: int) -> Seen:
     """A class that meets its requirement by far: who is named is named wrongly."""
     record = outages.draw(replace(outages.HEALTHY, devices=5000, monthly=0.0002), seed)
     verdict = judged(TOR_AVAILABILITY, outages.window_of(record))
-    return Seen(True, 0.0, 0.0, Tally.of(named(verdict), set()))
+    return Seen(True, 0.0, 0.0, tally_of(verdict, set()))
 
 
 def far_and_near(month: uptimes.Month) -> Callable[[int], Seen]:
@@ -142,15 +148,13 @@ def far_and_near(month: uptimes.Month) -> Callable[[int], Seen]:
 
 def bad_units(seed: int) -> Seen:
     life = uptimes.draw(uptimes.Month(units=1500, bad=3), seed)
-    return Seen(
-        True, 0.0, 0.0, Tally.of(named(judged(AVAILABILITY, uptimes.window_of(life))), set(life.culprits))
-    )
+    return Seen(True, 0.0, 0.0, tally_of(judged(AVAILABILITY, uptimes.window_of(life)), set(life.culprits)))
 
 
 def healthy_units(seed: int) -> Seen:
     """All units are alike and meet three nines on average: who is named is named by chance."""
     life = uptimes.draw(uptimes.Month(units=1500, farther=0.0), seed)
-    return Seen(True, 0.0, 0.0, Tally.of(named(judged(AVAILABILITY, uptimes.window_of(life))), set()))
+    return Seen(True, 0.0, 0.0, tally_of(judged(AVAILABILITY, uptimes.window_of(life)), set()))
 
 
 RUNS: dict[str, Callable[[int], Seen]] = {
@@ -186,25 +190,51 @@ def figures(trials: int, first: int) -> Iterator[Row]:
         "unit": "",
         "bar": None,
         "note": note_of(tally) + ", of those out at least twice",
+        **told("tor_availability", BATCHED, **counts(tally), published=TALK),
     }
     jobs = [Job(first + n, "until") for n in range(max(10, trials // 10))]
     taken = [one for found in spread(until_ticket, jobs) for one in found]
-    yield windows_row("tor_availability: bad batch of 8, days until a ticket", taken, "days")
+    row = windows_row("tor_availability: bad batch of 8, days until a ticket", taken, "days")
+    never = sum(one is None for one in taken)
+    days = told(
+        "tor_availability", BATCHED, time=f"{row['value']} days; {never} of {len(taken)} in none of {WATCHED}"
+    )
+    yield row | days
     tally = _sum(months("healthy class", trials, first))
-    yield share("tor_availability: healthy months that accuse someone", tally.accused, trials, "<= 0.05")
+    calm = told(
+        "tor_availability", healthy=[tally.accused, trials], healthy_undecided=[tally.undecided, trials]
+    )
+    yield (
+        share("tor_availability: healthy months that accuse someone", tally.accused, trials, "<= 0.05") | calm
+    )
     for kind in ("independent", "clumped"):
         seen = months(kind, max(10, trials // 2), first)
         ours, bare = (np.array([getattr(one, field) for one in seen]) for field in ("value", "other"))
         note = f", mean {ours.mean():+.3f} (planted +0.114; published 11.4 %), scatter {ours.std():.3f}; bare ratio "
         note += f"{bare.mean():+.3f}, scatter {bare.std():.3f}"
         held = sum(one.held for one in seen)
-        yield share(f"colocation, {kind}: 95 % interval holds the truth", held, len(seen), ">= 0.9", note)
+        row = share(f"colocation, {kind}: 95 % interval holds the truth", held, len(seen), ">= 0.9", note)
+        text = f"11.4 % (production); ours {ours.mean():.1%} where 11.4 % is planted, the bare ratio {bare.mean():.1%}"
+        yield row | told("colocation", f"{kind} failures", recall=[held, len(seen)], published=text)
     tally = _sum(months("bad units", max(10, trials // 2), first))
     name = "availability: units that fail 40 times as often, F1"
-    yield {"name": name, "value": round(tally.f1, 4), "unit": "", "bar": None, "note": note_of(tally)}
+    shown = told("availability", "units that fail 40 times as often", **counts(tally), published=TALK)
+    yield {
+        "name": name,
+        "value": round(tally.f1, 4),
+        "unit": "",
+        "bar": None,
+        "note": note_of(tally),
+        **shown,
+    }
     tally = _sum(months("healthy units", max(10, trials // 2), first))
     note = f"; {tally.false} of {1500 * tally.windows} units"
-    yield share("availability: healthy months that accuse someone", tally.accused, tally.windows, None, note)
+    accused, undecided = ([hits, tally.windows] for hits in (tally.accused, tally.undecided))
+    calm = told("availability", healthy=accused, healthy_undecided=undecided)
+    yield (
+        share("availability: healthy months that accuse someone", tally.accused, tally.windows, None, note)
+        | calm
+    )
     yield from speed()
 
 
@@ -242,7 +272,19 @@ def _growth(analyzer: Analyzer, points: list[tuple[int, float]], window: Window)
     yield {"name": f"{analyzer.name}: seconds", "value": round(took, 3), "unit": "s", "note": note}
     x, y = np.log([point[0] for point in points]), np.log([point[1] for point in points])
     exponent = round(float(np.polyfit(x, y, 1)[0]), 2)
-    yield {"name": f"{analyzer.name}: growth exponent", "value": exponent, "unit": "", "bar": "<= 1.2"}
+    shown = told(
+        analyzer.name,
+        seconds=f"{took:.2f} ({rows:,} rows)",
+        memory=f"{peak:.0f} MB (the same)",
+        growth=f"{exponent:.2f} (rows)",
+    )
+    yield {
+        "name": f"{analyzer.name}: growth exponent",
+        "value": exponent,
+        "unit": "",
+        "bar": "<= 1.2",
+        **shown,
+    }
 
 
 def _timed(analyzer: Analyzer, window: Window) -> float:

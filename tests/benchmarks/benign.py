@@ -41,6 +41,7 @@ from analyzers.simulators import (
     observations,
     observers,
     outages,
+    traces,
     uptimes,
 )
 from analyzers.simulators.availability_events import device_month, unit_month
@@ -51,6 +52,7 @@ from analyzers.simulators.mesh import Mesh
 from analyzers.simulators.mesh import build as build_mesh
 from analyzers.simulators.trace_rows import case
 from tests.benchmarks import voting as flows
+from tests.benchmarks.glance import told
 from tests.benchmarks.scoring import spread
 
 Row = dict[str, Any]
@@ -123,8 +125,8 @@ def _boolean(seed: int, event: str) -> Told:
 def _netbouncer(seed: int, event: str) -> Told:
     rng = _drawn(seed, event)
     one = bounces.bounce(8, 0, rng)
-    told = bounces.with_event(one, rng, event) if event else one
-    sums = {"paths": bounces.sums_of(told)}
+    noted = bounces.with_event(one, rng, event) if event else one
+    sums = {"paths": bounces.sums_of(noted)}
     return judged(netbouncer.ANALYZER, [Window(EPOCH, EPOCH, "simulated", "probe", sums)])
 
 
@@ -137,45 +139,33 @@ def _pingmesh(seed: int, event: str) -> Told:
     rng = _drawn(seed, event)
     one = mesh_windows.scene(_mesh(), rng)
     if event:
-        one = mesh_windows.with_event(one, rng, {"drain": "planned_drain"}.get(event, event))
+        one = mesh_windows.with_event(one, rng, mesh_windows.EVENTS[event])
     return judged(pingmesh.ANALYZER, [mesh_windows.window_of(one, rng, FEW, FINE, 60)])
 
 
-_OBSERVED = {"upgrade": "crash", "drain": "drain", "clock_step": "clock", "agent_crash": "silent"}
 _ONSET, _SECONDS, _LENGTH = 25.0, 40.0, 20.0
 
 
 def _panorama(seed: int, event: str) -> Told:
-    """Windows of 20 s that end every 2 s; an upgrade is one restart of 3 to 6 s."""
+    """Windows of 20 s that end every 2 s."""
     rng = _drawn(seed, event)
     system = observers.build(observers.Shape(processes=int(rng.integers(10, 51))), rng)
-    transport = observers.Transport(lost=0.05) if event == "missing_rows" else observers.Transport(0.01, 0.01)
-    faults = []
-    if event in _OBSERVED:
-        process, ahead = int(rng.integers(len(system.processes))), float(rng.choice([-30, -3, 3, 30]))
-        one = observers.Fault(_OBSERVED[event], process, _ONSET, severity=ahead)
-        faults = [observers.until(one, _ONSET + float(rng.uniform(3, 6))) if event == "upgrade" else one]
+    faults, transport = observers.draw_event(system, rng, event, _ONSET)
     reports = observers.observe(system, rng, _SECONDS, faults, transport)
     ends = np.arange(_ONSET, _SECONDS - 2, 2.0).tolist()
     windows = [observations.window_of(reports, end - _LENGTH, end, known_at=end) for end in ends]
     return judged(panorama.ANALYZER, windows)
 
 
-_MEASURED = {"agent_crash": "crash", "missing_rows": "missing", "stale_topology": "two_skus"}
-
-
 def _validator(seed: int, event: str) -> Told:
     rng = _drawn(seed, event)
     fleet = node_benchmarks.build(node_benchmarks.Preset(), rng)
-    measured = node_benchmarks.results(fleet, rng, benign=_MEASURED.get(event, event))
+    measured = node_benchmarks.results(fleet, rng, benign=node_benchmarks.EVENTS.get(event, ""))
     return judged(validator.ANALYZER, [node_benchmarks.window(fleet, measured)])
 
 
-_TRACED = {"upgrade": "restart", "missing_rows": "lost_spans"}
-
-
 def _trace_blame(seed: int, event: str) -> Told:
-    window, _, _ = case(seed, benign=_TRACED.get(event, event) or None)
+    window, _, _ = case(seed, benign=traces.EVENTS.get(event))
     return judged(trace_blame.ANALYZER, [window])
 
 
@@ -237,15 +227,17 @@ def totals(names: Sequence[str], windows: int, first: int) -> dict[tuple[str, st
 
 
 def figures(names: Sequence[str], windows: int, first: int) -> Iterator[Row]:
-    for (name, event), told in totals(names, windows, first).items():
-        low, high = wilson(told.accused, told.windows)
-        yield {
+    for (name, event), seen in totals(names, windows, first).items():
+        low, high = wilson(seen.accused, seen.windows)
+        accused, undecided = ([hits, seen.windows] for hits in (seen.accused, seen.undecided))
+        cells: Row = {"benign": accused} if event else {"healthy": accused, "healthy_undecided": undecided}
+        yield (told(name, **cells) if event or name == "boolean" else {}) | {
             "name": f"{name}: false blames per window, {SPOKEN[('', *EVENTS).index(event)]}",
-            "value": round(told.false / told.windows, 4),
+            "value": round(seen.false / seen.windows, 4),
             "unit": "",
             "bar": "<= 0.05",
-            "note": f"{told.accused} of {told.windows} windows accuse anyone [{low:.3f}, {high:.3f}], "
-            f"{told.undecided} inconclusive",
+            "note": f"{seen.accused} of {seen.windows} windows accuse anyone [{low:.3f}, {high:.3f}], "
+            f"{seen.undecided} inconclusive",
         }
 
 
@@ -260,13 +252,13 @@ def table(names: Sequence[str], windows: int, first: int) -> Iterator[str]:
     yield f"| {', '.join(f'`{name}`' for name in BLAME_NOBODY)} | {' | '.join(['blames nobody'] * len(SPOKEN))} |"
 
 
-def _shown(told: Told | None, why_not: str) -> str:
-    if told is None:
+def _shown(seen: Told | None, why_not: str) -> str:
+    if seen is None:
         return why_not
-    low, high = wilson(told.accused, told.windows)
-    doubt = f"; {told.undecided} inconclusive" if told.undecided else ""
+    low, high = wilson(seen.accused, seen.windows)
+    doubt = f"; {seen.undecided} inconclusive" if seen.undecided else ""
     return (
-        f"{told.false / told.windows:.3f} ({told.accused} of {told.windows} [{low:.3f}, {high:.3f}]{doubt})"
+        f"{seen.false / seen.windows:.3f} ({seen.accused} of {seen.windows} [{low:.3f}, {high:.3f}]{doubt})"
     )
 
 

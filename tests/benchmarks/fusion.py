@@ -50,6 +50,7 @@ from analyzers.simulators.fabric import build as build_fabric
 from analyzers.simulators.fleet import M, build
 from analyzers.simulators.routes import gathered, path_table
 from incidents.domain import opinion
+from tests.benchmarks.glance import told
 from tests.benchmarks.scoring import spread
 
 Row = dict[str, Any]
@@ -275,13 +276,18 @@ def _top1(world: str, found: Sequence[Trial]) -> Iterator[Row]:
         f"{NAMES[world][1]} alone": [said[1][:1] for _, said in faulty],
         "fused": [[one[0] for one in together(*said, opinion.SHARED_EVIDENCE)[:1]] for _, said in faulty],
     }
+    beside = {
+        name: [0, 0, _hits(tops, faulty), len(faulty)] for name, tops in ways.items() if name != "fused"
+    }
+    recall = [_hits(ways["fused"], faulty), len(faulty)]
     best = max(_hits(ways[name], faulty) for name in ways if name != "fused")
     for name, tops in ways.items():
         share = Share(_hits(tops, faulty), len(faulty))
         low, high = share.interval
         bar = f">= {best / len(faulty):.4f}" if name == "fused" else None
         note = f"[{low:.3f}, {high:.3f}], {len(faulty)} faulty windows"
-        yield _row(f"{world}: top-1, {name}", share.value or 0.0, bar, note)
+        row = _row(f"{world}: top-1, {name}", share.value or 0.0, bar, note)
+        yield row | (told("fusion", world, recall=recall, beside=beside) if bar else {})
     for name, accused in (
         (f"{NAMES[world][0]} alone", sum(bool(said[0]) for said in healthy)),
         (f"{NAMES[world][1]} alone", sum(bool(said[1]) for said in healthy)),
@@ -291,7 +297,8 @@ def _top1(world: str, found: Sequence[Trial]) -> Iterator[Row]:
         share = Share(accused, len(healthy))
         low, high = share.interval
         note = f"[{low:.3f}, {high:.3f}], {len(healthy)} healthy windows"
-        yield _row(f"{world}: healthy windows that accuse, {name}", share.value or 0.0, None, note)
+        row = _row(f"{world}: healthy windows that accuse, {name}", share.value or 0.0, None, note)
+        yield row | (told("fusion", healthy=[accused, len(healthy)]) if name.startswith("either") else {})
 
 
 def _hits(tops: Sequence[Sequence[Said]], faulty: Sequence[tuple[set[str], Any]]) -> int:

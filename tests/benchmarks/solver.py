@@ -12,6 +12,7 @@ on the paths alone is there.
 from __future__ import annotations
 
 import argparse
+import math
 import time
 import tracemalloc
 import warnings
@@ -42,6 +43,7 @@ from analyzers.simulators.deepview import (
     with_history,
 )
 from analyzers.simulators.fleet import PRESETS, Fleet, build, large
+from tests.benchmarks.glance import told
 
 Row = dict[str, Any]
 Floats = NDArray[np.float64]
@@ -185,8 +187,8 @@ def growth(one: Region) -> Row:
     }
 
 
-def whole_analysis(components: int, bar: str | None) -> Row:
-    """The whole of `analyze`, charts and tables included, with twelve windows of history."""
+def whole_analysis(components: int, bar: str | None) -> tuple[Row, int, float]:
+    """The whole of `analyze`, charts and tables included, with twelve windows of history; its paths and its seconds."""
     rng = np.random.default_rng(FIRST_REPORTING_SEED + 1)
     fleet = build(PRESETS["288"] if components == 288 else large(components), rng)
     fault = Fault(str(rng.choice(fleet.of_kind("tor"))), 0.3, 720, 780)
@@ -196,7 +198,7 @@ def whole_analysis(components: int, bar: str | None) -> Row:
     took, verdict = timed(lambda: ANALYZER.analyze(made, params), clock=time.process_time)
     wall, _ = timed(lambda: ANALYZER.analyze(made, params))
     right = verdict.suspects[0].component == fault.component
-    return {
+    row = {
         "name": f"Whole analysis with history, {components:,} components",
         "value": round(took, 4),
         "unit": "s of CPU",
@@ -204,17 +206,33 @@ def whole_analysis(components: int, bar: str | None) -> Row:
         "note": f"{wall:.4f} s by the clock; {len(fleet.paths):,} paths; names the "
         f"{'right' if right else 'WRONG'} component",
     }
+    if components >= FASTER_FROM:
+        tracemalloc.start()
+        ANALYZER.analyze(made, params)
+        peak = tracemalloc.get_traced_memory()[1] / 2**20
+        tracemalloc.stop()
+        seconds = f"{took:.2f} ({len(fleet.paths):,} paths, with history)"
+        row |= told("deepview", seconds=seconds, memory=f"{peak:.0f} MB (the same)")
+    return row, len(fleet.paths), took
 
 
 def main(largest: int = SIZES[-1]) -> list[Row]:
-    rows: list[Row] = [whole_analysis(288, "< 0.1")]
+    usual, few, quick = whole_analysis(288, "< 0.1")
+    rows: list[Row] = [usual]
     for size in (size for size in SIZES if size <= largest):
         one = region(size)
         rows += compare(one)
         if size >= FASTER_FROM:
             rows += [growth(one), memory(one)]
     if largest >= FASTER_FROM:
-        rows.append(whole_analysis(FASTER_FROM, None))
+        biggest, many, slow = whole_analysis(FASTER_FROM, None)
+        exponent = math.log(slow / quick) / math.log(many / few)
+        growing = {
+            "name": "growth exponent of a whole analysis in paths",
+            "value": round(exponent, 2),
+            "bar": "<= 1.2",
+        }
+        rows += [biggest, growing | told("deepview", growth=f"{exponent:.2f} (paths)")]
     return rows
 
 

@@ -48,6 +48,7 @@ from ingest.doors.span_rows import service_of, span_rows
 from ingest.telemetry.check import Bounds
 from ingest.telemetry.decode_json import decode_ndjson
 from ingest.telemetry.kinds import KINDS
+from tests.benchmarks.glance import told
 from tests.benchmarks.real_traces import APPS, ENOUGH, Fault, directory, faults_of, normal_of, split
 from tests.benchmarks.scoring import monotone, spread, windows_row, windows_until
 
@@ -145,9 +146,27 @@ def _recorded_row(places: Sequence[Place], name: str, bar: str | None) -> Row:
         "value": round(first / max(1, len(places)), 3),
         "unit": "",
         "bar": bar,
+        **_recorded_cells(places, name),
         "note": f"{first} of {len(places)} [{low:.3f}, {high:.3f}], first three {three}, quiet {quiet}, "
         f"others named {others}{published}",
     }
+
+
+def _recorded_cells(places: Sequence[Place], name: str) -> Row:
+    """What the analyzers at a glance show: each application, on its recorded faults."""
+    if name not in PUBLISHED:
+        return {}
+    first, others = sum(one.rank == 1 for one in places), sum(one.others for one in places)
+    undecided = sum(one.status == "inconclusive" for one in places)
+    return told(
+        "trace_blame",
+        f"recorded, {name}",
+        precision=[first, first + others],
+        recall=[first, len(places)],
+        undecided=[undecided, len(places)],
+        time="one window a fault is recorded",
+        published=f"{PUBLISHED[name]} (their data, with logs and metrics)",
+    )
 
 
 def _calm_row(calm: Sequence[tuple[Place, Verdict]], name: str, bar: str | None) -> Row:
@@ -231,38 +250,54 @@ def simulated_rows(trials: int, first: int) -> Iterator[Row]:
     yield false_row("healthy", healthy, "<= 0.02")
     for kind in FAULTS:
         taken = spread(until_ticket, [Job(first + n, kind) for n in range(trials)])
-        yield windows_row(f"simulated, {kind}: windows until a ticket", taken, "windows")
+        row = windows_row(f"simulated, {kind}: windows until a ticket", taken, "windows")
+        never = sum(one is None for one in taken)
+        late = f", {never} of {len(taken)} never" if never else ""
+        yield row | told("trace_blame", _called(kind), time=f"{row['value']} window{late}")
     for benign in BENIGN:
-        told = spread(run, [Job(first + n, benign=benign) for n in range(trials)])
-        yield false_row(benign.replace("_", " "), told, None)
+        seen = spread(run, [Job(first + n, benign=benign) for n in range(trials)])
+        yield false_row(benign.replace("_", " "), seen, None)
 
 
-def fault_row(kind: str, told: Sequence[Told]) -> Row:
-    found, named = sum(one.found for one in told), sum(one.named for one in told)
-    false, exact = sum(one.false for one in told), sum(one.exact for one in told)
-    low, high = wilson(found, len(told))
+def _called(kind: str) -> str:
+    return f"simulated, {kind.replace('_', ' ')}"
+
+
+def fault_row(kind: str, seen: Sequence[Told]) -> Row:
+    found, named = sum(one.found for one in seen), sum(one.named for one in seen)
+    false, exact = sum(one.false for one in seen), sum(one.exact for one in seen)
+    low, high = wilson(found, len(seen))
     p_low, p_high = wilson(named - false, named)
     return {
         "name": f"simulated F1, {kind}",
-        "value": round(2 * found / max(1, len(told) + found + false), 3),
+        "value": round(2 * found / max(1, len(seen) + found + false), 3),
         "unit": "",
         "bar": None,
-        "note": f"recall {found / len(told):.3f} [{low:.3f}, {high:.3f}], precision "
+        **told(
+            "trace_blame",
+            _called(kind),
+            precision=[named - false, named],
+            recall=[found, len(seen)],
+            undecided=[sum(one.inconclusive for one in seen), len(seen)],
+        ),
+        "note": f"recall {found / len(seen):.3f} [{low:.3f}, {high:.3f}], precision "
         f"{(named - false) / max(1, named):.3f} [{p_low:.3f}, {p_high:.3f}], exact component "
-        f"{exact / len(told):.3f}, quiet {sum(not one.named for one in told)}, {len(told)} windows",
+        f"{exact / len(seen):.3f}, quiet {sum(not one.named for one in seen)}, {len(seen)} windows",
     }
 
 
-def false_row(name: str, told: Sequence[Told], bar: str | None) -> Row:
-    accused = sum(bool(one.named) for one in told)
-    low, high = wilson(accused, len(told))
-    return {
+def false_row(name: str, seen: Sequence[Told], bar: str | None) -> Row:
+    accused = sum(bool(one.named) for one in seen)
+    low, high = wilson(accused, len(seen))
+    undecided = [sum(one.inconclusive for one in seen), len(seen)]
+    calm = told("trace_blame", healthy=[accused, len(seen)], healthy_undecided=undecided)
+    return (calm if name == "healthy" else {}) | {
         "name": f"simulated false blames per window, {name}",
-        "value": round(sum(one.false for one in told) / len(told), 4),
+        "value": round(sum(one.false for one in seen) / len(seen), 4),
         "unit": "",
         "bar": bar,
-        "note": f"windows that accuse anyone {accused} of {len(told)} [{low:.4f}, {high:.4f}], "
-        f"inconclusive {sum(one.inconclusive for one in told)}",
+        "note": f"windows that accuse anyone {accused} of {len(seen)} [{low:.4f}, {high:.4f}], "
+        f"inconclusive {sum(one.inconclusive for one in seen)}",
     }
 
 
@@ -278,14 +313,14 @@ def until_ticket(job: Job) -> int | None:
     guilty = {f"service/{system.services[fault.service]}"}
     guilty |= {f"instance/{pod}" for pod in system.replicas[fault.service]}
     windows: list[Window] = []
-    told = []
+    seen = []
     for minute in range(HISTORY + WATCHED):
         past = tuple(replace(one, history=()) for one in windows[-HISTORY:])
         windows.append(cut(record(system, rng, minute, fault if minute >= HISTORY else None), minute, past))
         if minute >= HISTORY:
             suspects = [one for one in verdict_on(windows[-1]).suspects if one.component in guilty]
-            told.append((bool(suspects), any(one.sure for one in suspects)))
-    return windows_until(told)
+            seen.append((bool(suspects), any(one.sure for one in suspects)))
+    return windows_until(seen)
 
 
 def _sized(requests: float) -> tuple[int, float, float]:
@@ -307,13 +342,21 @@ def growth_rows(sizes: Sequence[float] = (4_000, 16_000, 70_000)) -> list[Row]:
             measured.append(pool.apply(_sized, (requests,)))
     (low, fast, _), (high, slow, megabytes) = measured[0], measured[-1]
     note = ", ".join(f"{rows:,} spans {seconds:.1f} s" for rows, seconds, _ in measured)
+    exponent = math.log(slow / fast) / math.log(high / low)
+    shown = told(
+        "trace_blame",
+        seconds=f"{slow:.1f} ({high:,} spans)",
+        memory=f"{megabytes:,.0f} MB (the same, and the simulation)",
+        growth=f"{exponent:.2f} (spans)",
+    )
     return [
         {
             "name": "growth exponent of the seconds in spans",
-            "value": round(math.log(slow / fast) / math.log(high / low), 2),
+            "value": round(exponent, 2),
             "unit": "",
             "bar": "<= 1.2",
             "note": note,
+            **shown,
         },
         {"name": "spans analysed per second", "value": round(high / slow), "unit": "1/s", "bar": None},
         {
@@ -330,7 +373,7 @@ def calibration(trials: int) -> list[tuple[float, float]]:
     """Pairs of log odds and the share truly at fault, from tuning seeds."""
     kinds = (*FAULTS, *(None,) * len(FAULTS))
     jobs = [Job(n, kinds[n % len(kinds)], margin=-2.0) for n in range(trials)]
-    pairs = [pair for told in spread(run, jobs) for pair in told.evidence]
+    pairs = [pair for one in spread(run, jobs) for pair in one.evidence]
     return monotone(pairs)
 
 

@@ -1,0 +1,229 @@
+"""The analyzers at a glance: two tables in Markdown, made of what the parts of `make bench` measured.
+
+python -m tests.benchmarks.glance [BENCH.JSON ...]
+
+A row of a part may carry cells for these tables (`told`); `make bench` prints them at its end, this command from files
+that it wrote, of which a later one takes the place of the parts that it has. What nobody measured says why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from analyzers.builtin.wilson import wilson
+from tests.benchmarks.scoring import Tally
+
+Row = dict[str, Any]
+Cells = dict[str, Any]
+
+ORDER = (
+    "deepview",
+    "voting",
+    "boolean",
+    "netbouncer",
+    "pingmesh",
+    "panorama",
+    "trace_blame",
+    "validator",
+    "tor_availability",
+    "availability",
+    "colocation",
+    "selector",
+    "fusion",
+)
+FAULTS = (
+    "analyzer, fault",
+    "precision",
+    "recall",
+    "F1",
+    "time to detect, median",
+    "inconclusive",
+    "simpler methods: precision / recall",
+    "the authors', their own result",
+)
+WHOLES = (
+    "analyzer",
+    "healthy that accuse anyone",
+    "inconclusive in them",
+    "benign events that accuse anyone",
+    "seconds (CPU)",
+    "memory",
+    "time grows as n to the",
+)
+NOBODY = "accuses nobody"
+WHY: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "deepview": {"time": "asked of stop and gray", "beside": "not asked of this kind"},
+        "voting": {"time": "asked of one link"},
+        "boolean": {"time": "each window by itself"},
+        "netbouncer": {"time": "asked of 5 %", "beside": "asked at 5 %"},
+        "pingmesh": {"time": "not asked of this kind", "beside": "it knows no such pattern"},
+        "validator": {"time": "asked where all are found", "beside": "they know no day before"},
+        "trace_blame": {"beside": "see Real traces: `deepview`"},
+        "tor_availability": {"beside": "none known"},
+        "availability": {"time": "a calculator of a month", "beside": "none known"},
+        "colocation": {
+            **dict.fromkeys(("precision", "f1", "time", "undecided"), "a ratio: how often its interval held"),
+            **dict.fromkeys(("healthy", "healthy_undecided", "benign"), NOBODY),
+        },
+        "selector": {
+            **dict.fromkeys(("healthy", "healthy_undecided", "benign"), NOBODY),
+            "undecided": "probabilities are asked",
+            "beside": "see Selector: costs of fixed plans",
+        },
+        "fusion": {
+            **dict.fromkeys(("precision", "f1"), "asked who comes first"),
+            **dict.fromkeys(("time", "undecided"), "that of its analyzers"),
+            **dict.fromkeys(("seconds", "memory", "growth"), "a sum of logarithms"),
+            **dict.fromkeys(("healthy_undecided", "benign"), "those of its analyzers"),
+        },
+    }
+)
+"""Why a cell has no figure, by analyzer."""
+
+
+def told(analyzer: str, fault: str = "", **cells: object) -> Row:
+    """Cells for a row of a part to carry; without a fault they are of the analyzer as a whole. Pairs are (hits, of),
+    and those told twice are added.
+
+    Of a fault: `precision`, `recall`, `undecided`, `time`, `published`, and `beside`: other methods by name with
+    (found, named, found, true). Of an analyzer: `healthy`,
+    `healthy_undecided`, `benign`, `seconds`, `memory`, `growth`.
+    """
+    return {"glance": {"analyzer": analyzer, "fault": fault, **cells}}
+
+
+def counts(tally: Tally) -> Cells:
+    """The cells of a tally of windows with a fault."""
+    return {
+        "precision": [tally.found, tally.found + tally.false],
+        "recall": [tally.found, tally.found + tally.missed],
+        "undecided": [tally.undecided, tally.windows],
+    }
+
+
+def other(tally: Tally) -> list[int]:
+    """Another method on the same windows."""
+    return [tally.found, tally.found + tally.false, tally.found, tally.found + tally.missed]
+
+
+def lines(results: Mapping[str, Sequence[Row] | None]) -> Iterator[str]:
+    """Both tables; nothing where no part told anything."""
+    gathered = gather(results)
+    names = [name for name in ORDER if any(name == one for one, _ in gathered)]
+    for columns, some in ((FAULTS, True), (WHOLES, False)):
+        shown = [key for name in names for key in gathered if key[0] == name and bool(key[1]) == some]
+        if not shown:
+            continue
+        yield f"| {' | '.join(columns)} |"
+        yield f"|{' --- |' * len(columns)}"
+        for key in shown:
+            cells = _of_fault(key, gathered[key]) if some else _of_whole(key[0], gathered[key])
+            yield f"| {' | '.join(cells)} |"
+        yield ""
+
+
+def gather(results: Mapping[str, Sequence[Row] | None]) -> dict[tuple[str, str], Cells]:
+    """The cells by analyzer and fault, in the order in which the faults were told of."""
+    gathered: dict[tuple[str, str], Cells] = {}
+    for rows in results.values():
+        for row in rows or ():
+            if "glance" in row:
+                cells = dict(row["glance"])
+                key = cells.pop("analyzer"), cells.pop("fault")
+                held = gathered.setdefault(key, {})
+                for name, value in cells.items():
+                    held[name] = _joined(held[name], value) if name in held else value
+    return gathered
+
+
+def _joined(old: Any, new: Any) -> Any:
+    if isinstance(new, Mapping):
+        return {**old, **new}
+    if isinstance(new, str):
+        return new if new == old else f"{old}; {new}"
+    return [a + b for a, b in zip(old, new, strict=True)]
+
+
+def _of_fault(key: tuple[str, str], cells: Cells) -> Iterator[str]:
+    name, fault = key
+    yield f"`{name}`, {fault}"
+    yield _share(name, "precision", cells)
+    yield _share(name, "recall", cells)
+    yield _f1(name, cells)
+    yield cells.get("time") or _why(name, "time")
+    yield _few(name, "undecided", cells)
+    yield "; ".join(_beside(*one) for one in cells.get("beside", {}).items()) or _why(name, "beside")
+    yield cells.get("published") or "none"
+
+
+def _of_whole(name: str, cells: Cells) -> Iterator[str]:
+    yield f"`{name}`"
+    for column in ("healthy", "healthy_undecided", "benign"):
+        yield _few(name, column, cells)
+    for column in ("seconds", "memory", "growth"):
+        yield cells.get(column) or _why(name, column)
+
+
+def _why(name: str, column: str) -> str:
+    reason = WHY.get(name, {}).get(column)
+    return f"– ({reason})" if reason else "– (not measured)"
+
+
+def _share(name: str, column: str, cells: Cells) -> str:
+    if not cells.get(column, (0, 0))[1]:
+        return _why(name, column)
+    hits, of = cells[column]
+    low, high = wilson(hits, of)
+    return f"{bare(hits / of)} [{bare(low)}, {bare(high)}]"
+
+
+def _few(name: str, column: str, cells: Cells) -> str:
+    if not cells.get(column, (0, 0))[1]:
+        return _why(name, column)
+    hits, of = cells[column]
+    low, high = wilson(hits, of)
+    return f"{hits:,} of {of:,} [{bare(low)}, {bare(high)}]"
+
+
+def _f1(name: str, cells: Cells) -> str:
+    """With the F1 of both lower and of both upper ends: wider than 95 %, because both seldom err the same way."""
+    pairs = [cells.get(column, (0, 0)) for column in ("precision", "recall")]
+    if not all(of for _, of in pairs):
+        return _why(name, "f1")
+    ends = zip(*(wilson(*pair) for pair in pairs), strict=True)
+    low, high = (bare(harmonic(*end)) for end in ends)
+    return f"{bare(harmonic(*(hits / of for hits, of in pairs)))} [{low}, {high}]"
+
+
+def harmonic(one: float, two: float) -> float:
+    return 2 * one * two / (one + two) if one + two else 0.0
+
+
+def _beside(method: str, pairs: Sequence[int]) -> str:
+    found, named, hits, true = pairs
+    precision = bare(found / named) if named else "–"
+    return f"{method} {precision} / {bare(hits / true) if true else '–'}"
+
+
+def bare(share: float) -> str:
+    """Three digits without the zero in front; four where three would round to 1 or to 0."""
+    text = f"{share:.3f}"
+    if text in ("0.000", "1.000"):
+        text = f"{share:.4f}".rstrip("0").rstrip(".")
+    return text.removeprefix("0") if text.startswith("0.") else text
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("files", nargs="*", type=Path, default=[Path("bench.json")])
+    read: dict[str, Sequence[Row] | None] = {}
+    for file in parser.parse_args().files:
+        read |= json.loads(file.read_text())["results"]
+    for text in lines(read):
+        print(text)

@@ -1,0 +1,36 @@
+"""The analyzers at a glance: what parts of `make bench` tell, as two tables."""
+
+from tests.benchmarks.glance import counts, gather, lines, other, told
+from tests.benchmarks.scoring import Tally
+
+
+def rows_of(*told_of: dict[str, object]) -> list[str]:
+    return [line for line in lines({"part": [{"name": "x", **one} for one in told_of]}) if line]
+
+
+def test_a_fault_stands_with_its_intervals_and_with_simpler_methods() -> None:
+    tally = Tally(windows=10, found=8, false=0, missed=2)
+    rival = Tally(windows=10, found=5, false=5, missed=5)
+    row = rows_of(told("voting", "1 bad link", **counts(tally), beside={"majority": other(rival)}))[-1]
+    assert row.startswith("| `voting`, 1 bad link | 1 [.676, 1] | .800 [.490, .943] | .889 [.568, .971] |")
+    assert "| 0 of 10 [0, .278] | majority .500 / .500 |" in row
+
+
+def test_what_is_told_twice_is_added() -> None:
+    found = gather(
+        {"part": [told("deepview", healthy=[1, 10]), told("deepview", healthy=[0, 30]), {"name": "x"}]}
+    )
+    assert found == {("deepview", ""): {"healthy": [1, 40]}}
+
+
+def test_a_cell_without_a_figure_says_why() -> None:
+    (_, _, row) = rows_of(told("colocation", seconds="0.1"))
+    assert row.split(" | ")[1:] == ["– (accuses nobody)"] * 3 + [
+        "0.1",
+        "– (not measured)",
+        "– (not measured) |",
+    ]
+
+
+def test_parts_that_failed_or_tell_nothing_give_no_table() -> None:
+    assert list(lines({"append": [{"name": "x", "value": 1}], "voting": None})) == []
