@@ -14,7 +14,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
@@ -37,7 +37,7 @@ from incidents.silences import (
     span_of,
     state_of,
 )
-from ingest.api.alerts import alertmanager_api, key_of
+from ingest.api.alerts import DOWN, RETRY_AFTER, alertmanager_api, key_of
 from ingest.api.keys import Key
 from ingest.doors.alert import BadPayload, instant
 from ingest.doors.json_body import read_object
@@ -69,6 +69,9 @@ def _answers(scope: str, *methods: str) -> Callable[[View], View]:
                 answer = _text(refused.status, str(refused))
             except (Invalid, BadPayload) as error:
                 answer = _text(400, str(error))
+            except (OperationalError, InterfaceError):
+                answer = _text(503, DOWN)
+                answer["Retry-After"] = RETRY_AFTER
             if answer.status_code == 401:
                 answer["WWW-Authenticate"] = 'Bearer realm="dossier", Basic realm="dossier"'
             return answer

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 from django.utils.cache import get_conditional_response
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
@@ -67,11 +66,6 @@ class Conflict(APIException):
         self.members = members
 
 
-class Unavailable(APIException):
-    status_code = status.HTTP_503_SERVICE_UNAVAILABLE
-    default_detail = "The database does not answer; nothing was stored. Try again."
-
-
 class IncidentAPI(APIView):
     """Reading needs `incidents:read`, writing `incidents:write`; people who are signed in need no scope."""
 
@@ -94,8 +88,6 @@ def _as_answer(exc: Exception) -> Exception:
         return Conflict(exc.reason)
     if isinstance(exc, NoSuchIncident):
         return NotFound(str(exc))
-    if isinstance(exc, OperationalError | InterfaceError):
-        return Unavailable()
     return exc
 
 

@@ -61,11 +61,13 @@ class Door:
     overloaded: int = 503
 
 
-def serve(door: Door, request: HttpRequest, key: Key | None) -> HttpResponse:
-    """Take one delivery. The sender is refused by `door.refuse`, whatever is wrong."""
+def serve(door: Door, request: HttpRequest, who: Callable[[], Key | None]) -> HttpResponse:
+    """Take one delivery of whose key `who` looks for. The sender is refused by `door.refuse`, whatever is wrong."""
+    key = None
     try:
         if request.method not in door.methods:
             raise Refusal(405, f"Only {' and '.join(door.methods)} here.")
+        key = who()
         allowed(key, door.name)
         assert key is not None
         with admitted(key.name, door.name):
@@ -197,19 +199,19 @@ def _through_mapping(media_type: str, body: bytes, key: Key) -> Parsed:
 @csrf_exempt
 def alertmanager_api(request: HttpRequest) -> HttpResponse:
     """POST /api/v2/alerts: a Prometheus sends here as it does to its Alertmanager."""
-    return serve(ALERTMANAGER_API, request, key_of(request))
+    return serve(ALERTMANAGER_API, request, partial(key_of, request))
 
 
 @csrf_exempt
 def alertmanager(request: HttpRequest, key: str) -> HttpResponse:
     """POST /integrations/alertmanager/{key}: a webhook of an Alertmanager."""
-    return serve(ALERTMANAGER, request, find(key))
+    return serve(ALERTMANAGER, request, partial(find, key))
 
 
 @csrf_exempt
 def grafana_webhook(request: HttpRequest, key: str) -> HttpResponse:
     """POST or PUT /integrations/grafana/{key}: a contact point of the kind webhook."""
-    return serve(GRAFANA, request, find(key))
+    return serve(GRAFANA, request, partial(find, key))
 
 
 @csrf_exempt
@@ -217,16 +219,17 @@ def generic_webhook(request: HttpRequest, key: str) -> HttpResponse:
     """POST /integrations/generic/{key}: any JSON or form, through the mapping of the integration."""
     parse = partial(_through_mapping, request.content_type or "")
     door = Door("generic", ("POST", "PUT"), parse, counted, refused_as_problem)
-    return serve(door, request, find(key))
+    return serve(door, request, partial(find, key))
 
 
 @csrf_exempt
 def heartbeat(request: HttpRequest, key: str) -> HttpResponse:
     """GET or POST /integrations/heartbeat/{key}?name=…&every=…: it came; when the next one is due, it says itself."""
-    found = find(key)
+    found = None
     try:
         if request.method not in ("GET", "POST"):
             raise Refusal(405, "Only GET and POST here.")
+        found = find(key)
         allowed(found, heartbeats.DOOR)
         assert found is not None
         with admitted(found.name, heartbeats.DOOR):

@@ -21,7 +21,7 @@ def cloudevents(request: HttpRequest, key: str) -> HttpResponse:
         return HttpResponse(status=200, headers=handshake(request.headers))
     parse = partial(_parse, request)
     door = Door("cloudevents", ("POST",), parse, counted, refused_as_problem, overloaded=429)
-    return serve(door, request, find(key))
+    return serve(door, request, partial(find, key))
 
 
 def _parse(request: HttpRequest, body: bytes, key: Key) -> Parsed:

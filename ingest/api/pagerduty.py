@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -46,8 +47,11 @@ def _answered(request: HttpRequest, take: Callable[[HttpRequest, bytes], Answer]
         body = body_of(request)
         taken, told = take(request, body)
     except BadPayload as error:
-        if (key := find(_routing_key(body))) is not None:
-            note(key.name, NAME, 400, str(error))
+        with suppress(
+            OperationalError, InterfaceError
+        ):  # nobody to tell it to; the event is no good all the same
+            if (key := find(_routing_key(body))) is not None:
+                note(key.name, NAME, 400, str(error))
         return JsonResponse(pagerduty.refusal(error), status=400)
     except (Refusal, Overloaded, TooLarge, BadBody, OperationalError, InterfaceError) as error:
         answer = refused(_error, error, overloaded=429)

@@ -6,6 +6,7 @@ import json
 from http import HTTPStatus
 from typing import Any
 
+from django.db import InterfaceError, OperationalError
 from django.http import HttpResponse
 from rest_framework import exceptions
 from rest_framework.response import Response
@@ -26,8 +27,17 @@ def problem(status: int, title: str, detail: str = "", **more: Any) -> HttpRespo
     return HttpResponse(json.dumps(body), status=status, content_type=CONTENT_TYPE)
 
 
+class Unavailable(exceptions.APIException):
+    status_code = HTTPStatus.SERVICE_UNAVAILABLE
+    default_detail = "The database does not answer; nothing was stored. Try again."
+    wait = 5
+    """Seconds, which DRF says as `Retry-After`."""
+
+
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
-    """What DRF raises, as a problem, with the `members` that it has. Other exceptions are not answered here."""
+    """What DRF raises, as a problem, with the `members` that it has. Of others only a database that is away."""
+    if isinstance(exc, OperationalError | InterfaceError):
+        exc = Unavailable()
     response = drf_handler(exc, context)
     if response is None:
         return None
