@@ -109,9 +109,14 @@ def _change(delivery: AlertDelivery) -> dict[str, Any]:
 
 
 def _delivered(delivery: AlertDelivery) -> dict[str, Any]:
-    """What became of each alert: the ticket that it joined, or why it called nobody."""
+    """What became of each alert: the ticket that it joined, and because of what, or why it called nobody."""
     ids = [fate.alert for fate in delivery.fates]
-    tickets, silenced = queries.tickets_of(ids), queries.suppressed(ids)
+    tickets = queries.tickets_of(ids)
+    whys = queries.suppressed(ids)
+    for incident in {ticket.id for ticket in tickets.values()}:
+        whys |= queries.why_members(
+            incident, [id_ for id_ in ids if id_ in tickets and tickets[id_].id == incident]
+        )
     changed = [fate for fate in delivery.fates if fate.outcome not in ("repeated", "ignored")]
     events = [read_stream(f"alert/{fate.alert}", after_version=fate.version - 1)[0] for fate in changed]
     first = next((tickets[id_] for id_ in ids if id_ in tickets), None)
@@ -127,7 +132,7 @@ def _delivered(delivery: AlertDelivery) -> dict[str, Any]:
             {
                 "alert": fate.alert,
                 "outcome": fate.outcome,
-                "why": fate.why or silenced.get(fate.alert),
+                "why": fate.why or whys.get(fate.alert),
                 "incident": _reference(tickets[fate.alert]) if fate.alert in tickets else None,
             }
             for fate in delivery.fates

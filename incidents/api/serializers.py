@@ -288,6 +288,11 @@ class ReceiptShape(s.Serializer[Any]):
     outcome = s.CharField(help_text="opened, joined, changed; or why it opened no incident")
     incident = s.DictField(allow_null=True, help_text="id, number and url")
     events = s.ListField(child=s.DictField(), help_text="id, type and position of each event")
+    alerts = s.ListField(
+        child=s.DictField(),
+        required=False,
+        help_text="of each alert that was sent: outcome, incident, and why it joined that or called nobody",
+    )
 
 
 class MemberAlertShape(s.Serializer[Any]):
