@@ -95,6 +95,16 @@ def test_a_service_that_stops_early_is_named_and_not_its_callers(kind: str) -> N
     assert verdict["suspects"][0]["component"] == f"service/{system.services[service]}"
 
 
+def test_what_a_service_does_since_ten_minutes_is_not_normal_yet() -> None:
+    system, rng = system_of(6), np.random.default_rng([6, 9])
+    entry = max(system.entries, key=lambda one: one[1])[0]
+    fault = Fault("return", system.operations[entry].service, None, 0.5)
+    windows = [window(record(system, rng, n, fault if n >= 6 else None), n) for n in range(8)]
+    third = window(record(system, rng, 8, fault), 8, tuple(windows))
+    verdict = judge(ANALYZER, third)
+    assert verdict["suspects"][0]["component"] == f"service/{system.services[fault.service]}"
+
+
 @pytest.mark.parametrize(
     "benign", ["restart", "load", "lost_spans", "clock_step", "new_operation", "drain", "agent_crash"]
 )
