@@ -321,7 +321,7 @@ def detection(trials: int, first: int, params: tuple[tuple[str, Any], ...]) -> l
             ]
             times.append(min(waits, default=math.inf))
         found = sorted(one for one in times if math.isfinite(one))
-        last = found[int(0.95 * (len(found) - 1))] if found else "-"
+        last = found[math.ceil(0.95 * len(found)) - 1] if found else "-"
         note = f"p95 {last} min, {len(found)} of {len(times)} within two windows"
         median = found[len(found) // 2] if found else None
         row = {"name": f"{kind}: time to detect, median", "value": median or 0, "unit": "min", "note": note}
