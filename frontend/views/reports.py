@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 from functools import partial
 from typing import Any
@@ -20,6 +20,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from frontend import zones
+from frontend.evidence import Piece
 from frontend.views.pages import context_of, page, show, staff_only, typed_in
 from incidents import queries
 from incidents.reports import demanding, mailing, pictures, producing
@@ -74,6 +75,7 @@ def report(request: HttpRequest, id: str) -> HttpResponse:
     schedule = ReportSchedule.objects.filter(name=found["schedule"]).first()
     context = {
         "report": found,
+        "analyses": [_with_pieces(one) for one in found["analyses"]],
         "chart": pictures.tickets_chart(found) if found["tickets"]["opened"] else None,
         "team_names": {team.slug: team.name for team in queries.teams()},
         "schedule": schedule,
@@ -84,6 +86,11 @@ def report(request: HttpRequest, id: str) -> HttpResponse:
     }
     with zones.read_in(zones.zone_called(found["period"]["zone"])):  # whoever reads it, the same document
         return show(request, "frontend/report.html", context, section="reports")
+
+
+def _with_pieces(analysis: Mapping[str, Any]) -> dict[str, Any]:
+    """What an analyzer says of a period, its evidence as a page shows it."""
+    return {**analysis, "evidence": [Piece.of(one) for one in analysis["evidence"]]}
 
 
 @page

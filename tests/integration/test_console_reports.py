@@ -17,6 +17,7 @@ from incidents.reports.demanding import BadPeriod, demand
 from incidents.reports.models import Mailing, ProducedReport, Production, ReportSchedule, Subscription
 from incidents.reports.periods import period_of
 from ingest.queries import Context, configured
+from tests.integration.runs_cases import Door
 
 pytestmark = pytest.mark.usefixtures("log_database")
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -64,6 +65,19 @@ def test_a_past_report_is_made_by_a_worker_and_recorded_in_the_name_of_who_asked
     assert demanding.make(id, later) is True
     assert ProducedReport.objects.get(pk=id).body["tickets"]["opened"]
     assert actors() == ["user:alice"]
+
+
+def test_what_an_analyzer_says_of_the_period_is_shown_with_its_tables(alice: Client) -> None:
+    begin, end = today() - timedelta(seconds=1), today()
+    door = Door()
+    door.post([{"time": begin.isoformat(), "component": f"tor/t{i}"} for i in range(8)], kind="topology")
+    outage = {"device": "tor/t1", "start": begin.isoformat(), "end": end.isoformat()}
+    door.post([{**outage, "cause": "soft"}], kind="outage")
+    asked = [{"analyzer": "tor_availability", "params": {}}]
+    daily = ReportSchedule.objects.create(name="mine", title="Mine", cadence="daily", analyses=asked)
+    id = demand(daily, end.date(), "user:alice", later())
+    assert demanding.make(id, later) is True
+    assert "Devices that lost most" in alice.get(f"/reports/{id}").content.decode()
 
 
 def test_asked_for_twice_it_is_made_once(daily: ReportSchedule) -> None:
