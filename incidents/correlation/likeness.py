@@ -11,7 +11,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from incidents.domain.describing import Described, words
 
-LEAST: Final = 0.1
+LEAST: Final = 0.4
 """What is less alike shares no more than common words."""
 
 
@@ -30,4 +30,6 @@ class Similarity:
             return []
         scores = np.round((self._matrix @ self._vectorizer.transform([ticket]).T).toarray().ravel(), 4)
         order = np.lexsort((-np.arange(len(scores)), -scores))[:most]
-        return [(self._ids[place], float(scores[place])) for place in order if scores[place] >= LEAST]
+        return [
+            (self._ids[place], round(float(scores[place]), 4)) for place in order if scores[place] >= LEAST
+        ]

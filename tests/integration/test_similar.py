@@ -51,7 +51,7 @@ def test_what_was_resolved_later_was_not_known_then() -> None:
     resolved("Disk d3 of s9 is slow", "storage_cluster/s9", "tor/t3")
     then = str(watermark())
     resolved("Disk d5 of s8 is slow", "storage_cluster/s8")
-    commands.set_title(queries.get("2").incident.id, "Disk d3 was replaced", ALICE)
+    commands.set_title(queries.get("2").incident.id, "Disk d3 of s9 is slow again", ALICE)
     (found,) = asked(as_of=then).json()["results"]
     assert (found["number"], found["title"]) == (2, "Disk d3 of s9 is slow")
     assert asked(as_of=then).json()["suggested_team"] is None
