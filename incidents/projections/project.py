@@ -21,7 +21,7 @@ from incidents.projections.models import (
 )
 from incidents.projections.parts import Change, parts
 from incidents.projections.rows import fields_of
-from incidents.projections.timeline import COUNTED, Entry, evidence_in, next_entry
+from incidents.projections.timeline import LOOKS_BACK, Entry, evidence_in, next_entry
 from incidents.projections.together import upsert
 from ingest.queries import Event
 
@@ -102,7 +102,7 @@ def _timeline(changes: Sequence[Change]) -> None:
     counting = [
         change.after.id
         for change in changes
-        if change.events[0].version > 1 and change.events[0].type in COUNTED
+        if change.events[0].version > 1 and change.events[0].type in LOOKS_BACK
     ]
     last = _last_entries(counting) if counting else {}
     made: list[dict[str, Any]] = []

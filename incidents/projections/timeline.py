@@ -24,11 +24,15 @@ COUNTED = frozenset(
         "incident.opinion_changed",
     }
 )
+_BLAMES = frozenset({"incident.finding_joined", "incident.finding_recorded"})
+EVIDENCE = "incident.evidence_attached"
+LOOKS_BACK = COUNTED | {EVIDENCE}
+"""What may change the line before it."""
 
 
 _ELSEWHERE = frozenset(
     {
-        ("incident.evidence_attached", "items"),
+        (EVIDENCE, "items"),
         ("incident.alerts_joined", "alerts"),
         ("incident.alerts_rested", "alerts"),
         ("incident.symptoms_joined", "alerts"),
@@ -97,12 +101,21 @@ def next_entry(last: Entry | None, event: Event) -> Entry:
         body={name: value for name, value in event.body.items() if (event.type, name) not in _ELSEWHERE},
         position=str(event.position),
     )
+    if last is not None and _is_of(last, event):
+        return replace(last, last_version=event.version, last_at=event.occurred_at, position=entry.position)
     if last is None or last.type != event.type or event.type not in COUNTED:
         return entry
     if _source(last.type, last.actor, last.body) != _source(event.type, event.actor, event.body):
         return entry
     count = last.count + 1
     return replace(entry, version=last.version, at=last.at, count=count, text=repeated(event, count))
+
+
+def _is_of(last: Entry, event: Event) -> bool:
+    """Whether this is the evidence of the runs that the last line counts: a line of its own would end the count."""
+    if event.type != EVIDENCE or last.type not in _BLAMES or event.body["finding"] is None:
+        return False
+    return bool(event.body["finding"]["analyzer"] == last.body["finding"]["analyzer"])
 
 
 def _source(type_: str, actor: str, body: Mapping[str, Any]) -> str:
@@ -131,7 +144,7 @@ def timeline_of(events: Iterable[Event]) -> list[Entry]:
 
 def evidence_in(event: Event) -> list[Evidence]:
     """The pieces that one event attached."""
-    if event.type != "incident.evidence_attached":
+    if event.type != EVIDENCE:
         return []
     finding = event.body["finding"]
     return [

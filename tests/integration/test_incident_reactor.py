@@ -174,6 +174,14 @@ def test_an_hour_of_findings_is_two_lines_and_two_sets_of_evidence() -> None:
     assert len(queries.evidence("1")) == 2
 
 
+def test_evidence_that_changes_with_each_run_does_not_end_the_line_that_counts_them() -> None:
+    for place, score in enumerate((0.99, 0.8, 0.95, 0.75)):
+        run(5 * place, suspect(score=score, sure=True))
+    assert len(queries.evidence("1", everything=True)) == 4
+    lines = [(one.type, one.count) for one in queries.timeline("1")]
+    assert lines[-2:] == [("incident.evidence_attached", 1), ("incident.finding_joined", 3)]
+
+
 def test_the_same_finding_delivered_twice_takes_effect_once() -> None:
     run_id = run(0, suspect(sure=True))
     with transaction.atomic():
