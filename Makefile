@@ -57,7 +57,7 @@ soak: dev  ## the long ones: storms, kills, a million rows
 bench: dev  ## the benchmark suite; writes a table and bench.json
 	@$(PY) -m tests.benchmarks
 
-pictures: dev  ## every screen of the console as a picture, in .dossier/pictures/index.html; README=1 those of the README, too
-	@$(PY) -m tests.pictures $(if $(README),--readme)
+pictures: dev  ## every screen of the console as a picture, in .dossier/pictures/index.html; PART, LOOK, PAGE choose; README=1 those of the README
+	@$(PY) -m tests.pictures $(PART:%=--part %) $(LOOK:%=--look %) $(PAGE:%=--page %) $(if $(README),--readme)
 
 .PHONY: help run dev demo demo-reset check $(PARTS:%=check-%) test soak bench pictures

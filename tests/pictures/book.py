@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from html import escape
 from itertools import groupby
 from pathlib import Path
@@ -26,6 +27,23 @@ class Picture:
     title: str
     look: str
     file: str
+
+
+def added(directory: Path, pictures: Iterable[Picture], parts: Sequence[str]) -> list[Picture]:
+    """These, and what earlier runs left in the directory, a part after the other, the looks of a screen together.
+
+    `pictures.json` beside the book tells which pictures there are.
+    """
+    kept = directory / "pictures.json"
+    earlier = [Picture(**one) for one in json.loads(kept.read_text())] if kept.exists() else []
+    known = {one.file: one for one in [*earlier, *pictures] if (directory / one.file).exists()}
+    titles = list(dict.fromkeys((one.part, one.title) for one in known.values()))
+    ordered = sorted(
+        (one for one in known.values() if one.part in parts),
+        key=lambda one: (parts.index(one.part), titles.index((one.part, one.title))),
+    )
+    kept.write_text(json.dumps([asdict(one) for one in ordered], indent=1))
+    return ordered
 
 
 def write(directory: Path, pictures: Iterable[Picture]) -> Path:

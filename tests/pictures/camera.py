@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from tests.browser.looking import sticks_out, violations
 from tests.pictures.book import Picture
-from tests.pictures.screens import LOOKS, README, Look, Screen
+from tests.pictures.screens import LIGHT, OFFLINE, README, Look, Screen
 from tests.pictures.world import World
 
 TALLEST = 6000  # pixels: nobody looks further down a picture
@@ -23,16 +25,26 @@ class Camera:
         self.pictures: list[Picture] = []
         self.wrong: list[str] = []
 
-    def take(self, world: World, part: str, screens: list[Screen], looks: tuple[Look, ...] = LOOKS) -> None:
-        for look in looks:
-            with self.signed_in(world, look) as context:
-                for screen in screens:
-                    page = context.new_page()
-                    page.goto(world.stack.address + screen.path.format(**world.places))
-                    self.shoot(page, part, screen, look)
-                    page.close()
-            sys.stdout.write(f"{part}, {look.name}: {len(screens)} pictures\n")
-            sys.stdout.flush()
+    def take(self, world: World, part: str, screens: list[Screen], look: Look) -> None:
+        began = time.monotonic()
+        with self.signed_in(world, look) as context:
+            for screen in screens:
+                page = context.new_page()
+                answer = page.goto(world.stack.address + screen.path.format(**world.places))
+                if answer is None or answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                    self.note(f"{part}, {screen.name}, {look.name}: {answer and answer.status}")
+                if screen.name in OFFLINE:
+                    self._lose_connection(page)
+                elif screen.do is not None:
+                    self._settle(page)
+                    screen.do(page)
+                self.shoot(page, part, screen, look)
+                page.close()
+                context.set_offline(False)
+        sys.stdout.write(
+            f"{part}, {look.name}: {len(screens)} pictures in {time.monotonic() - began:.0f} s\n"
+        )
+        sys.stdout.flush()
 
     def shoot(self, page: Page, part: str, screen: Screen, look: Look) -> None:
         self._settle(page)
@@ -41,7 +53,7 @@ class Camera:
         area = {"x": 0, "y": 0, "width": look.width, "height": max(height, look.height)}
         page.screenshot(path=self.directory / name, full_page=True, clip=area)  # type: ignore[arg-type]
         self.pictures.append(Picture(part, screen.name, look.name, name))
-        where = f"{part}, {screen.path}, {look.name}"
+        where = f"{part}, {screen.name}, {look.name}"
         if look.name in ("light", "dark"):
             for line in violations(page):
                 self.note(f"{where}: {line}")
@@ -71,6 +83,8 @@ class Camera:
             color_scheme="dark" if look.theme == "dark" else "light",
         )
         context.on("weberror", lambda error: self.note(f"{_address(error.page)}: {error.error}"))
+        if look.paper:
+            context.on("page", lambda opened: opened.emulate_media(media="print"))
         page = context.new_page()
         page.goto(f"{world.stack.address}/accounts/login/")
         page.get_by_label("User name").fill(world.user)
@@ -82,7 +96,7 @@ class Camera:
         context.close()
 
     def for_readme(self, world: World, place: Path) -> None:
-        with self.signed_in(world, LOOKS[0]) as context:
+        with self.signed_in(world, LIGHT) as context:
             for screen, height in README:
                 page = context.new_page()
                 page.goto(world.stack.address + screen.path.format(**world.places))
@@ -90,18 +104,15 @@ class Camera:
                 page.screenshot(
                     path=place / f"{screen.name}.png",
                     full_page=True,
-                    clip={"x": 0, "y": 0, "width": LOOKS[0].width, "height": height},
+                    clip={"x": 0, "y": 0, "width": LIGHT.width, "height": height},
                 )
                 page.close()
 
-    def without_connection(self, world: World) -> None:
-        with self.signed_in(world, LOOKS[0]) as context:
-            page = context.new_page()
-            page.goto(world.stack.address)
-            page.locator(".live[data-state=live]").wait_for()
-            context.set_offline(True)
-            page.locator(".live[data-state=offline]").wait_for(timeout=60_000)
-            self.shoot(page, "What goes wrong", Screen("offline", "/"), LOOKS[0])
+    @staticmethod
+    def _lose_connection(page: Page) -> None:
+        page.locator(".live[data-state=live]").wait_for()
+        page.context.set_offline(True)
+        page.locator(".live[data-state=offline]").wait_for(timeout=60_000)
 
 
 def _address(page: Page | None) -> str:

@@ -9,7 +9,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from tests.pictures.full import configuration
 TOLD = "each culprit has its ticket"
 PATIENCE = 900.0  # seconds, on a busy machine
 ALERTS = 60
+STORM = 4_000
+MANY = 10_000
 CALLED = """\
 schedules:
 - slug: storage-primary
@@ -79,12 +81,32 @@ def told(home: Path) -> Iterator[World]:
         stack.stop()
 
 
-def fill(stack: Stack, count: int) -> None:
-    """So many open tickets, and lists of settings as a large organisation has them."""
-    file = stack.home / "full.yaml"
+def fill(world: World) -> None:
+    """Many open tickets, and lists of settings as a large organisation has them."""
+    file = world.stack.home / "full.yaml"
     file.write_text(configuration(datetime.now(UTC)))
-    stack.manage("config", "apply", str(file))
-    stack.manage("shell", "-c", f"from tests.browser.content import fill_inbox; fill_inbox({count})")
+    world.stack.manage("config", "apply", str(file))
+    world.stack.manage("shell", "-c", f"from tests.browser.content import fill_inbox; fill_inbox({MANY})")
+
+
+def storm(world: World) -> None:
+    """More alerts at once than anybody reads one by one."""
+    key = world.stack.manage("create_key", "storm", "--scope", "admin").split()[-1]
+    for first in range(0, STORM, 500):
+        alerts = [_host_down(n) for n in range(first, first + 500)]
+        _post(world.stack, key, "/api/v2/alerts", alerts)
+
+    def largest() -> dict[str, Any]:
+        found: list[dict[str, Any]] = world.stack.get("/api/v1/incidents?limit=100", key)["results"]
+        return max(found, key=lambda one: int(one["alerts"]))
+
+    wait_for(lambda: int(largest()["alerts"]) > STORM / 2, 120, "the ticket of the storm")
+    world.places["storm"] = str(largest()["number"])
+
+
+def _host_down(n: int) -> dict[str, Any]:
+    labels = {"alertname": "HostDown", "severity": "critical", "job": "node", "instance": f"h{n}:9100"}
+    return {"labels": labels, "annotations": {"summary": f"h{n} does not answer"}}
 
 
 def _worked_on(stack: Stack, key: str) -> dict[str, str]:
@@ -120,16 +142,41 @@ def _worked_on(stack: Stack, key: str) -> dict[str, str]:
     wait_for(lambda: bool(alerted()), 60, "the ticket of the alerts")
     runs = stack.get("/api/v1/runs?limit=100", key)["results"]
     run = next(one for one in runs if one["status"] == "named")
-    report = stack.get("/api/v1/reports?limit=1", key)["results"][0]
+    reports = [one["id"] for one in stack.get("/api/v1/reports?limit=100", key)["results"]]
+    _trace_blamed(stack, key)
+    found = stack.get("/api/v1/incidents?limit=100", key)["results"]
     return {
+        **{one["analyzer"]: str(one["number"]) for one in found if one["analyzer"]},
         "ticket": str(first["number"]),
         "component": first["component"],
         "then": then,
         "resolved": str(last["number"]),
         "alerted": str(alerted()[0]["number"]),
         "run": run["id"],
-        "report": report["id"],
+        "report": reports[0],
+        "week": next(one for one in reports if one.startswith("weekly")),
     }
+
+
+def _trace_blamed(stack: Stack, key: str) -> None:
+    """A ticket of an analyzer that the demo does not feed: a service answers late in the last minute."""
+    scenario = stack.home / "traces"
+    stack.manage("simulate", "trace_slow", "--seed", "1", "--out", str(scenario))
+    rows = [json.loads(line) for line in (scenario / "span.ndjson").read_text().splitlines()]
+    truth = json.loads((scenario / "truth.json").read_text())
+    end = datetime.now(UTC).replace(second=0, microsecond=0)
+    later = end - datetime.fromisoformat(truth["end"])
+    for row in rows:
+        row["time"] = (datetime.fromisoformat(row["time"]) + later).isoformat()
+    _post(stack, key, "/api/v1/telemetry/span", rows)
+    window = {"start": (end - timedelta(minutes=1)).isoformat(), "end": end.isoformat()}
+    _post(stack, key, "/api/v1/runs", {"analyzer": "trace_blame", "window": window})
+    asked = "/api/v1/incidents?limit=100"
+    wait_for(
+        lambda: any(one["analyzer"] == "trace_blame" for one in stack.get(asked, key)["results"]),
+        120,
+        "the ticket of the traces",
+    )
 
 
 def _post(stack: Stack, key: str, path: str, body: Any) -> None:
