@@ -56,6 +56,24 @@ clocks.forEach((one) => {
   });
 });
 
+// What is to be pasted elsewhere stands beside its button; a button alone copies the address of the page.
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button || button.dataset.copy) return;
+  const text = button.closest(".paste")?.querySelector("pre");
+  const named = button.innerHTML;
+  button.dataset.copy = "said";
+  try {
+    await navigator.clipboard.writeText(text ? text.textContent : location.href);
+    button.textContent = "Copied";
+  } catch { // a page that did not come over TLS may not write there
+    if (text) getSelection().selectAllChildren(text);
+    button.textContent = text ? "Press Ctrl+C" : "Copy it from the address bar";
+  }
+  document.getElementById("announce").textContent = button.textContent;
+  setTimeout(() => { button.innerHTML = named; button.dataset.copy = ""; }, 2500);
+});
+
 onPart(tick);
 // What htmx fetched beside the page is treated as the page is.
 document.addEventListener("htmx:afterSwap", (event) => tick(event.detail.target));

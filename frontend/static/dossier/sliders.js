@@ -43,12 +43,4 @@ form.querySelector("[data-reset]").addEventListener("click", (event) => {
   history.replaceState(history.state, "", location.pathname);
   form.dispatchEvent(new Event("change", { bubbles: true }));
 });
-form.querySelector("[data-copy]").addEventListener("click", async (event) => {
-  const button = event.target;
-  try {
-    await navigator.clipboard.writeText(location.href);
-    button.textContent = "Link copied";
-  } catch { button.textContent = "Copy it from the address bar"; }
-  setTimeout(() => { button.textContent = "Copy link"; }, 2500);
-});
 follow();
