@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from frontend.templatetags.dossier import short_name
 from frontend.views.pages import page, show
 from incidents.components.grid import Grid, grid_of
 from incidents.domain.grid_asking import WINDOWS, asked_from
@@ -78,6 +79,7 @@ def _shown(request: HttpRequest, found: Grid) -> dict[str, Any]:
         "start": found.steps[at][0],
         "end": found.steps[at][1],
         "every": every,
+        "tall": _tall(*names),
         "lost": found.unplaced[at],
         "worst": _worst(names[0], names[1], carried, failed),
         "worst_rows": _worst(names[0], ("",), carried.sum(1, keepdims=True), failed.sum(1, keepdims=True)),
@@ -92,6 +94,16 @@ def _shown(request: HttpRequest, found: Grid) -> dict[str, Any]:
         "earlier": _address(request, end=_written(found.steps[0][1]), at=None),
         "later": _address(request, end=None, at=None) if request.GET.get("end") else "",
     }
+
+
+def _tall(rows: Sequence[str], columns: Sequence[str]) -> int:
+    """Pixels that `grid_drawing.js` takes where there is room, so that nothing moves once the cells are there: rows,
+    and names above the columns while cells are wide enough for them."""
+    row = min(max(640 / len(rows), 2.5), 26)
+    if row < 12 and len(rows) * 13 <= 640:
+        row = 13
+    names = min(24 + 6.6 * max(len(short_name(one)) for one in columns), 124) if len(columns) < 60 else 18
+    return round(names + row * len(rows)) + 19
 
 
 def _data(found: Grid) -> str:

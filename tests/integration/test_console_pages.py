@@ -122,6 +122,7 @@ def test_a_ticket_that_is_not_there_is_a_friendly_404(alice: Client) -> None:
     response = alice.get("/incidents/999")
     assert response.status_code == 404
     assert "Nothing here" in response.content.decode()
+    assert '<nav aria-label="Main">' in response.content.decode()
     number = opened()
     early = alice.get(f"/incidents/{number}?as_of=2020-01-01T00:00:00Z").content.decode()
     assert f"Incident {number} was not open yet at that time." in early
