@@ -38,6 +38,8 @@ class Camera:
                 elif screen.do is not None:
                     self._settle(page)
                     screen.do(page)
+                if look.paper:  # not before: forms are not printed, that of signing in among them
+                    page.emulate_media(media="print")
                 self.shoot(page, part, screen, look)
                 page.close()
                 context.set_offline(False)
@@ -83,8 +85,6 @@ class Camera:
             color_scheme="dark" if look.theme == "dark" else "light",
         )
         context.on("weberror", lambda error: self.note(f"{_address(error.page)}: {error.error}"))
-        if look.paper:
-            context.on("page", lambda opened: opened.emulate_media(media="print"))
         page = context.new_page()
         page.goto(f"{world.stack.address}/accounts/login/")
         page.get_by_label("User name").fill(world.user)
