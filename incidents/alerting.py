@@ -190,7 +190,8 @@ class _Placing:
             if alert.component in found:
                 one = found[alert.component]
                 member = Member(alert.alert, alert.title, alert.severity)
-                symptoms.setdefault(one.blamed.ticket.id, []).append(Symptom(member, one.explanation))
+                how = replace(one.explanation, how=self._because(one.explanation.how))
+                symptoms.setdefault(one.blamed.ticket.id, []).append(Symptom(member, how))
         for incident, joined in symptoms.items():
             record(incident, c.JoinSymptoms(tuple(joined)), self._context)
         return [alert for alert in alerts if alert.component not in found]

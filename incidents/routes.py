@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,7 +10,8 @@ from typing import Any
 from incidents import queries
 from incidents.catalog.models import routing_table, rules_as_written, services_by_slug, teams_by_slug
 from incidents.domain.conditions import Subject
-from incidents.domain.replaying import REPLAYED, Recorded, Replay, recorded_from, replay
+from incidents.domain.finding import FINDING_KEY
+from incidents.domain.replaying import JOINED, REPLAYED, Joined, Recorded, Replay, recorded_from, replay
 from incidents.domain.route_explaining import Explanation, explain
 from incidents.domain.routing import RoutingTable
 from incidents.domain.rule_form import Written, all_written, check_tree, replaced, tree_from
@@ -22,7 +23,7 @@ from incidents.domain.values import (
     check_line,
     check_severity,
 )
-from incidents.projections.models import MemberAlert
+from incidents.projections.models import IncidentRow, MemberAlert
 from ingest.api.trial import DOORS, read_pasted
 from ingest.doors.alert import Alert as Read
 from ingest.doors.alert import BadPayload
@@ -179,9 +180,14 @@ class _Reading:
         self._after, self._end, self._left = start, end, most
         self.last: datetime | None = None
 
-    def each(self) -> Iterator[Recorded]:
+    def each(self) -> Iterator[Recorded | Joined]:
         while events := read_all(self._after, min(PART, self._left), REPLAYED, upto=self._end):
+            of_findings = _opened_by_findings(event.stream for event in events if event.type in JOINED)
             for event in events:
+                if event.type in JOINED:
+                    cause = event.type == "incident.symptoms_joined" or event.stream in of_findings
+                    yield Joined(event.body["alerts"], cause)
+                    continue
                 recorded = recorded_from(event.type, event.body, event.recorded_at)
                 if recorded is not None:
                     yield recorded
@@ -190,6 +196,13 @@ class _Reading:
                 more = read_all(self._after, 1, REPLAYED, upto=self._end)
                 self.last = events[-1].recorded_at if more else None
                 return
+
+
+def _opened_by_findings(streams: Iterable[str]) -> set[str]:
+    """Tickets that alerts join because they are about the component, whatever the rules."""
+    ids = {stream.removeprefix("incident/") for stream in streams}
+    rows = IncidentRow.objects.filter(pk__in=ids, dedup_key__startswith=FINDING_KEY)
+    return {f"incident/{pk}" for pk in rows.values_list("pk", flat=True)}
 
 
 def now() -> datetime:

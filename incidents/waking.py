@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from uuid import UUID
 
 from incidents.correlation.holding import windows_in_force
 from incidents.domain import commands as c
@@ -39,19 +40,24 @@ def called_off(now: datetime, but: Collection[str] = ()) -> list[str]:
     windows = windows_in_force(now)
     ends = [one.span.ends_at for one in windows]
     asleep = IncidentRow.objects.filter(state="snoozed", snoozed_by=ACTOR, snoozed_until__gt=now)
-    found = asleep.exclude(snoozed_until__in=ends).exclude(pk__in=list(but)).order_by("number")
-    ids = [str(pk) for pk in found.values_list("pk", flat=True)[:AT_ONCE]]
-    return [id_ for id_ in ids if not _all_covered(id_, windows)]
+    rest = asleep.exclude(snoozed_until__in=ends).exclude(pk__in=list(but)).order_by("number")
+    ids, found = list(rest.values_list("pk", flat=True)), list[str]()
+    for start in range(0, len(ids), AT_ONCE):
+        found += _uncovered(ids[start : start + AT_ONCE], windows)
+        if len(found) >= AT_ONCE:
+            break
+    return found[:AT_ONCE]
 
 
-def _all_covered(incident: str, windows: Sequence[InForce]) -> bool:
-    """Whether all that fires in the ticket is worked on; also where nothing does."""
-    members = MemberAlert.objects.filter(incident__pk=incident, resting=False)
-    if not windows:
-        return not members.exists()
-    events = firing_alerts([str(alert) for alert in members.values_list("alert", flat=True)])
-    alerts = [reported_from(event.body) for event in events]
-    return all(any(one.window.covers(a.component, a.labels) for one in windows) for a in alerts)
+def _uncovered(incidents: Sequence[UUID], windows: Sequence[InForce]) -> list[str]:
+    """Those of them in which something fires that nobody works on."""
+    members = MemberAlert.objects.filter(incident__in=incidents, resting=False)
+    home = {str(alert): str(pk) for pk, alert in members.values_list("incident_id", "alert")}
+    alerts = [reported_from(event.body) for event in firing_alerts(list(home))]
+    awake = {
+        home[a.alert] for a in alerts if not any(one.window.covers(a.component, a.labels) for one in windows)
+    }
+    return [str(pk) for pk in incidents if str(pk) in awake]
 
 
 def rouse(ids: Sequence[str], now: datetime) -> int:

@@ -141,7 +141,7 @@ def _rotate(request: HttpRequest, row: Webhook) -> HttpResponse | None:
 def _replay(request: HttpRequest, row: Webhook) -> None:
     told = request.POST.get("since", "").strip()
     try:
-        commands.replay(row, queries.parse_moment(_with_offset(told)))
+        commands.replay(row, queries.parse_moment(_with_offset(told)), context_of(request))
     except commands.Ahead as error:
         messages.error(request, f"Nothing is told again: {error}.")
     except Invalid as error:

@@ -120,11 +120,17 @@ class ReplayedShape(s.Serializer[Any]):
     end = s.DateTimeField()
     complete = s.BooleanField(help_text=f"false: it ended after {routes.MOST_EVENTS} events, at `end`")
     alerts = s.IntegerField(help_text="that began to fire, as often as they did")
+    held = s.IntegerField(
+        help_text="of these alerts: held back by a silence, planned work or inhibition, as they would be again"
+    )
+    to_cause = s.IntegerField(
+        help_text="of these alerts: joined the ticket of their cause, as they would again"
+    )
     findings = s.IntegerField(help_text="that opened a ticket")
     reports = s.IntegerField(help_text="that opened a ticket")
-    differ = s.IntegerField(help_text="of all of these")
+    differ = s.IntegerField(help_text="of all of these, without `held` and `to_cause`")
     tickets_before = s.IntegerField(
-        help_text="that alerts would have opened by their groups alone, without causes, silences and storms"
+        help_text="that the other alerts would have opened by their groups alone, without storms"
     )
     tickets_after = s.IntegerField()
     left_out = s.ListField(
@@ -251,6 +257,8 @@ def replayed_json(replayed: routes.Replayed) -> dict[str, Any]:
         "alerts": result.looked_at.get("alert", 0),
         "findings": result.looked_at.get("finding", 0),
         "reports": result.looked_at.get("report", 0),
+        "held": result.held,
+        "to_cause": result.to_cause,
         "differ": result.differ,
         "tickets_before": result.tickets_before,
         "tickets_after": result.tickets_after,

@@ -180,13 +180,16 @@ class WebhooksView(Catalog):
     def perform_create(self, serializer: BaseSerializer[Webhook]) -> None:
         try:
             made = commands.create(serializer.validated_data, self.asking)
-        except commands.TooMany as error:
+        except (commands.TooMany, commands.Gone) as error:
             raise Conflict(f"{error}.") from None
         serializer.instance, self.secret = made
 
     def perform_update(self, serializer: BaseSerializer[Webhook]) -> None:
         assert serializer.instance is not None
-        row = commands.change(serializer.instance, serializer.validated_data, self.asking)
+        try:
+            row = commands.change(serializer.instance, serializer.validated_data, self.asking)
+        except commands.Gone as error:
+            raise Conflict(f"{error}.") from None
         serializer.instance = row
 
     def perform_destroy(self, instance: Webhook) -> None:
@@ -236,7 +239,7 @@ class WebhooksView(Catalog):
         told.is_valid(raise_exception=True)
         webhook = self.get_object()
         try:
-            row = commands.replay(webhook, parse_moment(told.validated_data["since"]))
+            row = commands.replay(webhook, parse_moment(told.validated_data["since"]), context(request))
         except commands.Ahead as error:
             raise Conflict(f"{webhook.name}: {error}.") from None
         except Invalid as error:

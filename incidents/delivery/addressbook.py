@@ -22,7 +22,7 @@ from django.core.validators import validate_email, validate_slug
 from django.db import IntegrityError, transaction
 
 from incidents.catalog.naming import hold_names, named_by
-from incidents.delivery.claiming import Outgoing
+from incidents.delivery.claiming import Outgoing, wake_for
 from incidents.delivery.models import ContactMethod, Preferences
 from incidents.delivery.people import preferences, reachable
 from incidents.delivery.sending import send
@@ -232,6 +232,8 @@ def _set_preferences(user: User, given: Mapping[str, Any], context: Context) -> 
     Preferences.objects.update_or_create(
         user=locked, defaults={"rules": rules, "quiet": quiet, "bundle_seconds": seconds}
     )
+    if quiet != before["quiet_hours"]:
+        wake_for(locked.username, datetime.now(UTC))
     after = {"rules": rules, "quiet_hours": quiet, "bundle_seconds": seconds}
     record_configuration("notification_rules", locked.username, before, after, context)
     return after

@@ -72,6 +72,12 @@ def wake_for_critical(now: datetime) -> int:
     return asleep.update(next_at=now, held="")
 
 
+def wake_for(person: str, now: datetime) -> int:
+    """Have what quiet hours hold for somebody looked at now, because those have changed: how many steps."""
+    asleep = Sending.objects.filter(_FREE, notification__person=person, held__startswith=QUIET)
+    return asleep.filter(next_at__gt=now).update(next_at=now, held="")
+
+
 def catch_up(now: datetime) -> int:
     """Have what waits for later since a time that is still to come, because the clock was set back, go now: how many
     steps. Clocks of machines differ by less than a minute."""

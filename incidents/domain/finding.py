@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from incidents.domain.opinion import FAILS
 from incidents.domain.times import optional_time, parse_rfc3339, rfc3339
+
+FINDING_KEY: Final = "finding:"
+"""How the dedup key of a ticket begins that a finding opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ class Finding:
     @property
     def dedup_key(self) -> str:
         """One open ticket for one blamed component of a region."""
-        return f"finding:{self.region}:{self.component}"
+        return f"{FINDING_KEY}{self.region}:{self.component}"
 
     def reference(self) -> dict[str, Any]:
         """What a ticket's events keep of it; the whole finding stays in the run's stream."""

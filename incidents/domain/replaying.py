@@ -1,13 +1,14 @@
 """What is recorded, routed once more by other rules: what would go elsewhere. Pure.
 
 Both tables decide anew on what an alert, a finding or a report said when it was recorded, so that what differs is due
-to the rules alone and not to who handed what over since.
+to the rules alone and not to who handed what over since. An alert that was held back then, or that joined the ticket of
+its cause, would be again: silences, planned work, inhibition and causes ask no rule.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -20,10 +21,11 @@ from incidents.domain.rule_form import grouping_json
 from incidents.domain.values import DEFAULT_SEVERITY
 
 Kind = Literal["alert", "finding", "report"]
-REPLAYED: Final = ("alert.reported", "incident.opened")
+JOINED: Final = ("incident.alerts_joined", "incident.symptoms_joined")
+REPLAYED: Final = ("alert.reported", "incident.opened", *JOINED)
 EXAMPLES: Final = 3
 """Of each difference, the first ones."""
-LEFT_OUT: Final = ("silences", "maintenance windows", "inhibition", "causes", "storms", "what people did")
+LEFT_OUT: Final = ("storms", "what people did")
 """What decides on tickets beside the rules, and is not replayed."""
 COMPARED: Final = ("team", "service", "severity", "policy", "grouping")
 
@@ -43,6 +45,14 @@ class Recorded:
     def routed(self) -> bool:
         """Whether it looked for a ticket; of an alert only that it began to fire does."""
         return self.reported is None or self.reported.change == "fired"
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Alerts that came to a ticket: to that of their `cause`, or to one where their group put them."""
+
+    alerts: Sequence[str]
+    cause: bool
 
 
 def recorded_from(type_: str, body: Mapping[str, Any], at: datetime) -> Recorded | None:
@@ -109,22 +119,26 @@ class Difference:
 @dataclass(frozen=True, slots=True)
 class Replay:
     looked_at: Mapping[Kind, int]
+    held: int
+    """Of the alerts, those that no ticket heard of while they fired: held back, and so they would be again."""
+    to_cause: int
+    """Of the alerts, those that joined the ticket of their cause, and would again."""
     differ: int
     """How many would be routed otherwise in any field."""
     differences: tuple[Difference, ...]
     """Of each field, the one that concerns most first."""
     tickets_before: int
     tickets_after: int
-    """Tickets that alerts would have opened by their groups alone: without causes, storms, silences and people."""
+    """Tickets that the others would have opened by their groups alone: without storms and people."""
 
 
-def replay(recorded: Iterable[Recorded], before: RoutingTable, after: RoutingTable) -> Replay:
+def replay(recorded: Iterable[Recorded | Joined], before: RoutingTable, after: RoutingTable) -> Replay:
     """`recorded` in the order of the log."""
-    old, new = _Board(before), _Board(after)
+    old, new, fates = _Board(before), _Board(after), _Fates()
     looked_at: Counter[Kind] = Counter()
     found: dict[tuple[str, str, str], Difference] = {}
     differ = 0
-    for one in recorded:
+    for one in fates.asking(recorded):
         was, would = old.hear(one), new.hear(one)
         if was is None or would is None:
             continue
@@ -137,7 +151,8 @@ def replay(recorded: Iterable[Recorded], before: RoutingTable, after: RoutingTab
             if len(difference.examples) < EXAMPLES:
                 difference.examples.append(_example(one, was, would))
     ordered = sorted(found.values(), key=lambda one: (COMPARED.index(one.what), -one.count, str(one.after)))
-    return Replay(looked_at, differ, tuple(ordered), old.tickets, new.tickets)
+    looked_at["alert"] += fates.held + fates.to_cause
+    return Replay(looked_at, fates.held, fates.to_cause, differ, tuple(ordered), old.tickets, new.tickets)
 
 
 def _differing(was: Routing, would: Routing) -> dict[str, tuple[Any, Any]]:
@@ -154,6 +169,32 @@ def _differing(was: Routing, would: Routing) -> dict[str, tuple[Any, Any]]:
 def _example(one: Recorded, was: Routing, would: Routing) -> Example:
     component = one.subject.component
     return Example(one.kind, one.id, one.title, component, one.at, was.explanation, would.explanation)
+
+
+class _Fates:
+    """What became of alerts that began to fire: a rule is asked of those that came to a ticket by their group."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, Recorded] = {}
+        self.held = 0
+        self.to_cause = 0
+
+    def asking(self, recorded: Iterable[Recorded | Joined]) -> Iterator[Recorded]:
+        """Those that ask a rule, each when that is known of it."""
+        for one in recorded:
+            if isinstance(one, Joined):
+                found = [self._waiting.pop(alert) for alert in one.alerts if alert in self._waiting]
+                self.to_cause += len(found) if one.cause else 0
+                yield from () if one.cause else found
+            elif one.reported is None:
+                yield one
+            elif one.routed:
+                self.held += one.id in self._waiting
+                self._waiting[one.id] = one
+            else:
+                self.held += not one.reported.fires and self._waiting.pop(one.id, None) is not None
+                yield one
+        self.held += len(self._waiting)
 
 
 class _Board:

@@ -51,7 +51,7 @@ def project_together(new: Sequence[tuple[Incident | None, Sequence[Event]]]) -> 
         for event in change.events:
             _finding(change.after.id, event)
             _members(change.after.id, event)
-        _standings(change.after, change.events)
+    _standings(changes)
     for part in parts():
         part.project(changes)
     return changes
@@ -73,14 +73,17 @@ _FURTHER = (
 
 def _rows(changes: Sequence[Change]) -> None:
     further = _gone_further([change for change in changes if change.before == change.after])
-    for change in changes:
-        if change.after.id in further:
-            continue
-        newest = change.events[-1]
-        columns = {**fields_of(change.after), "version": newest.version, "position": str(newest.position)}
-        # Updated in place also by a rebuild: a command that waits for the row must find it, not a grave.
-        if not IncidentRow.objects.filter(pk=change.after.id).update(**columns):
-            IncidentRow.objects.create(**columns)
+    rows = [
+        {
+            **fields_of(change.after),
+            "version": change.events[-1].version,
+            "position": str(change.events[-1].position),
+        }
+        for change in changes
+        if change.after.id not in further
+    ]
+    # Updated in place also by a rebuild: a command that waits for the row must find it, not a grave.
+    upsert(IncidentRow, rows, ("id",))
 
 
 def _gone_further(changes: Sequence[Change]) -> set[str]:
@@ -185,12 +188,19 @@ def _members(incident: str, event: Event) -> None:
         members.update(resting=True, at=event.occurred_at)
 
 
-def _standings(state: Incident, events: Sequence[Event]) -> None:
+def _standings(changes: Sequence[Change]) -> None:
     """Each as the latest resolution has it; a ticket that was reopened has none until it is resolved again."""
-    settled = [event.version for event in events if event.type in _SETTLES]
+    settled = {
+        change.after.id: (event.version, change.after)
+        for change in changes
+        for event in change.events
+        if event.type in _SETTLES
+    }
     if not settled:
         return
-    StandingRow.objects.filter(incident__pk=state.id).delete()
+    StandingRow.objects.filter(incident__in=list(settled)).delete()
     StandingRow.objects.bulk_create(
-        StandingRow(incident_id=state.id, version=settled[-1], **asdict(one)) for one in standings(state)
+        StandingRow(incident_id=id_, version=version, **asdict(one))
+        for id_, (version, state) in settled.items()
+        for one in standings(state)
     )

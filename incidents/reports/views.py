@@ -22,6 +22,8 @@ from rest_framework.views import APIView
 from analyzers.api.pages import Pages
 from incidents.api.bodies import context
 from incidents.api.catalog import Catalog
+from incidents.api.views import Conflict
+from incidents.catalog.models import Team
 from incidents.reports.mailing import subscribe, unsubscribe
 from incidents.reports.models import ProducedReport, ReportSchedule, Subscription
 from incidents.reports.producing import NoSuchReport, now_utc, report
@@ -145,6 +147,13 @@ class ReportSchedulesView(Catalog):
     pagination_class = ByName
     lookup_field = "name"
     http_method_names = ["get", "post", "patch", "delete", "head", "options"]  # noqa: RUF012
+
+    def keep(self, serializer: BaseSerializer[ReportSchedule]) -> None:
+        # Asked again now that nothing can be removed.
+        team = serializer.validated_data.get("team", "")
+        if team and not Team.objects.filter(slug=team).exists():
+            raise Conflict(f"The team {team} was removed at the same time; look again.")
+        serializer.save()
 
     def remove(self, instance: ReportSchedule) -> None:
         for address in instance.subscriptions.values_list("address", flat=True):

@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 from django.db import transaction
 
 from incidents import sealing
+from incidents.catalog.models import Team
+from incidents.catalog.naming import hold_names
 from incidents.domain.times import rfc3339
 from incidents.domain.webhooks import payload
 from incidents.webhooks.letters import Letter
@@ -29,6 +31,10 @@ OVERLAP = timedelta(days=1)
 
 class TooMany(ValueError):
     """Each webhook has threads of its own."""
+
+
+class Gone(ValueError):
+    """A team that it names was removed meanwhile."""
 
 
 class Ahead(ValueError):
@@ -57,7 +63,8 @@ def new_secret() -> str:
 
 @transaction.atomic
 def create(fields: Mapping[str, Any], context: Context) -> tuple[Webhook, str]:
-    """A webhook that is told what happens from now on, and its secret, to be shown once. Raises TooMany."""
+    """A webhook that is told what happens from now on, and its secret, to be shown once. Raises TooMany, Gone."""
+    _hold(fields)
     if Webhook.objects.count() >= MOST:
         raise TooMany(f"there are {MOST} webhooks, which is as many as there can be")
     secret = new_secret()
@@ -68,7 +75,8 @@ def create(fields: Mapping[str, Any], context: Context) -> tuple[Webhook, str]:
 
 @transaction.atomic
 def change(webhook: Webhook, fields: Mapping[str, Any], context: Context) -> Webhook:
-    """Switched on, it goes on from where it stood, as good as new."""
+    """Switched on, it goes on from where it stood, as good as new. Raises Gone."""
+    _hold(fields)
     row = _locked(webhook)
     before = told(row)
     for name, value in fields.items():
@@ -103,9 +111,10 @@ def rotate(webhook: Webhook, context: Context, overlap: timedelta = OVERLAP) -> 
 
 
 @transaction.atomic
-def replay(webhook: Webhook, since: Position) -> Webhook:
+def replay(webhook: Webhook, since: Position, context: Context) -> Webhook:
     """Tell everything after a position again. Raises Ahead for one that it has not come to."""
     row = _locked(webhook)
+    before = {**told(row), "position": row.position}
     if since > row.place:
         raise Ahead("it has not come so far; a replay leads back")
     row.replayed_upto = max(row.replayed_upto, row.position)
@@ -114,6 +123,7 @@ def replay(webhook: Webhook, since: Position) -> Webhook:
     row.save(update_fields=["replayed_upto", "position", "retry_at"])
     row.held.filter(position__gt=row.position).delete()
     row.parked.filter(position__gt=row.position).delete()
+    record_configuration(KIND, row.name, before, {**told(row), "position": row.position}, context)
     return row
 
 
@@ -145,6 +155,14 @@ def test(webhook: Webhook, actor: str) -> Try:
     body = payload(id_, "webhook.test", actor, now, webhook.position, {}, {"webhook": webhook.name})
     address = Address(webhook.name, webhook.url, tuple(webhook.secrets(now)))
     return send(address, Letter(id_, "webhook.test", 0, str(Position.START), 0, body))
+
+
+def _hold(fields: Mapping[str, Any]) -> None:
+    """Keeps the teams that it names from being removed until the transaction ends; they were looked up before."""
+    hold_names()
+    named = set(fields.get("teams", ()))
+    if gone := named - set(Team.objects.filter(slug__in=named).values_list("slug", flat=True)):
+        raise Gone(f"the team {min(gone)} was removed at the same time; look again")
 
 
 def _locked(webhook: Webhook) -> Webhook:

@@ -6,8 +6,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from incidents import commands, queries
+from incidents.catalog.models import Silence
 from incidents.correlation import causes
 from incidents.projections.rebuild import rebuild
 from ingest.queries import read_versions
@@ -43,6 +45,18 @@ def test_an_alert_on_what_the_cause_contains_joins_its_ticket() -> None:
     host("h1")
     assert [one.incident.number for one in tickets()] == [1]
     assert texts()[-1] == "an alert joined as a symptom: h1 is slow; host/h1 is contained in tor/t12"
+
+
+def test_a_symptom_says_which_silence_could_not_be_read() -> None:
+    now = timezone.now()
+    Silence.objects.create(
+        matchers=[7], starts_at=now, ends_at=now + timedelta(hours=1), comment="", created_by="alice"
+    )
+    rack("h1")
+    blame()
+    host("h1")
+    assert "host/h1 is contained in tor/t12; the silence" in texts()[-1]
+    assert "held nothing back, because it cannot be read" in texts()[-1]
 
 
 def test_an_alert_on_what_depends_on_the_cause_joins_two_steps_away() -> None:

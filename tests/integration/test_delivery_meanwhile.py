@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from incidents import commands
+from incidents.delivery.addressbook import set_preferences
 from incidents.delivery.commands import Call, notify_all
 from incidents.delivery.models import ContactMethod
 from ingest.queries import Context
@@ -41,6 +42,16 @@ def test_who_is_left_to_sleep_is_called_once_the_ticket_becomes_critical(mails: 
     commands.set_severity(incident, "critical", ALICE)
     deliver(1)
     assert mails.subjects == ["[critical] #1 Disks are slow"]
+
+
+def test_who_wants_no_quiet_any_more_is_told_at_once(mails: MailSink) -> None:
+    alice = person(quiet=quiet_for_two_hours())
+    call(ticket(severity="warning"), urgent=False)
+    deliver(0)
+    assert mails.mails == []
+    set_preferences(alice, {}, ALICE)
+    deliver(1)
+    assert mails.subjects == ["[warning] #1 Disks are slow"]
 
 
 def test_an_acknowledgement_counts_by_which_clock_ever_it_was_made(mails: MailSink) -> None:

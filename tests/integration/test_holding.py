@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from incidents import queries
+from incidents import queries, waking
 from incidents.catalog.models import Service, Silence
 from incidents.correlation.models import InhibitingAlert, InhibitionRule, MaintenanceWindow
 from incidents.delivery.timers import OF_TICKETS
@@ -214,6 +214,19 @@ def test_a_quiet_window_that_is_removed_wakes_the_tickets_that_sleep_for_it() ->
     call("delete", "maintenance/row-3")
     assert time_passes(timezone.now()) == 1
     assert (ticket().incident.state, texts()[-1]) == ("open", "Dossier took the snooze back")
+
+
+def test_tickets_that_sleep_on_keep_none_asleep_whose_work_was_called_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(waking, "AT_ONCE", 1)
+    for row in ("row-3", "row-4"):
+        call("post", "maintenance", window(mode="quiet", slug=row, components=[f"tor/r{row[-1]}-*"]))
+    send(alert("a", component="tor/r3-1"), alert("b", component="tor/r4-1", group="Other"))
+    call("patch", "maintenance/row-3", {"ends_at": (timezone.now() + HOUR / 2).isoformat()})
+    call("delete", "maintenance/row-4")
+    assert time_passes(timezone.now()) == 1
+    assert [ticket(number).incident.state for number in (1, 2)] == ["snoozed", "open"]
 
 
 def test_a_quiet_window_that_ends_earlier_by_now_lets_sleep_until_it_does() -> None:

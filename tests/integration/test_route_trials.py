@@ -8,13 +8,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from incidents import commands, routes
-from incidents.catalog.models import Route, Service, Team, routing_table
+from incidents.catalog.models import Route, Service, Silence, Team, routing_table
 from incidents.commands import Report
 from incidents.projections.models import MemberAlert
 from ingest.api import keys
 from ingest.queries import Context
+from tests.integration.test_incident_reactor import T12, run, suspect
 from tests.integration.test_route_tree import alert, send
 
 pytestmark = pytest.mark.usefixtures("log_database")
@@ -143,6 +145,24 @@ def test_a_replay_ends_where_it_has_read_enough_and_says_so() -> None:
     end = datetime.now(UTC)
     told = routes.replay_recorded(routing_table(), end - timedelta(days=1), end, most=5)
     assert (told.complete, told.end < end, told.result.looked_at["alert"]) == (False, True, 5)
+
+
+def test_a_replay_counts_apart_what_asked_no_rule(post: Call) -> None:
+    now = timezone.now()
+    matchers = [{"name": "quiet", "value": "yes", "isRegex": False, "isEqual": True}]
+    Silence.objects.create(
+        matchers=matchers, starts_at=now, ends_at=now + timedelta(hours=1), created_by="alice"
+    )
+    run(0, suspect(T12, sure=True))
+    send(
+        alert("d1", component="disk/d1", labels={"quiet": "yes"}),
+        alert("d2", component="disk/d2"),
+        alert("t", component=T12),
+    )
+    told = post("routes/replay", {"routes": []}).json()
+    assert (told["alerts"], told["held"], told["to_cause"]) == (3, 1, 1)
+    # The finding opened a ticket of Network, and d2 one of Storage; neither rule would be left.
+    assert (told["findings"], told["differ"]) == (1, 2)
 
 
 def test_the_blast_radius_names_components_and_services(client: Any) -> None:

@@ -11,9 +11,10 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
+from incidents.webhooks import commands
 from incidents.webhooks.models import Webhook
 from ingest.api import keys
-from ingest.queries import configured
+from ingest.queries import Context, configured
 from tests.integration.sinks import http_sink
 from tests.integration.webhook_cases import at_end, deliver, ticket
 
@@ -124,12 +125,22 @@ def test_a_replay_goes_back_to_a_position_and_not_ahead(api: Call) -> None:
     assert api("POST", "/pager/replay", {"since": "yesterday"}).status_code == 400
 
 
+def test_a_team_that_went_meanwhile_is_named_by_no_webhook(api: Call) -> None:
+    made(api)
+    with pytest.raises(commands.Gone, match="gone was removed"):
+        commands.change(Webhook.objects.get(), {"teams": ["storage", "gone"]}, Context("user:alice"))
+    assert Webhook.objects.get().teams == []
+
+
 def test_a_replay_goes_back_to_a_time(api: Call) -> None:
     made(api)
     ticket()
     told = api("POST", "/pager/replay", {"since": "2001-01-01T00:00:00Z"}).json()
     assert told["position"] == "0" * 36
     assert told["lag_seconds"] > 0
+    recorded = configured("webhook", "pager")[-1]
+    assert recorded.actor == "key:alice"
+    assert recorded.body["after"]["position"] == "0" * 36 < recorded.body["before"]["position"]
 
 
 def test_one_that_is_switched_off_and_on_goes_on_from_where_it_stood(api: Call) -> None:

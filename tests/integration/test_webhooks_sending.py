@@ -26,7 +26,7 @@ from incidents.webhooks.commands import replay, resume, rotate
 from incidents.webhooks.models import Held, Parked, Webhook
 from incidents.webhooks.sending import Courier
 from ingest.commands import append
-from ingest.queries import NewEvent, Position, configured, head
+from ingest.queries import Context, NewEvent, Position, configured, head
 from tests.integration.sinks import Got, Sink, http_sink, raw_sink
 from tests.integration.webhook_cases import (
     ALICE,
@@ -280,7 +280,7 @@ def test_a_replay_tells_the_same_events_with_the_same_ids_and_bytes() -> None:
         comment(one, "hello")
         deliver(lambda: at_end(webhook))
         first = [got.body for got in sink.got]
-        replay(webhook, start)
+        replay(webhook, start, Context("user:alice"))
         deliver(lambda: at_end(webhook) and len(sink.got) >= 4)
     assert [got.body for got in sink.got[2:]] == first
     assert [got.headers.get("dossier-replay") for got in sink.got] == [None, None, "true", "true"]

@@ -10,7 +10,7 @@ from typing import Any
 
 from incidents.domain.conditions import Conditions
 from incidents.domain.hours import hours_from
-from incidents.domain.replaying import Recorded, Replay, recorded_from, replay
+from incidents.domain.replaying import Joined, Recorded, Replay, recorded_from, replay
 from incidents.domain.routing import Grouping, RoutingTable, Rule
 from ingest.log import registry
 from tests.unit.incident_cases import NOON
@@ -29,7 +29,26 @@ def fired(key: str, minutes: int = 0, change: str = "fired", **more: Any) -> Rec
 
 
 def replayed(recorded: Iterable[Recorded], *rules: Rule) -> Replay:
-    return replay(list(recorded), NOW, RoutingTable(rules, ON_CALL))
+    """Each that begins to fire comes to a ticket of its group."""
+    told = [
+        item for one in recorded for item in ((one, Joined([one.id], cause=False)) if one.routed else (one,))
+    ]
+    return replay(told, NOW, RoutingTable(rules, ON_CALL))
+
+
+def test_what_was_held_back_or_joined_its_cause_asks_no_rule() -> None:
+    told: list[Recorded | Joined] = [
+        fired("a"),
+        fired("b"),
+        fired("c"),
+        Joined(["a", "elsewhere"], cause=True),
+        Joined(["b"], cause=False),
+        fired("c", 1, "resolved"),
+        fired("c", 2),
+    ]
+    found = replay(told, NOW, RoutingTable([rule("disks", "disk/*", NETWORK)], ON_CALL))
+    assert (dict(found.looked_at), found.to_cause, found.held, found.differ) == ({"alert": 4}, 1, 2, 1)
+    assert (found.tickets_before, found.tickets_after) == (1, 1)
 
 
 def test_the_same_rules_differ_in_nothing() -> None:
