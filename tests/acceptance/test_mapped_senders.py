@@ -1,4 +1,4 @@
-"""Real senders whose keys and forms are their own: PagerDuty's client over https, Nagios and Icinga by mapping."""
+"""Real senders with forms of their own: PagerDuty's client over https, Nagios, Icinga and Zabbix by mapping."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from tests.following import follow_to_the_end
 from tests.senders.checkers import ICINGA, NAGIOS, Watched, icinga, nagios
 from tests.senders.daemons import missing
 from tests.senders.recording import Recorded, Recorder, throw_away_certificate
+from tests.senders.zabbix import ZABBIX, zabbix
 
 
 def tickets() -> list[tuple[str, str]]:
@@ -74,4 +75,19 @@ def test_a_service_s_problem_opens_a_ticket_is_acknowledged_and_resolves(
         watched.acknowledge("db-1", "disk /var", "alice", "looking at it")
         wait_for(lambda: tickets() == [(title, "acknowledged")], 120, "the acknowledgement")
         watched.say("db-1-disk", 0, "DISK OK")
+        wait_for(lambda: tickets() == [(title, "resolved")], 120, "its end")
+
+
+@pytest.mark.soak
+@needs(ZABBIX)
+def test_a_problem_of_zabbix_opens_a_ticket_is_acknowledged_and_resolves(web: Web, tmp_path: Path) -> None:
+    out = StringIO()
+    call_command("create_key", "zabbix", "--scope", "alerts", "--mapping", "zabbix", stdout=out)
+    title = 'Disk "/var" of db-1 is full'
+    with zabbix(tmp_path, f"{web.address}/integrations/generic/{out.getvalue().strip()}") as server:
+        server.send(98)
+        wait_for(lambda: tickets() == [(title, "open")], 120, "the ticket")
+        server.acknowledge("Alice looks at it")
+        wait_for(lambda: tickets() == [(title, "acknowledged")], 120, "the acknowledgement")
+        server.send(10)
         wait_for(lambda: tickets() == [(title, "resolved")], 120, "its end")
