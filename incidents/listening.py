@@ -51,9 +51,11 @@ def hear(event: Event) -> None:
     looked = seen(body.get("window_hash", "")) if concerned else None
     for state in concerned:
         before = state.opinions.get(body["analyzer"])
-        if before is None and (looked is None or not looked.names(state.cause)):
+        over = state.last_failure is not None and state.last_failure <= start
+        if before is None and (over or looked is None or not looked.names(state.cause)):
             continue
-        beside = [] if looked is None else body["suspects"]
+        # Where the failures ended before the window began, whoever it names fails on its own: that explains nothing here.
+        beside = [] if looked is None or over else body["suspects"]
         instead = next((s for s in beside if looked and looked.beside(state.cause, s["component"])), None)
         record(state.id, c.NoteOpinion(_word(body, start, end, instead)), context_of(event))
 

@@ -147,6 +147,13 @@ def test_a_window_after_the_failures_contradicts_nobody() -> None:
     assert "voting" not in says()
 
 
+def test_what_fails_after_the_failures_ended_explains_nothing_of_them() -> None:
+    run("deepview", suspect(T1, last_failure=rfc3339(NOW - 30 * MINUTE)))
+    run("deepview", suspect(LINK), minute=40)
+    run("voting", suspect(LINK), minute=40)
+    assert says() == {"deepview": ("no_longer_blames", T1)}
+
+
 def test_a_ticket_that_no_analyzer_blames_hears_no_silence() -> None:
     commands.open_incident(Report("Slow", component=T1), ALICE)
     run("voting")
