@@ -54,7 +54,7 @@ def hear(event: Event) -> None:
         over = state.last_failure is not None and state.last_failure <= start
         if before is None and (over or looked is None or not looked.names(state.cause)):
             continue
-        # Where the failures ended before the window began, whoever it names fails on its own: that explains nothing here.
+        # Where the failures ended before the window began, whoever it names fails on its own and explains nothing here.
         beside = [] if looked is None or over else body["suspects"]
         instead = next((s for s in beside if looked and looked.beside(state.cause, s["component"])), None)
         record(state.id, c.NoteOpinion(_word(body, start, end, instead)), context_of(event))

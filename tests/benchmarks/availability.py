@@ -253,12 +253,12 @@ def speed() -> Iterator[Row]:
         points = []
         for size in sizes:
             window = uptimes.window_of(uptimes.draw(uptimes.Month(units=size), 1))
-            points.append((window.sums["uptimes"].rows, min(_timed(analyzer, window) for _ in range(2))))
+            points.append((window.sums["uptimes"].rows, min(_timed(analyzer, window) for _ in range(4))))
         yield from _growth(analyzer, points, window)
     points = []
     for size in (5000, 10_000, 20_000, 40_000):
         window = outages.window_of(outages.draw(outages.Class(devices=size, monthly=0.5), 1))
-        points.append((window.sums["outages"].rows, min(_timed(TOR_AVAILABILITY, window) for _ in range(2))))
+        points.append((window.sums["outages"].rows, min(_timed(TOR_AVAILABILITY, window) for _ in range(4))))
     yield from _growth(TOR_AVAILABILITY, points, window)
 
 

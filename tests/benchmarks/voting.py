@@ -57,6 +57,7 @@ Ints = NDArray[np.int64]
 
 VOTES = ("007", "majority")
 MANY = range(1, 15)
+PUBLISHED = "no figure that could be read; every problem found before was found again (production)"
 FAULTS = {1: "1 bad link", 6: "6 bad links", 14: "14 bad links"}
 """Those in which the other methods are shown, too."""
 LOWERED = -3.0
@@ -117,9 +118,9 @@ def made(job: Job, epoch: int = 0) -> Cut:
 def run_trial(job: Job) -> Trial:
     window = made(job)
     trial = Trial()
-    began = time.perf_counter()
+    began = time.process_time()
     verdict = ANALYZER.analyze(window.window, check_params(ANALYZER, dict(job.params)))
-    trial.seconds = time.perf_counter() - began
+    trial.seconds = time.process_time() - began
     seen = observe(window.window, "underlay")
     truth = set(window.bad)
     trial.tallies["explain"] = _explained(seen, verdict, window, job)
@@ -264,9 +265,10 @@ def failures(first: int, share: float, params: tuple[tuple[str, Any], ...]) -> I
     for method in ("explain", "007"):
         ours = method == "explain"
         yield from link_rows(f"{method}, all of 1 to 14 bad links", everything[method], ours)
-        yield flow_row(
+        flows = flow_row(
             f"{method}, all of 1 to 14 bad links", everything[method], ">= 0.985" if ours else None
         )
+        yield flows | (seen_at_once("1 to 14 bad links", everything, published=PUBLISHED) if ours else {})
     whole = everything["explain"]
     links = whole.found + whole.missed
     low, high = wilson(whole.unheard, links)
@@ -365,9 +367,9 @@ def cost() -> Iterator[Row]:
 
 
 def timed(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
+    began = time.process_time()
     work()
-    return time.perf_counter() - began
+    return time.process_time() - began
 
 
 def doubtful(trials: int, first: int, margin: float = LOWERED) -> list[tuple[float, bool]]:
