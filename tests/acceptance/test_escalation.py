@@ -130,7 +130,7 @@ def test_who_answers_stops_it_for_everybody(pager: HookSink) -> None:
     assert len(pager.taken) == 1
 
 
-def test_handed_over_it_calls_the_other_team_and_bounced_the_first_again(pager: HookSink) -> None:
+def test_the_wrong_team_is_called_it_bounces_the_ticket_and_it_is_settled(pager: HookSink) -> None:
     people("charlie")
     hook(User.objects.get(username="charlie"), pager.url)
     policy("network", "network", steps=[{"actions": [{"person": "charlie"}]}])
@@ -145,6 +145,19 @@ def test_handed_over_it_calls_the_other_team_and_bounced_the_first_again(pager: 
         story.later()
     calls = Notification.objects.order_by("made_at").values_list("person", flat=True)
     assert (list(calls), len(pager.taken)) == (["alice", "charlie", "alice"], 3)
+    commands.acknowledge(story.id, Context("user:alice"))
+    commands.resolve(story.id, "firmware", "rolled back", Context("user:alice"))
+    story.clock.now = datetime.now(UTC)
+    story.later(60)
+    done = queries.get(story.id).incident
+    assert (done.state, done.team, done.hops, done.bounces) == ("resolved", "storage", 2, 1)
+    assert set(done.team_seconds) == {"storage", "network"}
+    assert done.seconds_to_team is not None
+    assert all(
+        any(why in text for text in told(story.id)) for why in ("the ToR drops packets", "the ToR is fine")
+    )
+    assert len(pager.taken) == 3
+    assert rebuild_incidents([story.id]) == []
 
 
 @contextmanager
