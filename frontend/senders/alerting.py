@@ -141,7 +141,7 @@ ALERTING: tuple[Sender, ...] = (
             ),
         ),
         "202, as PagerDuty answers. The change is committed to disk. 400 lists in `errors` what is wrong.",
-        "512 KiB a body, also after decompression.",
+        BODY,
         "429 with `Retry-After`, which PagerDuty's clients wait out and try again.",
         "The same bytes with a `timestamp` are one change, however often they are sent; without one each is another. "
         "What a ticket is about is compared with `source` and with the details that name something: `service`, `host`, "

@@ -47,6 +47,19 @@ DEFAULT = mapping(
 """For events of any type, where an integration has no mapping of its own. The event is the payload: `$.type`,
 `$.subject`, extensions by their names, `$.data`."""
 
+ACTIONS = {
+    "0": "",
+    "2": "COMPONENT_RESET",
+    "5": "CONTACT_SUPPORT",
+    "6": "RUN_FIELDDIAG",
+    "15": "RESTART_VM",
+    "24": "RESTART_BM",
+    "25": "REPLACE_VM",
+    "26": "RUN_DCGMEUD",
+    "99": "",
+}
+"""Recommended actions of NVSentinel by the number of their enum, which is what its exporter writes; none and unknown
+are not worth a line."""
 THINGS_BY_OTHER_NAMES = {
     "gpu_uuid": "gpu",
     "uuid": "gpu",
@@ -112,7 +125,10 @@ class _Health:
     at: datetime | None
 
     def said(self, field: str) -> str:
-        return scalar(self.told.get(field))
+        text = scalar(self.told.get(field))
+        if field != "recommendedAction":
+            return text
+        return scalar(self.told.get("customRecommendedAction")) or ACTIONS.get(text, text)
 
     def component(self, kind: str, value: str) -> str | None:
         name = "-".join(_NOT_IN_NAME.sub("-", part) for part in (self.node, value) if part)

@@ -17,6 +17,8 @@ from typing import Final
 from ingest.doors.alert import LONGEST_NAME, Alert, BadPayload, Notes, component_of, severity_of
 
 EVERY, LEAST_GRACE = timedelta(minutes=5), timedelta(minutes=1)
+LONGEST_OF_JOBS = LONGEST_NAME - 20
+"""Characters of a name: of two that are cut short one could be missed behind the other."""
 SHORTEST, LONGEST = timedelta(seconds=10), timedelta(days=366)
 FIELDS: Final = {
     "name": "which job it is of; `default` where nobody says",
@@ -60,7 +62,10 @@ def heartbeat(query: Mapping[str, str]) -> Heartbeat:
     """The heartbeat of a call's query. Raises BadPayload, which names the field."""
     if unknown := sorted(set(query) - set(FIELDS)):
         raise BadPayload(unknown[0][:60], f"is not a field of a heartbeat; there are {', '.join(FIELDS)}")
-    name = Notes().line("", query.get("name", "default"), LONGEST_NAME - 20)
+    told = query.get("name", "default")
+    if len(told) > LONGEST_OF_JOBS:
+        raise BadPayload("name", f"must be at most {LONGEST_OF_JOBS} characters, not {len(told)}")
+    name = Notes().line("", told, LONGEST_OF_JOBS)
     if not name:
         raise BadPayload("name", "must not be empty")
     every = _duration("every", query["every"]) if "every" in query else EVERY

@@ -34,8 +34,6 @@ from ingest.doors.alert import (
 from ingest.doors.json_body import leaves, read_object, scalar
 from ingest.telemetry.component import is_component
 
-LARGEST = 512 * 1024
-"""Bytes of an event."""
 LONGEST_SUMMARY = 1_024
 ACTIONS: Final[Mapping[str, Status]] = {
     "trigger": "firing",
@@ -83,7 +81,7 @@ def event(body: bytes, new_key: str) -> PagerDutyEvent:
 
     Raises BadPayload, or InvalidEvent where the event breaks PagerDuty's rules.
     """
-    told = read_object(body, LARGEST)
+    told = read_object(body)
     errors: list[str] = []
     routing_key = _required(told, "routing_key", errors)
     action = _required(told, "event_action", errors)
@@ -109,7 +107,7 @@ def event(body: bytes, new_key: str) -> PagerDutyEvent:
 
 def change(body: bytes) -> Change:
     """The change of a body of `/v2/change/enqueue`. Raises as `event`."""
-    told = read_object(body, LARGEST)
+    told = read_object(body)
     errors: list[str] = []
     routing_key = _required(told, "routing_key", errors)
     payload = told.get("payload")

@@ -58,6 +58,11 @@ def test_a_post_says_it_in_its_body_too(key: str, content_type: str, body: str) 
     assert post(f"/integrations/heartbeat/{key}?name=other", "saved 7 files").json()["heartbeat"] == "other"
 
 
+def test_a_name_that_would_be_cut_short_is_refused(key: str) -> None:
+    assert call(key, f"?name={'n' * 236}").status_code == 400
+    assert call(key, f"?name={'n' * 235}").json()["heartbeat"] == "n" * 235
+
+
 def test_a_missed_heartbeat_opens_a_ticket_and_its_return_closes_it(key: str) -> None:
     call(key)
     assert pass_time(minutes=71) == 0

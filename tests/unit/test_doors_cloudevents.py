@@ -214,6 +214,22 @@ def test_a_health_event_becomes_an_alert_of_its_gpu() -> None:
 
 
 @pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ({"recommendedAction": 24}, ["RESTART_BM"]),
+        ({"recommendedAction": 0}, []),
+        ({"recommendedAction": 77}, ["77"]),
+        ({"recommendedAction": 100, "customRecommendedAction": "RESEAT"}, ["RESEAT"]),
+    ],
+)
+def test_the_action_is_a_word_though_the_exporter_writes_its_number(told: Any, shown: list[str]) -> None:
+    (alert,) = parsed(health(**told)).alerts
+    assert [line for line in alert.description.split("\n") if "action" in line] == [
+        f"Recommended action: {word}" for word in shown
+    ]
+
+
+@pytest.mark.parametrize(
     ("entities", "components"),
     [
         ([], ["node/gpu-17"]), (None, ["node/gpu-17"]),
