@@ -24,6 +24,7 @@ from incidents.delivery.recording import in_order, reconsider
 from incidents.domain.delivering import QUIET, Due, Go, Hold, Line, Stop, Ticket, judge
 from incidents.domain.messages import Message, Told, compose
 from incidents.domain.reaching import Kind, Method
+from incidents.domain.replies import LONGEST_WAIT
 from incidents.projections.models import IncidentRow
 from ingest.commands import retrying
 
@@ -79,11 +80,13 @@ def wake_for(person: str, now: datetime) -> int:
 
 
 def catch_up(now: datetime) -> int:
-    """Have what waits for later since a time that is still to come, because the clock was set back, go now: how many
-    steps. Clocks of machines differ by less than a minute."""
+    """Have what waits for later since a time that is still to come, because the clock was set back, go now, and what is
+    to be tried again later than any receiver may ask for: how many steps. Clocks of machines differ by less than a
+    minute."""
     ahead = now + timedelta(minutes=1)
     made = Notification.objects.filter(pk=OuterRef("notification"), made_at__gt=ahead)
-    return Sending.objects.filter(_FREE, Exists(made), next_at__gt=ahead).update(next_at=now)
+    tried = Q(attempts__gt=0, next_at__gt=ahead + LONGEST_WAIT)
+    return Sending.objects.filter(_FREE, Exists(made) | tried, next_at__gt=ahead).update(next_at=now)
 
 
 _FREE = Q(state="waiting") & Q(lease_until__isnull=True)

@@ -14,11 +14,12 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from incidents.delivery import presence
 from incidents.delivery.claiming import Outgoing, catch_up, claim
 from incidents.delivery.lanes import THREADS, Lanes
+from incidents.delivery.models import Sending
 from incidents.delivery.planning import plan_new
 from incidents.delivery.presence import Presence
 from incidents.delivery.recording import Result, record_results
 from incidents.delivery.running import Deliverer, run
-from incidents.domain.replies import Reply
+from incidents.domain.replies import LONGEST_WAIT, Reply
 from tests.integration.delivery_cases import (
     HookSink,
     MailSink,
@@ -169,6 +170,15 @@ def test_what_was_called_before_the_clock_was_set_back_does_not_wait_for_it() ->
     assert claim(later(0), (), plenty) == []
     assert (catch_up(later(7200 - 30)), catch_up(later(0))) == (0, 1)
     assert len(claim(later(0), (), plenty)) == 1
+
+
+def test_what_was_to_be_tried_again_by_a_clock_that_was_set_back_is_tried_now() -> None:
+    person()
+    call(ticket())
+    plan_new(later(0))
+    Sending.objects.update(attempts=1, next_at=later(86_400))
+    at = 86_400 - LONGEST_WAIT.total_seconds() - 61
+    assert [catch_up(later(at + 2)), catch_up(later(at - 2))] == [0, 1]
 
 
 def test_an_answer_is_recorded_once() -> None:
