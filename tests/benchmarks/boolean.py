@@ -139,11 +139,13 @@ def accuracy(trials: int, first: int) -> Iterator[Row]:
         "note": note,
     }
     whole: dict[str, Tally] = {}
-    for failed in FAILED:
-        count = max(4, trials * 8 // (8 + failed))
-        for tallies in spread(run_trial, [Job(first + n, failed) for n in range(count)]):
-            for method, tally in tallies.items():
-                whole[method] = whole.get(method, Tally()).plus(tally)
+    counts_of = {failed: max(4, trials * 8 // (8 + failed)) for failed in FAILED}
+    # All in one go: each process finds its matrix once.
+    for tallies in spread(
+        run_trial, [Job(first + n, failed) for failed, count in counts_of.items() for n in range(count)]
+    ):
+        for method, tally in tallies.items():
+            whole[method] = whole.get(method, Tally()).plus(tally)
     beside = {method: other(tally) for method, tally in whole.items() if method != "pll"}
     shown = told(
         "boolean",

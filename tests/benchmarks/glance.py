@@ -69,6 +69,7 @@ WHY: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "availability": {"time": "a calculator of a month", "beside": "none known"},
         "colocation": {
             **dict.fromkeys(("precision", "f1", "time", "undecided"), "a ratio: how often its interval held"),
+            "beside": "the bare ratio, at the right",
             **dict.fromkeys(("healthy", "healthy_undecided", "benign"), NOBODY),
         },
         "selector": {
