@@ -35,6 +35,7 @@ CLASS = outages.Class(devices=5000, monthly=0.004)
 """Twenty outages a month, 18 soft and 2 hard ones on average."""
 MEAN_MINUTES = 30.0
 
+OFTEN = "units that fail 40 times as often"
 BATCHED = "a bad batch of 8 of 128"
 TALK = "no accuracy: a method of the talk"
 CLUMPED = uptimes.Month(units=3000, clumped=0.5)
@@ -117,6 +118,35 @@ def until_ticket(job: Job) -> list[int | None]:
         for name, found in seen.items():
             found.append((name in named, named.get(name, False)))
     return [windows_until(found) for found in seen.values()]
+
+
+def until_named(job: Job) -> list[int | None]:
+    """For each unit that fails often from one day on the days until a ticket, by windows of 30 days every day."""
+    month = uptimes.Month(units=1500, bad=3)
+    calm, after = uptimes.draw(replace(month, bad=0), job.seed), uptimes.draw(month, job.seed)
+    late = month.days * 1440.0
+    rows = [*zip(*_columns(uptimes.table_of(calm), 0.0), strict=True)]
+    rows += zip(*_columns(uptimes.table_of(after), late), strict=True)
+    seen: dict[str, list[tuple[bool, bool]]] = {name: [] for name in after.culprits}
+    for day in range(1, month.days + 1):
+        low, high = day * 1440.0, day * 1440.0 + late
+        kept = [
+            (unit, max(start, low) - low, min(end, high) - low, *rest)
+            for unit, start, end, *rest in rows
+            if start < high and end > low
+        ]
+        told = uptimes.Table(*(list(column) for column in zip(*kept, strict=True)))
+        named = {
+            one.component: one.sure for one in judged(AVAILABILITY, uptimes.window_of(after, told)).suspects
+        }
+        for name, found in seen.items():
+            found.append((name in named, named.get(name, False)))
+    return [windows_until(found) for found in seen.values()]
+
+
+def _columns(table: uptimes.Table, by: float) -> tuple[Sequence[Any], ...]:
+    start, end = ([one + by for one in column] for column in (table.start, table.end))
+    return table.unit, start, end, table.state, table.cause, table.placed
 
 
 def _went_out(record: outages.Record, name: str) -> bool:
@@ -218,7 +248,7 @@ def figures(trials: int, first: int) -> Iterator[Row]:
         yield row | told("colocation", f"{kind} failures", recall=[held, len(seen)], published=text)
     tally = _sum(months("bad units", max(10, trials // 2), first))
     name = "availability: units that fail 40 times as often, F1"
-    shown = told("availability", "units that fail 40 times as often", **counts(tally), published=TALK)
+    shown = told("availability", OFTEN, **counts(tally), published=TALK)
     yield {
         "name": name,
         "value": round(tally.f1, 4),
@@ -227,6 +257,12 @@ def figures(trials: int, first: int) -> Iterator[Row]:
         "note": note_of(tally),
         **shown,
     }
+    jobs = [Job(first + n, "until named") for n in range(max(4, trials // 20))]
+    taken = [one for found in spread(until_named, jobs) for one in found]
+    row = windows_row("availability: units that fail 40 times as often, days until a ticket", taken, "days")
+    yield row | told(
+        "availability", OFTEN, time=f"{row['value']} days; {taken.count(None)} of {len(taken)} in none of 30"
+    )
     tally = _sum(months("healthy units", max(10, trials // 2), first))
     note = f"; {tally.false} of {1500 * tally.windows} units"
     accused, undecided = ([hits, tally.windows] for hits in (tally.accused, tally.undecided))

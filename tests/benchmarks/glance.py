@@ -66,7 +66,7 @@ WHY: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "validator": {"time": "asked where all are found", "beside": "they know no day before"},
         "trace_blame": {"beside": "see Real traces: `deepview`"},
         "tor_availability": {"beside": "none known"},
-        "availability": {"time": "a calculator of a month", "beside": "none known"},
+        "availability": {"beside": "none known"},
         "colocation": {
             **dict.fromkeys(("precision", "f1", "time", "undecided"), "a ratio: how often its interval held"),
             "beside": "the bare ratio, at the right",
