@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from urllib.request import Request, urlopen
+from uuid import uuid4
 
 from playwright.sync_api import expect
 
@@ -17,7 +18,7 @@ END = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=2)
 
 def feed(address: str) -> None:
     """Six ToRs in three clusters against four storage clusters, one of which fails in the last hour."""
-    key = keys.create("feeder of the grid", ["telemetry"])
+    key = keys.create(f"feeder {uuid4()}", ["telemetry"])
     rows: list[dict[str, object]] = [
         {
             "time": (END - timedelta(minutes=30 + 60 * hour)).isoformat(),
@@ -70,6 +71,7 @@ def test_the_grid_is_walked_looked_into_and_played(console: Console) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("tor × storage_cluster")
     expect(page.locator("#grid[data-ready]")).to_have_attribute("aria-rowcount", "2")
+    expect(grid).to_be_focused()
     page.get_by_role("button", name="Play").click()
     expect(page.locator("#step")).to_have_value("2")
     page.set_viewport_size({"width": 360, "height": 800})

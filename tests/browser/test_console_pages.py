@@ -71,6 +71,8 @@ def test_charts_that_nobody_scrolled_to_are_drawn_and_printed_in_light_colours(c
     before = last.locator(".chart svg text").first.get_attribute("fill")
     page.emulate_media(media="print", color_scheme="dark")
     expect(last.locator(".chart svg text").first).not_to_have_attribute("fill", str(before))
+    page.set_viewport_size({"width": 718, "height": 1047})  # A4 within margins of a centimetre
+    assert not sticks_out(page)
 
 
 def test_a_report_with_its_chart_fits_a_phone(console: Console) -> None:

@@ -38,7 +38,8 @@ class Camera:
                 elif screen.do is not None:
                     self._settle(page)
                     screen.do(page)
-                if look.paper:  # not before: forms are not printed, that of signing in among them
+                if look.paper:  # not before: charts that are not drawn are printed as their rows
+                    self._settle(page)
                     page.emulate_media(media="print")
                 self.shoot(page, part, screen, look)
                 page.close()

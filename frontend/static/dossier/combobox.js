@@ -13,7 +13,6 @@ export function combobox(input, place, { find, take, first = false }) {
   input.setAttribute("role", "combobox");
   input.setAttribute("aria-autocomplete", "list");
   input.setAttribute("aria-expanded", "false");
-  input.setAttribute("aria-controls", place.id);
 
   function mark(option) {
     options().forEach((one) => one.setAttribute("aria-selected", String(one === option)));
@@ -27,7 +26,7 @@ export function combobox(input, place, { find, take, first = false }) {
     place.hidden = true;
     place.replaceChildren();
     input.setAttribute("aria-expanded", "false");
-    input.removeAttribute("aria-activedescendant");
+    ["aria-activedescendant", "aria-controls"].forEach((name) => input.removeAttribute(name));
   }
   async function look() {
     asking?.abort();
@@ -39,6 +38,8 @@ export function combobox(input, place, { find, take, first = false }) {
       const offers = list ? [...list.querySelectorAll("[role=option]")] : [];
       if (!offers.length && !list?.dataset.keep) { close(); return; }
       offers.forEach((option) => { option.id = `${place.id}-${number++}`; });
+      list.id = `${place.id}-offers`;
+      input.setAttribute("aria-controls", list.id);
       place.replaceChildren(list);
       place.hidden = false;
       input.setAttribute("aria-expanded", "true");

@@ -175,6 +175,13 @@ function start() {
   }, PACE);
 }
 
+/** Whoever goes by keys goes on by keys on the page that comes. */
+function walk(address) {
+  if (!address) return;
+  try { sessionStorage.setItem("walking", new URL(address, location.href).href); } catch { /* the focus is lost then */ }
+  go(address);
+}
+
 const KEYS = {
   ArrowUp: () => point({ ...place, row: place.row - 1 }, { scroll: true }),
   ArrowDown: () => point({ ...place, row: place.row + 1 }, { scroll: true }),
@@ -184,8 +191,8 @@ const KEYS = {
   PageDown: () => point({ ...place, row: place.row + 10 }, { scroll: true }),
   Home: () => point({ ...place, column: 0 }, { scroll: true }),
   End: () => point({ ...place, column: Infinity }, { scroll: true }),
-  Enter: (event) => go(event.shiftKey ? beneath(cells.columns[place.column], "c") : beneath(cells.rows[place.row], "r")),
-  Backspace: () => go([...document.querySelectorAll(".crumbs a")].at(-1)?.href),
+  Enter: (event) => walk(event.shiftKey ? beneath(cells.columns[place.column], "c") : beneath(cells.rows[place.row], "r")),
+  Backspace: () => walk([...document.querySelectorAll(".crumbs a")].at(-1)?.href),
 };
 
 grid.addEventListener("keydown", (event) => {
@@ -258,6 +265,10 @@ async function begin() {
   }
   take(await answer.text());
   fit();
+  try {
+    if (sessionStorage.getItem("walking") === location.href) grid.focus({ preventScroll: true });
+    sessionStorage.removeItem("walking");
+  } catch { /* as if nobody walked */ }
   new ResizeObserver(() => { if (Math.abs(grid.parentElement.clientWidth - (fit.room ?? 0)) > 1) { fit.room = grid.parentElement.clientWidth; fit(); } }).observe(grid.parentElement);
   document.addEventListener("themechange", fit);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", fit);

@@ -18,7 +18,9 @@ function start() {
   grid.setAttribute("role", "grid");
   grid.setAttribute("aria-multiselectable", "true");
   cells.forEach((cell) => { cell.tabIndex = -1; cell.setAttribute("aria-selected", "false"); });
-  (grid.querySelector("td.now") ?? grid.querySelector("td.today") ?? cells[0]).tabIndex = 0;
+  const now = grid.querySelector("td.now"), room = grid.closest(".scroll");
+  if (now && room) room.scrollLeft = now.offsetLeft - (room.clientWidth - now.offsetWidth) / 2; // where the week is wider
+  (now ?? grid.querySelector("td.today") ?? cells[0]).tabIndex = 0;
 
   function select(from, to) {
     [anchor, head] = [from, to];
