@@ -42,7 +42,9 @@ def marks(region: str, components: Collection[str], spans: Sequence[Span]) -> li
     first, last = spans[0][0], spans[-1][1]
     for (since, until), mark in [*_tickets(region, wanted, first, last), *_runs(region, wanted, first, last)]:
         for place, (start, end) in enumerate(spans):
-            if since <= end and until > start and not any(_same(mark, one) for one in found[place]):
+            # What begins as a step ends belongs to the next one; a run is told of at the end of its window.
+            begun = since < end or until == end
+            if begun and until > start and not any(_same(mark, one) for one in found[place]):
                 found[place].append(mark)
     return [
         sorted(one, key=lambda mark: (mark.by != "ticket", -(mark.score or 0.0), mark.component))

@@ -7,10 +7,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from analyzers.runs.models import Run, Schedule
 from analyzers.runs.tick import claim_due
 from incidents import queries, reactors
+from ingest.api import keys
 from ingest.queries import read_stream
 from tests.following import follow_to_the_end
 from tests.integration.runs_cases import HOUR, MINUTE, NOW, TOP, Door, work
@@ -60,7 +62,15 @@ def run_all(schedule: Schedule) -> list[Run]:
     return done
 
 
-def test_a_storage_cluster_that_fails_becomes_a_ticket_at_the_team_that_owns_it() -> None:
+def marked_in_the_grid() -> list[list[tuple[str, str]]]:
+    """Of each of the two hours what the grid marks, and whether a ticket or a run blames it."""
+    key = keys.create("reader", ["incidents:read"])
+    asked = {"rows": "tor", "columns": "storage_cluster", "steps": 2, "end": (TOP + 2 * HOUR).isoformat()}
+    told = Client(headers={"Authorization": f"Bearer {key}"}).get("/api/v1/grid", asked).json()
+    return [[(one["component"], one["by"]) for one in step] for step in told["marks"]]
+
+
+def test_a_storage_cluster_that_fails_is_a_ticket_of_its_team_and_a_mark_in_the_grid() -> None:
     door = Door(keep_schedules=True)
     schedule = hourly()
     door.post(placed(), kind="placement")
@@ -78,3 +88,4 @@ def test_a_storage_cluster_that_fails_becomes_a_ticket_at_the_team_that_owns_it(
     (ticket,) = queries.list_incidents().items
     assert (ticket.incident.component, ticket.incident.team) == ("storage_cluster/s4", "storage")
     assert {piece.kind for piece in queries.evidence(ticket.incident.id)} >= {"table", "chart"}
+    assert marked_in_the_grid() == [[], [("storage_cluster/s4", "ticket"), ("storage_cluster/s4", "run")]]
