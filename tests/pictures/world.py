@@ -96,12 +96,12 @@ def storm(world: World) -> None:
         alerts = [_check_failed(n) for n in range(first, first + 500)]
         _post(world.stack, key, "/api/v2/alerts", alerts)
 
-    def largest() -> dict[str, Any]:
-        found: list[dict[str, Any]] = world.stack.get("/api/v1/incidents?limit=100", key)["results"]
-        return max(found, key=lambda one: int(one["alerts"]))
+    def collecting() -> list[dict[str, Any]]:
+        found = world.stack.get("/api/v1/incidents?search=is%3Astorm", key)["results"]
+        return [one for one in found if int(one["alerts"]) > STORM / 2]
 
-    wait_for(lambda: int(largest()["alerts"]) > STORM / 2, 120, "the ticket of the storm")
-    world.places["storm"] = str(largest()["number"])
+    wait_for(lambda: bool(collecting()), PATIENCE, "the ticket of the storm")
+    world.places["storm"] = str(collecting()[0]["number"])
 
 
 def _check_failed(n: int) -> dict[str, Any]:
