@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from incidents import settling
 from incidents.catalog.models import routing_table
@@ -22,7 +22,6 @@ from incidents.correlation.planned import note_planned
 from incidents.domain import commands as c
 from incidents.domain.alerting import (
     FLAPS,
-    SETTLED,
     STORM_SPAN,
     STORM_TICKETS,
     Member,
@@ -89,6 +88,10 @@ class _Group:
     routing: Routing
     alerts: list[Reported]
 
+    @property
+    def integration(self) -> str:
+        return self.alerts[0].integration
+
 
 class _Placing:
     """One part of a batch: every alert in it occurs once."""
@@ -151,9 +154,7 @@ class _Placing:
                 self._context,
             )
         new = [alert for alert in heard if alert.alert not in self._members]
-        rest = self._join_causes(new)
-        for group in self._grouped(rest):
-            self._join_or_open(group)
+        self._join_groups(self._grouped(self._join_causes(new)))
 
     def _not_held(self, alerts: Sequence[Reported]) -> list[Reported]:
         """Keeps why the others call nobody; they are looked at again when what holds them ends."""
@@ -210,15 +211,35 @@ class _Placing:
             groups.setdefault(key, _Group(place, routing, [])).alerts.append(alert)
         return list(groups.values())
 
-    def _join_or_open(self, group: _Group) -> None:
-        if self._joined(group.place, group.alerts):
-            return
-        integration = group.alerts[0].integration
-        if _in_a_storm(integration, self._at):
-            storm = storm_place(integration, group.routing.team)
-            group = _Group(replace(storm, why=self._because(storm.why)), group.routing, group.alerts)
-            if self._joined(group.place, group.alerts):
-                return
+    def _join_groups(self, groups: Sequence[_Group]) -> None:
+        """Each to its ticket, or a new one; in a storm all that have none go together, however many groups they are."""
+        storms = {name for name in {one.integration for one in groups} if _in_a_storm(name, self._at)}
+        without = self._without_ticket([group for group in groups if group.integration in storms])
+        rest: dict[str, _Group] = {}
+        for group in groups:
+            if id(group) not in without and self._joined(group.place, group.alerts):
+                continue
+            if group.integration in storms or _in_a_storm(group.integration, self._at):
+                storms.add(group.integration)
+                place = storm_place(group.integration, group.routing.team)
+                storm = _Group(replace(place, why=self._because(place.why)), group.routing, [])
+                rest.setdefault(place.dedup_key, storm).alerts.extend(group.alerts)
+            else:
+                self._open(group)
+        for storm in rest.values():
+            if not self._joined(storm.place, storm.alerts):
+                self._open(storm)
+
+    def _without_ticket(self, groups: Sequence[_Group]) -> set[int]:
+        """Groups, by `id`, that surely have no open ticket: asked at once, because a storm may be 100,000 of them."""
+        if self._back is not None:
+            return set()
+        plain = [group for group in groups if group.place.group_key is None]
+        rows = IncidentRow.objects.filter(dedup_key__in=[group.place.dedup_key for group in plain])
+        known = set(rows.exclude(state="resolved", merged_into=None).values_list("dedup_key", flat=True))
+        return {id(group) for group in plain if group.place.dedup_key not in known}
+
+    def _open(self, group: _Group) -> None:
         number = next_number()
         opening = c.OpenForAlerts(
             self._new_id(group.place, number),
@@ -355,25 +376,6 @@ def gather(before: Incident | None, after: Incident, event: Event) -> None:
     if explains(after) and not known:
         causes.gather(after, event.recorded_at, context)
     note_planned(after, event.recorded_at, context)
-
-
-def gone_quiet(now: datetime, but: Collection[str] = (), most: int = 250) -> list[str]:
-    """Tickets that were held open for flapping alerts and have been quiet since."""
-    tickets = _quiet(now).exclude(pk__in=list(but)).order_by("number")
-    return [str(pk) for pk in tickets.values_list("pk", flat=True)[:most]]
-
-
-def settle(ids: Sequence[str], now: datetime) -> int:
-    """Resolve those of the tickets that are quiet still; how many."""
-    why = f"nothing has fired for {int(SETTLED.total_seconds() // 60)} minutes"
-    over = c.Settle(why, known_until(None, now))
-    quiet = _quiet(now).filter(pk__in=ids).order_by("number").values_list("pk", flat=True)
-    return sum(bool(record(str(pk), over, Context(ACTOR)).events) for pk in quiet)
-
-
-def _quiet(now: datetime) -> QuerySet[IncidentRow]:
-    held = IncidentRow.objects.filter(flapping=True, firing=0, alert_at__lt=now - SETTLED)
-    return held.exclude(state="resolved")
 
 
 def let_go(now: datetime, but: Collection[str] = (), most: int = 1_000) -> list[str]:

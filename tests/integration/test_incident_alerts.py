@@ -149,6 +149,16 @@ def test_a_storm_of_many_rules_is_one_more_ticket() -> None:
     )
 
 
+def test_a_storm_of_alerts_without_rules_joins_together() -> None:
+    send(*(alert(f"k{n}", group="") for n in range(STORM_TICKETS + 40)))
+    send(*(alert(f"more {n}", group="") for n in range(400)))
+    assert storm().incident.alerts == 440
+    assert len(queries.incident_events(storm().incident.id)) < 10
+    send(*(alert(f"k{n}", "resolved", group="") for n in range(STORM_TICKETS)))
+    send(alert("k0", group=""))
+    assert [view.incident.alerts for view in tickets() if view.incident.state == "open"] == [441]
+
+
 def storm() -> queries.View:
     return next(view for view in tickets() if view.incident.dedup_key.startswith("storm:"))
 
