@@ -46,7 +46,7 @@ def duration(text: str) -> timedelta:
     """`90s`, `5m`, `1h`, `30d` or `250ms`, more than nothing; raises CannotAnalyze otherwise."""
     match = re.fullmatch(r"(\d{1,6})(ms|s|m|h|d)", text.strip())
     if match is None or int(match[1]) == 0:
-        raise CannotAnalyze(f"{text!r} is not a duration such as 90s, 5m, 1h or 30d")
+        raise CannotAnalyze(f"{text[:40]!r} is not a duration such as 90s, 5m, 1h or 30d")
     return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 

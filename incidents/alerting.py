@@ -234,10 +234,11 @@ class _Placing:
         """Groups, by `id`, that surely have no open ticket: asked at once, because a storm may be 100,000 of them."""
         if self._back is not None:
             return set()
-        plain = [group for group in groups if group.place.group_key is None]
-        rows = IncidentRow.objects.filter(dedup_key__in=[group.place.dedup_key for group in plain])
-        known = set(rows.exclude(state="resolved", merged_into=None).values_list("dedup_key", flat=True))
-        return {id(group) for group in plain if group.place.dedup_key not in known}
+        keys = [group.place.group_key or group.place.dedup_key for group in groups]
+        rows = IncidentRow.objects.filter(Q(dedup_key__in=keys) | Q(group_key__in=keys))
+        there = rows.exclude(state="resolved", merged_into=None).values_list("dedup_key", "group_key")
+        known = {key for both in there for key in both}
+        return {id(group) for group, key in zip(groups, keys, strict=True) if key not in known}
 
     def _open(self, group: _Group) -> None:
         number = next_number()
