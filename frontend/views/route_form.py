@@ -16,6 +16,8 @@ TEXTS = ("name", "parent", "pattern", "team", "service", "severity", "policy")
 GROUPS = ("", "rule", "labels", "all", "alone")
 """As the rule above has it; what one alert rule fires on; by labels; all in one ticket; each alone."""
 
+_FOLLOWS = {None: "", True: "yes", False: "no"}
+
 
 def typed_from(row: Route) -> dict[str, Any]:
     """What the form shows of a rule."""
@@ -36,6 +38,7 @@ def typed_from(row: Route) -> dict[str, Any]:
         "min_confidence": _percent(when.get("min_confidence")),
         "hours": "\n".join(when.get("hours", [])),
         "zone": when.get("zone", ""),
+        "follow_suggestion": _FOLLOWS[row.follow_suggestion],
         **_grouping_typed(row),
     }
 
@@ -83,6 +86,7 @@ def body_of(typed: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
         "zone": typed.get("zone", "").strip() if hours else "",
     }
     body["grouping"] = _grouping(typed, errors)
+    body["follow_suggestion"] = _follows(typed.get("follow_suggestion", ""), errors)
     return body, errors
 
 
@@ -98,6 +102,14 @@ def _share(text: str, errors: dict[str, str]) -> float | None:
     except ValueError:
         errors["when"] = "the confidence must be a number of percent, such as 90"
         return None
+
+
+def _follows(text: str, errors: dict[str, str]) -> bool | None:
+    for value, word in _FOLLOWS.items():
+        if text == word:
+            return value
+    errors["follow_suggestion"] = "choose whether suggestions are followed"
+    return None
 
 
 def _grouping(typed: Mapping[str, Any], errors: dict[str, str]) -> dict[str, Any] | None:

@@ -201,6 +201,8 @@ def _gives(rule: Rule) -> list[str]:
         by, window = rule.grouping.by, rule.grouping.window
         words = "grouped by alert rule" if by is None else _BY.get(by) or f"grouped by {', '.join(by)}"
         said.append(words if window is None else f"{words} for {int(window.total_seconds() // 60)} min")
+    if rule.follow_suggestion is not None:
+        said.append("follows suggestions" if rule.follow_suggestion else "follows no suggestion")
     return said
 
 

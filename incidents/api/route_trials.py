@@ -21,7 +21,7 @@ from incidents.api.views import ERRORS, PROBLEM, IncidentAPI
 from incidents.catalog.models import routing_table
 from incidents.commands import Invalid
 from incidents.domain.conditions import Subject
-from incidents.domain.replaying import LEFT_OUT, Difference
+from incidents.domain.replaying import COMPARED, LEFT_OUT, Difference
 from incidents.domain.route_explaining import Explanation, explain
 from incidents.domain.routing import RoutingTable
 from incidents.domain.rule_form import grouping_json
@@ -75,6 +75,9 @@ class ExplainedShape(s.Serializer[Any]):
     severity = s.CharField(allow_null=True, help_text="null: its own")
     policy = s.CharField(allow_null=True)
     grouping = GroupingShape()
+    follow_suggestion = s.BooleanField(
+        help_text="whether it would go on to the team that is suggested for it, if one is"
+    )
     explanation = s.CharField()
     rules = RuleTriedShape(many=True)
     ticket = s.IntegerField(
@@ -106,7 +109,7 @@ class ExampleShape(s.Serializer[Any]):
 
 
 class DifferenceShape(s.Serializer[Any]):
-    what = s.ChoiceField(choices=["team", "service", "severity", "policy", "grouping"])
+    what = s.ChoiceField(choices=COMPARED)
     before = s.JSONField()
     after = s.JSONField()
     count = s.IntegerField()
@@ -238,6 +241,7 @@ def explained_json(told: Explanation) -> dict[str, Any]:
         "severity": routing.severity,
         "policy": routing.policy,
         "grouping": grouping_json(routing.grouping),
+        "follow_suggestion": routing.follow_suggestion,
         "explanation": routing.explanation,
         "rules": [asdict(one) for one in told.rules],
     }

@@ -111,6 +111,11 @@ class RouteSerializer(Strict, s.ModelSerializer[Route]):
         max_length=60, allow_null=True, required=False, help_text="slug of an escalation policy"
     )
     grouping = GroupingField(allow_null=True, required=False)
+    follow_suggestion = s.BooleanField(
+        allow_null=True,
+        required=False,
+        help_text="whether a ticket that nobody has touched is handed over, once, to the team that is suggested for it",
+    )
 
     class Meta:
         model = Route

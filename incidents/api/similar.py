@@ -67,7 +67,8 @@ class SimilarView(IncidentAPI):
         responses={200: SimilarListShape, **ERRORS, **MISSING},
     )
     def get(self, request: Request, reference: str) -> Response:
-        """Resolved incidents that are most like this one, and which team resolved such ones. Nothing acts on it."""
+        """Resolved incidents that are most like this one, and which team resolved such ones. It is acted on only
+        where a route says so (`follow_suggestion`)."""
         # Learning brings a hundred megabytes, which a process that is never asked should not carry.
         from incidents.correlation.similar import similar_to, suggested_team
 

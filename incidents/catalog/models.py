@@ -104,6 +104,7 @@ class Route(models.Model):
     severity = models.CharField(max_length=8, null=True)
     policy = models.CharField(max_length=60, null=True)
     grouping = models.JSONField(null=True)
+    follow_suggestion = models.BooleanField(null=True)
 
     class Meta:
         ordering = ("order", "name")
@@ -121,6 +122,7 @@ class Route(models.Model):
             severity=None if self.severity is None else check_severity("severity", self.severity),
             policy=self.policy,
             grouping=rule_form.grouping_from(self.grouping),
+            follow_suggestion=self.follow_suggestion,
         )
         return rule_form.Written(rule, None if self.parent is None else self.parent.name, self.order)
 

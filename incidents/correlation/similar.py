@@ -69,7 +69,7 @@ def _similar_then(incident: Incident, most: int, as_of: Position) -> list[Alike]
 
 
 def suggested_team(incident: Incident) -> Suggestion:
-    """Which team resolved tickets that say the same; nobody acts on it but people."""
+    """Which team resolved tickets that say the same; acted on by people, and where a route says so (`heeding`)."""
     return _TEAMS.model().suggest(described(incident))
 
 

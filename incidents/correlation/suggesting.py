@@ -3,7 +3,8 @@
 Naive Bayes (multinomial) over the words of `domain.describing`, without any cause: that is what is not known yet. The
 past is gone through in its order, each ticket judged by what was known before it was resolved; how sure the method was
 is then translated into how often it was right (a logistic curve over its log-odds), and what it would have suggested is
-its record. So the probability and the record are of tickets that it had not seen. It never acts by itself.
+its record. So the probability and the record are of tickets that it had not seen. It never acts by itself: where a
+route says so, `heeding` does.
 """
 
 from __future__ import annotations

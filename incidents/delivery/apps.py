@@ -8,6 +8,7 @@ class DeliveryConfig(AppConfig):
 
     def ready(self) -> None:
         from incidents import settling
+        from incidents.delivery import suggestions
         from incidents.delivery.forgetting import forget
         from incidents.delivery.loops import register_loop
         from incidents.delivery.sweeps import register_sweep
@@ -16,3 +17,4 @@ class DeliveryConfig(AppConfig):
         register_sweep("messages", forget)
         register_sweep("settling", settling.sweep)
         register_loop("timers", run)
+        register_loop("suggested teams", suggestions.run)

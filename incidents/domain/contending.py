@@ -14,7 +14,7 @@ from typing import Final
 from incidents.domain import commands as c
 from incidents.domain.bodies import Refused, at_second
 
-_WORK: Final = frozenset(
+WORK: Final = frozenset(
     f"incident.{name}"
     for name in (
         "acknowledged",
@@ -48,7 +48,7 @@ _WORKING: Final = (
     c.TakeStep,
 )
 _CONTENDS: Mapping[type, frozenset[str]] = {
-    **dict.fromkeys(_WORKING, _WORK),
+    **dict.fromkeys(_WORKING, WORK),
     c.SetSeverity: frozenset({"incident.severity_set"}),
     c.SetTitle: frozenset({"incident.title_set"}),
 }

@@ -25,9 +25,9 @@ JOINED: Final = ("incident.alerts_joined", "incident.symptoms_joined")
 REPLAYED: Final = ("alert.reported", "incident.opened", *JOINED)
 EXAMPLES: Final = 3
 """Of each difference, the first ones."""
-LEFT_OUT: Final = ("storms", "what people did")
+LEFT_OUT: Final = ("storms", "suggested teams", "what people did")
 """What decides on tickets beside the rules, and is not replayed."""
-COMPARED: Final = ("team", "service", "severity", "policy", "grouping")
+COMPARED: Final = ("team", "service", "severity", "policy", "grouping", "follow_suggestion")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +162,7 @@ def _differing(was: Routing, would: Routing) -> dict[str, tuple[Any, Any]]:
         "severity": (was.severity, would.severity),
         "policy": (was.policy, would.policy),
         "grouping": (grouping_json(was.grouping), grouping_json(would.grouping)),
+        "follow_suggestion": (was.follow_suggestion, would.follow_suggestion),
     }
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 

@@ -58,6 +58,8 @@ class Rule:
     severity: Severity | None = None
     policy: str | None = None
     grouping: Grouping | None = None
+    follow_suggestion: bool | None = None
+    """Whether a ticket goes on by itself to the team that is suggested for it (`heeding`)."""
     children: tuple[Rule, ...] = ()
 
 
@@ -76,6 +78,7 @@ class Routing:
     severity: Severity | None = None
     policy: str | None = None
     grouping: Grouping = BY_RULE
+    follow_suggestion: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +142,7 @@ def route(subject: Subject, table: RoutingTable, ambiguous_with: Iterable[str] =
         severity=decision.severity,
         policy=decision.policy,
         grouping=decision.grouping or BY_RULE,
+        follow_suggestion=bool(decision.follow_suggestion),
     )
 
 
@@ -188,6 +192,9 @@ def _decided(subject: Subject, path: Sequence[Rule]) -> Rule:
             severity=rule.severity or decision.severity,
             policy=rule.policy or decision.policy,
             grouping=rule.grouping or decision.grouping,
+            follow_suggestion=decision.follow_suggestion
+            if rule.follow_suggestion is None
+            else rule.follow_suggestion,
         )
     return decision
 
@@ -207,7 +214,10 @@ def _reason(
         steps = [f"rule {_step(*path[0])}", *(f"in it {_step(*step)}" for step in path[1:])]
         owns = f"; it has the service {service.name}" if by_service and service is not None else ""
         worth = f"; its rule makes it {decision.severity}" if decision.severity else ""
-        return f"{to} because {', '.join(steps)}{owns}{worth}"
+        goes_on = (
+            "; it goes on to the team that is suggested, if one is" if decision.follow_suggestion else ""
+        )
+        return f"{to} because {', '.join(steps)}{owns}{worth}{goes_on}"
     if by_service and service is not None:
         return f"{to} because no rule matches and it has the service {service.name}"
     if subject.component is not None:

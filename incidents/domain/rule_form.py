@@ -3,7 +3,7 @@
 {"name": "storage-night", "parent": "storage", "order": 1, "pattern": "storage_cluster/*",
  "when": {"labels": ['env="prod"'], "severities": ["critical"], "hours": ["mon-fri 18:00-08:00"], "zone": "UTC"},
  "team": "storage", "service": null, "severity": "error", "policy": "storage-night",
- "grouping": {"by": ["rack"], "window_seconds": 3600}}
+ "grouping": {"by": ["rack"], "window_seconds": 3600}, "follow_suggestion": null}
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ FIELDS = (
     "severity",
     "policy",
     "grouping",
+    "follow_suggestion",
 )
 
 
@@ -198,8 +199,15 @@ def _written(
         severity=None if severity is None else check_severity("severity", severity),
         policy=check_slug("policy", policy) if policy else None,
         grouping=grouping_from(value.get("grouping")),
+        follow_suggestion=_yes_or_no("follow_suggestion", value.get("follow_suggestion")),
     )
     return Written(rule, check_slug("parent", parent) if parent else None, order)
+
+
+def _yes_or_no(field: str, value: object) -> bool | None:
+    if value is None or isinstance(value, bool):
+        return value
+    raise Invalid(field, "must be true, false or null")
 
 
 def _one_of(field: str, value: object, known: Mapping[str, object]) -> str | None:

@@ -223,6 +223,16 @@ class SettlingAlert(models.Model):
         indexes = (models.Index(fields=("said_at", "incident", "alert"), name="incident_settling_order"),)
 
 
+class SuggestionDue(models.Model):
+    """A ticket whose route says to follow the suggested team, until that was looked at. Not rebuilt: once is enough."""
+
+    incident = models.UUIDField(primary_key=True)
+    route = models.CharField(max_length=60)
+
+    class Meta:
+        db_table = "incident_suggestion_due"
+
+
 class StandingRow(models.Model):
     """How an analyzer stands on a ticket as it was resolved: what score-cards count. None while it is open."""
 

@@ -17,7 +17,7 @@ from incidents.domain.evolve import fold
 from incidents.domain.incident import Incident
 from incidents.projections.asking import meanwhile
 from incidents.projections.measuring import measure
-from incidents.projections.models import IncidentRow
+from incidents.projections.models import IncidentRow, SuggestionDue
 from incidents.projections.parts import Change
 from incidents.projections.project import project_together
 from incidents.projections.rows import state_of
@@ -145,6 +145,9 @@ def record_opening(
     stream = stream_of(command.id)
     events = append(stream, decide(None, command, when or datetime.now(UTC)), Head.NEW, context)
     (change,) = _projected([(None, events)])
+    # What is told of the past stays where it was.
+    if when is None and not isinstance(command, OpenSplitOff) and command.routing.follow_suggestion:
+        SuggestionDue.objects.create(incident=command.id, route=command.routing.path[-1])
     return Recorded(change.after, str(events[-1].position), tuple(events))
 
 

@@ -127,14 +127,17 @@ def test_a_view_whose_search_cannot_be_read_is_named_with_its_line(file: Path) -
 
 def test_things_may_name_each_other_in_any_order(file: Path) -> None:
     file.write_text(
-        "routes:\n- name: lamps-dim\n  parent: lamps\n  pattern: lamp/dim*\n"
+        "routes:\n- name: lamps-dim\n  parent: lamps\n  pattern: lamp/dim*\n  follow_suggestion: true\n"
         "- name: lamps\n  pattern: lamp/*\n  team: light\n  order: 90\n"
         "teams:\n- slug: light\n  name: Light\n"
     )
     assert config("apply", str(file)).endswith("3 changes made.\n")
     dim = Route.objects.get(name="lamps-dim")
     assert dim.parent is not None
-    assert dim.parent.name == "lamps"
+    assert (dim.parent.name, dim.follow_suggestion) == ("lamps", True)
+    config("export", str(file))
+    file.write_text(file.read_text().replace("follow_suggestion: true", "follow_suggestion: false"))
+    assert "follow_suggestion: true -> false" in config("apply", str(file))
 
 
 def test_one_bad_value_applies_nothing_and_is_told_with_its_line(file: Path) -> None:

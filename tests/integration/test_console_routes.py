@@ -188,6 +188,7 @@ def test_the_form_gives_back_what_it_was_given(alice: Client) -> None:
         "hours": "22:00-06:00",
         "group": "alone",
         "window": "90 s",
+        "follow_suggestion": "yes",
     }
     keep(alice, **typed)
     before = Route.objects.values().get(name="all")
@@ -210,6 +211,7 @@ def test_the_form_gives_back_what_it_was_given(alice: Client) -> None:
         ({"group": "all", "window": "soon"}, "must be a duration"),
         ({"group": "all", "window": "5 s"}, "must be 60 to"),
         ({"group": "no-such"}, "choose how"),
+        ({"follow_suggestion": "perhaps"}, "choose whether"),
         ({"name": "tor"}, "name of another rule"),
         ({"team": "no-such"}, "no-such"),
         ({"pattern": "a/\0"}, 'class="problem"'),

@@ -83,8 +83,15 @@ def test_a_rule_beneath_another_is_changed_by_its_name_and_recorded_by_it(api: C
     made(
         api, "routes", name="lamps-at-night", parent="lamps", when={"hours": ["22:00-06:00"]}, policy="night"
     )
-    changed = api("PATCH", "routes/lamps-at-night", {"severity": "info", "grouping": {"by": ["row"]}}).json()
-    assert changed["grouping"] == {"by": ["row"], "window_seconds": None}
+    changed = api(
+        "PATCH",
+        "routes/lamps-at-night",
+        {"severity": "info", "grouping": {"by": ["row"]}, "follow_suggestion": True},
+    ).json()
+    assert (changed["grouping"], changed["follow_suggestion"]) == (
+        {"by": ["row"], "window_seconds": None},
+        True,
+    )
     created, patched = configured("route", "lamps-at-night")
     assert (created.body["after"]["policy"], patched.body["after"]["severity"]) == ("night", "info")
 

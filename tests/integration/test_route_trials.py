@@ -66,10 +66,9 @@ def test_a_recorded_alert_is_explained_with_its_ticket(post: Call) -> None:
 
 
 def test_an_alert_is_explained_by_rules_that_are_only_proposed(post: Call) -> None:
-    told = post(
-        "routes/explain", {"component": "disk/d7", "routes": [{"pattern": "disk/*", "team": "network"}]}
-    )
-    assert told.json()["team"] == "network"
+    rules = [{"pattern": "disk/*", "team": "network", "follow_suggestion": True}]
+    told = post("routes/explain", {"component": "disk/d7", "routes": rules}).json()
+    assert (told["team"], told["follow_suggestion"]) == ("network", True)
     assert [one["team"] for one in current() if one["name"] == "disk"] == ["storage"]
 
 

@@ -12,7 +12,6 @@ from django.test import Client
 
 from incidents import commands, queries
 from incidents.commands import Report
-from incidents.correlation.suggesting import CALIBRATES, LEARNS
 from ingest.api import keys
 from ingest.queries import Context, watermark
 
@@ -85,17 +84,6 @@ def test_too_short_a_past_suggests_no_team_and_says_so() -> None:
     told = asked().json()["suggested_team"]
     assert (told["team"], told["probability"]) == (None, None)
     assert "too little to learn from" in told["why"]
-
-
-def test_the_team_that_resolved_such_tickets_is_suggested_and_nothing_is_done() -> None:
-    opened("Switch fails", "rack/r1")
-    for number in range(LEARNS + CALIBRATES + 20):
-        resolved("Switch fails", "tor/t1") if number % 2 else resolved("Disks fail", "storage_cluster/s1")
-    told = asked().json()["suggested_team"]
-    assert told["team"] == "network"
-    assert told["probability"] > 0.7
-    assert told["record"]["judged"] >= told["record"]["suggested"] >= told["record"]["right"] > 0
-    assert queries.get("1").incident.hops == 0
 
 
 @pytest.mark.parametrize("limit", ["0", "51", "x", "-1", "9" * 40])

@@ -120,6 +120,14 @@ def test_what_a_rule_groups_its_children_group_too_unless_they_say() -> None:
     assert (to("x/1", tree).grouping, to("y/1", tree).grouping) == (alone, by_rack)
 
 
+def test_suggestions_are_followed_where_the_deepest_rule_that_says_something_says_so() -> None:
+    no = rule("no", "x/*", follow_suggestion=False)
+    tree = RoutingTable([rule("a", follow_suggestion=True, children=(no, rule("open")))], ON_CALL)
+    assert (to("x/1", tree).follow_suggestion, to("y/1", tree).follow_suggestion) == (False, True)
+    assert to("y/1", tree).explanation.endswith("; it goes on to the team that is suggested, if one is")
+    assert not to("y/1", RoutingTable([], ON_CALL)).follow_suggestion
+
+
 def test_a_rule_may_ask_for_the_analyzer_and_its_confidence() -> None:
     sure = rule("sure", when=Conditions(analyzer="deepview", min_confidence=0.9), team=STORAGE)
     table = RoutingTable([sure], ON_CALL)

@@ -79,6 +79,16 @@ def test_what_cannot_be_asked_is_refused_by_field(when: Any, field: str) -> None
     assert refused.value.field == field
 
 
+def test_whether_suggestions_are_followed_is_yes_no_or_left_open() -> None:
+    follows = [
+        read(pattern="disk/*", follow_suggestion=value).rule.follow_suggestion
+        for value in (True, False, None)
+    ]
+    assert follows == [True, False, None]
+    with pytest.raises(Invalid, match="true, false or null"):
+        read(pattern="disk/*", follow_suggestion="yes")
+
+
 @pytest.mark.parametrize(
     "grouping",
     [
