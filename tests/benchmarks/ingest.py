@@ -13,6 +13,7 @@ so that a slow minute of the machine is shared by both sides.
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import os
 import shutil
@@ -21,7 +22,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,6 +36,7 @@ import pyarrow as pa
 
 from deploy.embedded import Home, start_postgres, stop
 from ingest.telemetry.copying import TO_2000
+from tests.benchmarks.sending import is_whole, send
 
 ROOT = Path(__file__).resolve().parents[2]
 UNITS = 20_000
@@ -45,6 +46,7 @@ ROUNDS = 3
 CEILING_ROWS = 1_000_000
 BODIES = 12
 """Different bodies of each sort, sent in turn."""
+ACCEPTED = b" 202 "
 NDJSON, ARROW = "application/x-ndjson", "application/vnd.apache.arrow.stream"
 
 
@@ -78,23 +80,14 @@ def main() -> list[dict[str, Any]]:
         for _ in range(ROUNDS):
             for (load, clients), measured in slices.items():
                 before = ceiling.stored()
-                sent = send(port, requests[load], clients, SECONDS)
-                if ceiling.stored() - before != sent.bodies * load.rows:
+                sent = send(port, itertools.cycle(requests[load]), clients, SECONDS, ACCEPTED)
+                if ceiling.stored() - before != sent.requests * load.rows:
                     raise AssertionError("the table does not hold what was accepted")
                 ceilings.append(ceiling.measure())
-                rate = load.rows * sent.bodies / sent.seconds
+                rate = load.rows * sent.requests / sent.seconds
                 measured.append(Slice(rate, rate / statistics.mean(ceilings[-2:]), sent.waits))
         ceiling.close()
     return figures(slices, ceilings)
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """How many bodies were accepted in how many seconds, and what each waited, in milliseconds."""
-
-    bodies: int
-    seconds: float
-    waits: list[float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,38 +311,7 @@ def _arrow(rows: int, seed: int) -> bytes:
 def warm_up(port: int, secret: str) -> None:
     """Every worker meets every name once, as after its first minutes."""
     load = Load("warm up", ARROW, 50_000, "")
-    send(port, [request(load, 0, secret)], 8, 3.0)
-
-
-def send(port: int, requests: list[bytes], clients: int, seconds: float) -> Sent:
-    """Post from `clients` connections for a while. Raises AssertionError for any answer but 202."""
-    waits: list[list[float]] = [[] for _ in range(clients)]
-    failed: list[bytes] = []
-    begun = time.perf_counter()
-
-    def post(client: int) -> None:
-        with socket.create_connection(("127.0.0.1", port)) as connection:
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            number = client
-            while time.perf_counter() < begun + seconds and not failed:
-                started = time.perf_counter()
-                connection.sendall(requests[number % len(requests)])
-                answer = answer_of(connection)
-                waits[client].append((time.perf_counter() - started) * 1000)
-                if b" 202 " not in answer[:20]:
-                    failed.append(answer)
-                number += clients
-
-    threads = [threading.Thread(target=post, args=(client,)) for client in range(clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    took = time.perf_counter() - begun
-    if failed:
-        raise AssertionError(failed[0].decode(errors="replace"))
-    every = [wait for some in waits for wait in some]
-    return Sent(len(every), took, every)
+    send(port, itertools.repeat(request(load, 0, secret)), 8, 3.0, ACCEPTED)
 
 
 def answer_of(connection: socket.socket) -> bytes:
@@ -360,11 +322,8 @@ def answer_of(connection: socket.socket) -> bytes:
         if not received:
             raise ConnectionError("the server closed the connection")
         answer += received
-        head, found, body = answer.partition(b"\r\n\r\n")
-        if found:
-            length = head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]
-            if len(body) >= int(length or b"0"):
-                return answer
+        if is_whole(answer):
+            return answer
 
 
 if __name__ == "__main__":

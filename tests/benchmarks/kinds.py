@@ -10,6 +10,7 @@ Senders, servers and rounds are those of the benchmark `ingest`. A probe has 3 r
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import os
 import statistics
@@ -21,7 +22,8 @@ import django
 import numpy as np
 import pyarrow as pa
 
-from tests.benchmarks.ingest import ARROW, NDJSON, head_of, send, stack
+from tests.benchmarks.ingest import ACCEPTED, ARROW, NDJSON, head_of, stack
+from tests.benchmarks.sending import send
 
 PLAIN = "unit_failure"
 KINDS = (PLAIN, "probe", "span", "benchmark", "metric")
@@ -55,12 +57,13 @@ def through_the_door(port: int, secret: str) -> list[Row]:
         for media_type in ROWS
     }
     for made in requests.values():
-        send(port, made, CLIENTS, 1.0)  # names and partitions are there, as after the first minutes
+        # Names and partitions are there, as after the first minutes.
+        send(port, itertools.cycle(made), CLIENTS, 1.0, ACCEPTED)
     rates: dict[tuple[str, str], list[float]] = {load: [] for load in requests}
     for _ in range(ROUNDS):
         for (kind, media_type), made in requests.items():
-            sent = send(port, made, CLIENTS, SECONDS)
-            rates[kind, media_type].append(ROWS[media_type] * sent.bodies / sent.seconds)
+            sent = send(port, itertools.cycle(made), CLIENTS, SECONDS, ACCEPTED)
+            rates[kind, media_type].append(ROWS[media_type] * sent.requests / sent.seconds)
     return [
         figure(kind, media_type, rates[kind, media_type], rates[PLAIN, media_type])
         for kind, media_type in requests
