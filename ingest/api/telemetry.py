@@ -21,8 +21,8 @@ from ingest.api.problems import problem
 from ingest.api.reading import read_body
 from ingest.api.refusals import noted
 from ingest.doors.bodies import ENCODINGS, decompress
-from ingest.doors.telemetry import FORMATS
-from ingest.telemetry import liveness
+from ingest.doors.telemetry import FORMATS, decode
+from ingest.telemetry import interning, liveness
 from ingest.telemetry.columns import Rows
 from ingest.telemetry.faults import BadBody, BadRows, TooLarge
 from ingest.telemetry.kinds import KINDS, Field, Kind
@@ -126,7 +126,8 @@ def _post(request: HttpRequest, kind: Kind, key: Key) -> HttpResponse:
 
 
 def _decoded(kind: Kind, media_type: str, body: bytes, key: Key) -> Rows:
-    return FORMATS[media_type](kind, body, key.region or "default", bounds(kind, datetime.now(UTC)))
+    within = bounds(kind, datetime.now(UTC))
+    return decode(media_type, kind, body, key.region or "default", within, interning.known_texts())
 
 
 def _trace(request: HttpRequest) -> str | None:

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ingest.telemetry.assemble import NONE_KNOWN, KnownTexts, Unfamiliar
 from ingest.telemetry.check import Bounds
 from ingest.telemetry.columns import Rows
 from ingest.telemetry.decode_arrow import decode_stream
 from ingest.telemetry.decode_json import decode_array, decode_ndjson
 from ingest.telemetry.kinds import Kind
 
-Decode = Callable[[Kind, bytes, str, Bounds], Rows]
+Decode = Callable[[Kind, bytes, str, Bounds, KnownTexts], Rows]
 
 FORMATS: dict[str, Decode] = {
     "application/x-ndjson": decode_ndjson,
     "application/json": decode_array,
     "application/vnd.apache.arrow.stream": decode_stream,
 }
-"""Media types, and what makes rows of a body. Each raises BadRows (the first bad rows) or BadBody."""
+"""Media types, and what makes rows of a body. Each raises BadRows (the first bad rows), BadBody or Unfamiliar."""
+
+
+def decode(media_type: str, kind: Kind, body: bytes, region: str, bounds: Bounds, known: KnownTexts) -> Rows:
+    """Rows of a body; `region` is that of rows that name none. Raises BadRows, BadBody.
+
+    With `known`, columns of texts that are all in it come by their numbers.
+    """
+    try:
+        return FORMATS[media_type](kind, body, region, bounds, known)
+    except Unfamiliar:
+        return FORMATS[media_type](kind, body, region, bounds, NONE_KNOWN)

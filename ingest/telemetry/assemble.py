@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from ingest.telemetry.columns import (
     Codes,
     Column,
     Index,
+    Known,
     Names,
     Numbers,
     Rows,
@@ -32,15 +35,30 @@ from ingest.telemetry.kinds import Field, Kind
 NAMED = ("name", "component", "text", "choice", "id", "labels", "measures")
 """Types whose columns are `Names`."""
 _ABSENT = {UnsetType, type(None)}
-Part = Codes | Numbers | NDArray[np.int64] | NDArray[np.float64] | NDArray[np.bool_]
+KNOWN_BY_TYPE = ("name", "component", "text")
+"""Types whose values are good or bad by themselves, so that what was good in one field is good in all of its type."""
+KnownTexts = Mapping[str, Mapping[str, int]]
+"""By type the numbers of texts that were checked and stored before."""
+NONE_KNOWN: KnownTexts = MappingProxyType({})
+Part = Codes | Known | Numbers | NDArray[np.int64] | NDArray[np.float64] | NDArray[np.bool_]
+
+
+class Unfamiliar(Exception):
+    """Rows hold a text that is not known, and rows before them were read as if all were: read again without."""
 
 
 @dataclass
 class Assembly:
-    """Takes rows in parts and makes one `Rows` of them; names and sets are numbered across the parts."""
+    """Takes rows in parts and makes one `Rows` of them; names and sets are numbered across the parts.
+
+    A text of `known`, such as a name that comes every minute, is looked for once and not checked again: a column of
+    nothing else is `Known`, and no `Names`.
+    """
 
     kind: Kind
     region: str
+    known: KnownTexts = field(default_factory=dict)
+    as_known: dict[str, bool] = field(default_factory=dict)
     indexes: dict[str, Index] = field(default_factory=dict)
     set_indexes: dict[str, SetIndex] = field(default_factory=dict)
     parts: list[dict[str, Part]] = field(default_factory=list)
@@ -97,7 +115,22 @@ class Assembly:
                 values = [v if isinstance(v, str) else canonical_json(v) for v in values]
             case "id":
                 values = canonical_ids(values)
-        return self.indexes[each.name].codes(values)
+        return self.texts(each, values)
+
+    def texts(self, each: Field, values: Sequence[str]) -> Codes | Known:
+        """Raises Unfamiliar when the column began as known texts and does not go on so."""
+        known = self.known.get(each.type) if each.type in KNOWN_BY_TYPE and each.name != "region" else None
+        if known and self.as_known.get(each.name, True):
+            with suppress(KeyError):
+                ids = np.fromiter(map(known.__getitem__, values), np.int32, len(values))
+                self.as_known[each.name] = True
+                return Known(ids)
+        return self._index(each).codes(values)
+
+    def _index(self, each: Field) -> Index:
+        if self.as_known.setdefault(each.name, False):
+            raise Unfamiliar
+        return self.indexes[each.name]
 
     def constant(self, each: Field, rows: int) -> Part:
         """The column of an optional field that no row has."""
@@ -105,7 +138,7 @@ class Assembly:
         if each.type == "components":
             return np.full(rows, self.set_indexes[each.name][default], np.int32)
         if each.name in self.indexes:
-            return np.full(rows, self.indexes[each.name][default], np.int32)
+            return np.full(rows, self._index(each)[default], np.int32)
         if each.type == "numbers":
             return numbers_of([default] * rows)
         return np.full(rows, default)
@@ -156,6 +189,9 @@ class Assembly:
             parts: list[Any] = [part[each.name] for part in self.parts]
             if each.type == "numbers":
                 columns[each.name] = joined_numbers(parts)
+                continue
+            if isinstance(parts[0], Known):
+                columns[each.name] = Known(np.concatenate([part.ids for part in parts]))
                 continue
             joined: Any = parts[0] if len(parts) == 1 else np.concatenate(parts)
             if each.type == "components":

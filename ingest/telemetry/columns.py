@@ -1,4 +1,5 @@
-"""Rows of a kind as columns: numbers as arrays, texts and component sets as codes into the distinct ones.
+"""Rows of a kind as columns: numbers as arrays, texts and component sets as codes into the distinct ones, or as the
+numbers that the database knows them by.
 
 Every decoder makes this form, and storage and the offline reader take it. Pure: numpy only.
 """
@@ -38,6 +39,19 @@ class Names:
 
     def __iter__(self) -> Iterator[str]:
         return (self.names[code] for code in self.codes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """A column of texts that were met before: row r holds the text whose number in the database is `ids[r]`."""
+
+    ids: Codes
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Known:
+        return Known(self.ids[rows])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,7 +133,7 @@ def joined_numbers(parts: Sequence[Numbers]) -> Numbers:
     return Numbers(indptr, np.concatenate([part.values for part in parts]))
 
 
-Column = Names | Sets | Numbers | NDArray[np.int64] | NDArray[np.float64] | NDArray[np.bool_]
+Column = Names | Known | Sets | Numbers | NDArray[np.int64] | NDArray[np.float64] | NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,7 +177,7 @@ class Rows:
 
 
 def _take(column: Column, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Column:
-    return column.take(rows) if isinstance(column, Names | Sets | Numbers) else column[rows]
+    return column.take(rows) if isinstance(column, Names | Known | Sets | Numbers) else column[rows]
 
 
 class Index(dict[str, int]):

@@ -8,7 +8,7 @@ refused in a stream.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 import msgspec
 import numpy as np
@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ingest.telemetry.assemble import Assembly, Part, canonical_json
+from ingest.telemetry.assemble import NONE_KNOWN, Assembly, KnownTexts, Part, canonical_json
 from ingest.telemetry.check import Bounds
-from ingest.telemetry.columns import Codes, Numbers, Rows
+from ingest.telemetry.columns import Codes, Known, Numbers, Rows
 from ingest.telemetry.faults import BadBody
 from ingest.telemetry.instants import Moment, from_nanoseconds, times
 from ingest.telemetry.kinds import Field, Kind
@@ -27,9 +27,11 @@ from ingest.telemetry.wording import printable
 PER_MICROSECOND = {"s": 1_000_000, "ms": 1000, "us": 1}
 
 
-def decode_stream(kind: Kind, body: bytes, region: str, bounds: Bounds) -> Rows:
-    """Rows of an Arrow IPC stream. Raises BadRows, BadBody."""
-    assembly = Assembly(kind, region)
+def decode_stream(
+    kind: Kind, body: bytes, region: str, bounds: Bounds, known: KnownTexts = NONE_KNOWN
+) -> Rows:
+    """Rows of an Arrow IPC stream. Raises BadRows, BadBody, Unfamiliar."""
+    assembly = Assembly(kind, region, known)
     try:
         _refuse_compressed(body)
         with pa.ipc.open_stream(pa.py_buffer(body)) as stream:
@@ -189,7 +191,9 @@ def _column(assembly: Assembly, field: Field, array: pa.Array | None, rows: int,
             return assembly.column(field, _objects(assembly, field, array, first))
         case "id":
             return assembly.column(field, array.to_pylist())
-    return _texts(array, assembly.indexes[field.name].codes, assembly.default(field))
+    texts, places = _texts(array, assembly.default(field))
+    found = assembly.texts(field, texts)
+    return found.take(places) if isinstance(found, Known) else found[places]
 
 
 def _nulls_outside(array: pa.Array) -> pa.Array:
@@ -251,16 +255,22 @@ def _times_of_texts(assembly: Assembly, field: Field, array: pa.Array, first: in
     return np.zeros(len(texts), np.int64)
 
 
-def _texts(array: pa.Array, number: Callable[[Sequence[str]], Codes], default: str) -> Codes:
-    """Codes of the texts; only the distinct ones are ever made into Python strings."""
+def _texts(array: pa.Array, default: str) -> tuple[list[str], NDArray[np.int64]]:
+    """The texts that there are, and where each row's stands among them; only these are made into Python strings.
+
+    What a dictionary holds and no row has is left out: nobody looked whether it is any good.
+    """
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
-    names, indices = array.dictionary.to_pylist(), array.indices
+    texts, indices = array.dictionary, array.indices
     if indices.null_count:
-        indices = indices.fill_null(len(names))
-        names.append(default)
-    places: NDArray[np.int64] = indices.to_numpy(zero_copy_only=False)
-    return number(names)[places]
+        indices = indices.fill_null(len(texts))
+        texts = pa.chunked_array([texts, pa.array([default], texts.type)]).combine_chunks()
+    places: NDArray[np.int64] = indices.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    used = np.bincount(places, minlength=len(texts)) > 0
+    if not used.all():
+        texts, places = texts.filter(pa.array(used)), (np.cumsum(used) - 1)[places]
+    return texts.to_pylist(), places
 
 
 def _sets(assembly: Assembly, field: Field, array: pa.Array, first: int) -> Codes:
@@ -273,7 +283,8 @@ def _sets(assembly: Assembly, field: Field, array: pa.Array, first: int) -> Code
             assembly.refuse(first + int(place), field.name, "holds null, not a component")
         return np.zeros(len(array), np.int32)
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
-    codes = _texts(members, index.names.codes, "").tolist()
+    texts, places = _texts(members, "")
+    codes = index.names.codes(texts)[places].tolist()
     ends = np.cumsum(lengths).tolist()
     # The same list over and over: look it up by its codes before making a set of it.
     known: dict[tuple[int, ...], int] = {}

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
-from ingest.telemetry.assemble import Assembly
+from ingest.telemetry.assemble import NONE_KNOWN, Assembly, KnownTexts
 from ingest.telemetry.check import Bounds
 from ingest.telemetry.columns import Rows
 from ingest.telemetry.faults import BadBody
@@ -77,9 +77,11 @@ def _array_decoder(kind: Kind) -> msgspec.json.Decoder[list[msgspec.Struct]]:
     return msgspec.json.Decoder(list[_struct(kind)])  # type: ignore[misc]
 
 
-def decode_ndjson(kind: Kind, body: bytes, region: str, bounds: Bounds) -> Rows:
-    """Rows of a body of NDJSON, one object a line; empty lines are passed over. Raises BadRows, BadBody."""
-    assembly = Assembly(kind, region)
+def decode_ndjson(
+    kind: Kind, body: bytes, region: str, bounds: Bounds, known: KnownTexts = NONE_KNOWN
+) -> Rows:
+    """Rows of a body of NDJSON, one object a line; empty lines are passed over. Raises BadRows, BadBody, Unfamiliar."""
+    assembly = Assembly(kind, region, known)
     first = 1
     for chunk in _chunks(body.removeprefix(b"\xef\xbb\xbf")):
         lines = chunk.count(b"\n") + (not chunk.endswith(b"\n"))
@@ -91,9 +93,11 @@ def decode_ndjson(kind: Kind, body: bytes, region: str, bounds: Bounds) -> Rows:
     return assembly.rows(bounds)
 
 
-def decode_array(kind: Kind, body: bytes, region: str, bounds: Bounds) -> Rows:
+def decode_array(
+    kind: Kind, body: bytes, region: str, bounds: Bounds, known: KnownTexts = NONE_KNOWN
+) -> Rows:
     """Rows of a body that is one JSON array of objects. Raises BadRows, BadBody."""
-    assembly = Assembly(kind, region)
+    assembly = Assembly(kind, region, known)
     try:
         structs = _array_decoder(kind).decode(body)
         values = _values(kind, structs)

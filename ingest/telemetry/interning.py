@@ -11,17 +11,17 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
 
 import numpy as np
 from django.db import connection
 from numpy.typing import NDArray
 
 from ingest.log import database
+from ingest.telemetry.assemble import NONE_KNOWN, KnownTexts
 from ingest.telemetry.columns import Names, Sets
 
 MOST_REMEMBERED = 2_000_000
-"""Entries in a process's memory of names (of sets: the same), about 200 MB; full, it is emptied."""
+"""Entries in a process's memory of texts (of sets: the same), about 200 MB; full, it is emptied."""
 BATCH = 10_000
 
 _FIND_NAMES = "SELECT name, id FROM telemetry_name WHERE name = ANY(%s)"
@@ -35,34 +35,48 @@ SELECT new.digest, new.members::integer[] FROM unnest(%s::bytea[], %s::text[]) A
 ON CONFLICT DO NOTHING RETURNING digest, id
 """
 Numbers = NDArray[np.int32]
-K = TypeVar("K", str, bytes)
 
-_names: dict[str, dict[str, int]] = {}  # by database, then by name
+_texts: dict[str, dict[str, dict[str, int]]] = {}  # by database, then by type of field, then by text
 _sets: dict[str, dict[bytes, int]] = {}  # by database, then by the members' ids as bytes
 
 
-def _memory(memories: dict[str, dict[K, int]]) -> dict[K, int]:
-    """What this process remembers of its database; inside a transaction, which may yet be undone, nothing."""
+def known_texts() -> KnownTexts:
+    """By type what this process remembers: texts that were good in a field of that type, and their numbers.
+
+    Inside a transaction, which may yet be undone, it remembers nothing.
+    """
+    return NONE_KNOWN if connection.in_atomic_block else _texts.get(database.name(), NONE_KNOWN)
+
+
+def _memory_of_texts(type_: str) -> dict[str, int]:
     if connection.in_atomic_block:
         return {}
-    known_as = database.name()
-    memory = memories.setdefault(known_as, {})
+    memories = _texts.setdefault(database.name(), {})
+    if sum(map(len, memories.values())) > MOST_REMEMBERED:
+        memories = _texts[database.name()] = {}
+    return memories.setdefault(type_, {})
+
+
+def _memory_of_sets() -> dict[bytes, int]:
+    if connection.in_atomic_block:
+        return {}
+    memory = _sets.setdefault(database.name(), {})
     if len(memory) > MOST_REMEMBERED:
-        memory = memories[known_as] = {}
+        memory = _sets[database.name()] = {}
     return memory
 
 
-def name_ids(names: Sequence[str]) -> Numbers:
-    """The numbers of names, given to those that have none yet; shape (names,)."""
-    memory = _memory(_names)
+def _text_ids(texts: Sequence[str], type_: str) -> Numbers:
+    """The numbers of texts that are good in a field of a type, given to those that have none yet; shape (texts,)."""
+    memory = _memory_of_texts(type_)
     try:
-        return np.fromiter(map(memory.__getitem__, names), np.int32, len(names))
+        return np.fromiter(map(memory.__getitem__, texts), np.int32, len(texts))
     except KeyError:
-        _learn_names(memory, [name for name in names if name not in memory])
-    return np.fromiter(map(memory.__getitem__, names), np.int32, len(names))
+        _learn_texts(memory, [text for text in texts if text not in memory])
+    return np.fromiter(map(memory.__getitem__, texts), np.int32, len(texts))
 
 
-def _learn_names(memory: dict[str, int], unknown: Iterable[str]) -> None:
+def _learn_texts(memory: dict[str, int], unknown: Iterable[str]) -> None:
     ordered = sorted(set(unknown))
     with connection.cursor() as cursor:
         for start in range(0, len(ordered), BATCH):
@@ -78,17 +92,17 @@ def _learn_names(memory: dict[str, int], unknown: Iterable[str]) -> None:
                 memory.update(cursor.fetchall())
 
 
-def name_column(column: Names) -> Numbers:
-    """The numbers of a column of texts, shape (rows,)."""
-    return name_ids(column.names)[column.codes]
+def text_column(column: Names, type_: str) -> Numbers:
+    """The numbers of a column of texts, shape (rows,), all of them good in a field of that type."""
+    return _text_ids(column.names, type_)[column.codes]
 
 
 def set_column(column: Sets) -> Numbers:
     """The numbers of a column of component sets, shape (rows,)."""
-    ids = name_ids(column.names)[column.indices]
+    ids = _text_ids(column.names, "component")[column.indices]
     bounds = column.indptr.tolist()
     keys = [np.sort(ids[a:b]).tobytes() for a, b in itertools.pairwise(bounds)]
-    memory = _memory(_sets)
+    memory = _memory_of_sets()
     if unknown := [key for key in keys if key not in memory]:
         _learn_sets(memory, unknown)
     return np.fromiter(map(memory.__getitem__, keys), np.int32, len(keys))[column.codes]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ingest.telemetry.assemble import no_rows
 from ingest.telemetry.check import MICROSECOND, Bounds, microseconds
-from ingest.telemetry.columns import Names, Numbers, Rows, Sets
+from ingest.telemetry.columns import Known, Names, Numbers, Rows, Sets
 from ingest.telemetry.decode_arrow import decode_batches, decode_stream
 from ingest.telemetry.decode_json import decode_array, decode_ndjson
 from ingest.telemetry.faults import BadBody, BadRows, NoRows
@@ -209,7 +209,7 @@ def _partials(chosen: Plan, rows: Rows, states: Rows | None, start: int, each: V
         owner = rows if chosen.owners[name] == "row" else states
         assert owner is not None
         found = owner.columns[name]
-        assert not isinstance(found, Numbers)
+        assert not isinstance(found, Numbers | Known)
         return found
 
     def identity(name: str) -> NDArray[np.generic]:

@@ -21,7 +21,7 @@ from ingest.log import database
 from ingest.log.types import UnrecordableEvent, WrongExpectedVersion
 from ingest.telemetry import interning, partitions, schema
 from ingest.telemetry.check import moment
-from ingest.telemetry.columns import Names, Numbers, Rows, Sets
+from ingest.telemetry.columns import Known, Names, Numbers, Rows, Sets
 from ingest.telemetry.copying import Columns, copy_in, encode
 from ingest.telemetry.faults import BadBody
 from ingest.telemetry.group_commit import GroupCommit, GroupLost
@@ -160,7 +160,9 @@ def _numbered(rows: Rows) -> dict[str, Stored]:
         if isinstance(column, Names) and rows.kind.field(name).type == "id":
             values[name] = as_bytes(column.names)[column.codes]
         elif isinstance(column, Names):
-            values[name] = interning.name_column(column)
+            values[name] = interning.text_column(column, rows.kind.field(name).type)
+        elif isinstance(column, Known):
+            values[name] = column.ids
         elif isinstance(column, Sets):
             values[name] = interning.set_column(column)
         else:

@@ -63,6 +63,18 @@ def test_accepted_rows_are_stored_with_a_receipt(post: Post) -> None:
     assert count("telemetry_unit_failure") == 2
 
 
+def test_rows_of_names_that_were_met_before_are_stored_under_them(post: Post) -> None:
+    rows = [failure("vm/1", symptom="disk"), failure("vm/2"), failure("vm/1")]
+    for _ in range(2):  # the second time they come by their numbers
+        assert post("unit_failure", ndjson(*rows)).status_code == 202
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT u.name, s.name, count(*) FROM telemetry_unit_failure AS f JOIN telemetry_name AS u ON u.id = f.unit"
+            " JOIN telemetry_name AS s ON s.id = f.symptom GROUP BY 1, 2 ORDER BY 1, 2"
+        )
+        assert cursor.fetchall() == [("vm/1", "", 2), ("vm/1", "disk", 2), ("vm/2", "", 2)]
+
+
 def test_an_answer_carries_its_length_and_the_request_its_id(post: Post) -> None:
     answer = post("unit_failure", ndjson(failure()), X_Request_ID="abc")
     assert int(answer["Content-Length"]) == len(answer.content)
