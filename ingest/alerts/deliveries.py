@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from django.conf import settings
@@ -44,8 +44,8 @@ def keeping(deliveries: Sequence[Prepared], taken: Sequence[Taken], now: datetim
             plain_array(str(each.version) for each in told.told),
             plain_array(each.outcome for each in told.told),
             array(each.why for each in told.told),
-            json.dumps([[r.place, r.field, r.reason] for r in one.parsed.refused]),
-            json.dumps([[r.place, r.reason] for r in one.parsed.left_out]),
+            _as_json([[r.place, r.field, r.reason] for r in one.parsed.refused]),
+            _as_json([[r.place, r.reason] for r in one.parsed.left_out]),
             one.delivery.trace,
         )
         for one, told in zip(deliveries, taken, strict=True)
@@ -56,6 +56,10 @@ def keeping(deliveries: Sequence[Prepared], taken: Sequence[Taken], now: datetim
         f" alerts, versions, outcomes, whys, refused, left_out, trace) VALUES {', '.join([places] * len(values))}"
     )
     return sql, list(itertools.chain.from_iterable(values))
+
+
+def _as_json(listed: list[Any]) -> str:
+    return json.dumps(listed) if listed else "[]"
 
 
 @dataclass(frozen=True, slots=True)

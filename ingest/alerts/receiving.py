@@ -116,18 +116,25 @@ def _store_unheld(deliveries: Sequence[Prepared]) -> list[Taken]:
     named = _named(deliveries)
     ids = {id_ for one in named for id_ in one}
     known = lately.recalled(ids)
+    strangers = ids - known.keys()
     try:
-        batch, taken = _stored(deliveries, named, known, held=False)
+        read = rows.kept(sorted(strangers), hold=False) if strangers and not lately.all_new() else None
+        unread = known.keys() if read is not None else ids
+        batch, taken = _stored(deliveries, named, {**known, **(read or {})}, unread, held=False)
     except WrongExpectedVersion:
         lately.forget(ids)
+        lately.met(0, others=bool(strangers))
         return _store(deliveries)
+    lately.met(len(strangers), others=bool(read))
     lately.remember({id_: kept for id_, kept in batch.kept.items() if kept is not known.get(id_)})
     return taken
 
 
 @transaction.atomic
 def _store(deliveries: Sequence[Prepared]) -> list[Taken]:
-    return _stored(deliveries, _named(deliveries), {}, held=True)[1]
+    named = _named(deliveries)
+    read = rows.kept(sorted({id_ for ids in named for id_ in ids}), hold=True)
+    return _stored(deliveries, named, read, (), held=True)[1]
 
 
 def _named(deliveries: Sequence[Prepared]) -> list[list[str]]:
@@ -136,18 +143,22 @@ def _named(deliveries: Sequence[Prepared]) -> list[list[str]]:
 
 
 def _stored(
-    deliveries: Sequence[Prepared], named: Sequence[Sequence[str]], known: Mapping[str, Kept], *, held: bool
+    deliveries: Sequence[Prepared],
+    named: Sequence[Sequence[str]],
+    known: Mapping[str, Kept],
+    unread: Collection[str],
+    *,
+    held: bool,
 ) -> tuple[Batch, list[Taken]]:
+    """`known` are the alerts that there are, as far as is known; of the `unread` nobody has asked the database."""
     now = datetime.now(UTC)
-    unknown = sorted({id_ for ids in named for id_ in ids if id_ not in known})
-    read = rows.kept(unknown, hold=held) if unknown else {}
-    batch = Batch(now, {**known, **read}, held=held)
-    taken = [_taken(batch, one, ids, known) for one, ids in zip(deliveries, named, strict=True)]
+    batch = Batch(now, known, held=held)
+    taken = [_taken(batch, one, ids, unread) for one, ids in zip(deliveries, named, strict=True)]
     batch.write([keeping(deliveries, taken, now)])
     return batch, taken
 
 
-def _taken(batch: Batch, one: Prepared, ids: Sequence[str], remembered: Collection[str]) -> Taken:
+def _taken(batch: Batch, one: Prepared, ids: Sequence[str], unread: Collection[str]) -> Taken:
     delivery = one.delivery
     by = By(delivery.integration, delivery.door, one.receipt, one.sha256.hex())
     context = Context(f"key:{by.integration}", trace=delivery.trace)
@@ -159,7 +170,7 @@ def _taken(batch: Batch, one: Prepared, ids: Sequence[str], remembered: Collecti
             batch.change(id_, alert, decision.outcome, by, context)
         elif decision.outcome == "repeated":
             batch.count(id_, alert)
-        elif id_ in remembered:
+        elif id_ in unread:  # what is ignored is written nowhere, so nothing would find out
             raise WrongExpectedVersion(rows.stream_of(id_), batch.version(id_))
         told.append(Told(id_, batch.version(id_), decision.outcome, decision.why))
     return Taken(one.receipt, tuple(told))

@@ -243,6 +243,7 @@ def _take_into(batch: Batch, id_: str, one: Alert) -> None:
 def test_a_sender_that_was_overtaken_between_reading_and_writing_is_taken_all_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(lately, "STRANGERS", 2**31)  # whatever was sent before, it is read
     told = send(alert()).told
     lately.forget([told[0].alert])
     read, overtaken = rows.kept, list[bool]()
@@ -291,6 +292,41 @@ def test_what_another_process_changed_is_read_again(
         elsewhere(alert(status=status))
     assert outcomes(send(alert(status=now))) == [outcome]
     assert row().status == read_stream(f"alert/{row().id}")[-1].body["status"]
+
+
+def test_where_all_were_new_the_next_is_taken_for_new_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lately, "STRANGERS", 3)
+    lately.met(0, others=True)
+    for number in range(3):
+        assert outcomes(send(alert(str(number)))) == ["fired"]
+    with monkeypatch.context() as patched:
+        patched.setattr(rows, "kept", lambda *_, **__: pytest.fail("it was read"))
+        assert outcomes(send(alert("3"))) == ["fired"]
+    assert row("3").status == "firing"
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "outcome"),
+    [
+        ("firing", "firing", "repeated"),
+        ("firing", "resolved", "resolved"),
+        ("resolved", "resolved", "repeated"),
+        ("resolved", "acknowledged", "ignored"),
+        ("firing", "acknowledged", "acknowledged"),
+    ],
+)
+def test_what_is_taken_for_new_and_is_not_is_read_after_all(
+    monkeypatch: pytest.MonkeyPatch, before: str, now: str, outcome: str
+) -> None:
+    elsewhere(alert())
+    if before == "resolved":
+        elsewhere(alert(status="resolved"))
+    monkeypatch.setattr(lately, "STRANGERS", 1)
+    assert outcomes(send(alert("unheard of"))) == ["fired"]
+    assert lately.all_new()
+    assert outcomes(send(alert(status=now), alert("new too"))) == [outcome, "fired"]
+    assert not lately.all_new()
+    assert len([event for event in events() if event.body["key"] == "new too"]) == 1
 
 
 def test_what_is_remembered_is_what_would_be_read() -> None:
