@@ -95,6 +95,7 @@ def report(judged: dict[str, Any]) -> list[int]:
     The region is new each time, so that no other test's ticket takes the finding.
     """
     now = datetime.now(UTC)
+    judged = {**judged, "suspects": [as_of(now, one, judged["window"]["end"]) for one in judged["suspects"]]}
     body = shell.verdict_json(judged)
     run = Run(
         requested_by="system:scheduler",
@@ -124,6 +125,16 @@ def report(judged: dict[str, Any]) -> list[int]:
         )
     follow_to_the_end(reactors.follower())
     return [placed.number for placed in queries.placed_findings(str(run.id))]
+
+
+def as_of(now: datetime, suspect: dict[str, Any], end: str) -> dict[str, Any]:
+    """The suspect of a simulated window, its failures as long before `now` as they were before the window ended."""
+    later = now - datetime.fromisoformat(end)
+    moments = {name: suspect[name] for name in ("first_failure", "last_failure") if suspect.get(name)}
+    return {
+        **suspect,
+        **{name: events.instant(datetime.fromisoformat(at) + later) for name, at in moments.items()},
+    }
 
 
 def opinions_on(number: int) -> None:

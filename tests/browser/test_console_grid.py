@@ -16,26 +16,31 @@ from tests.browser.looking import sticks_out, violations
 END = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=2)
 
 
-def feed(address: str) -> None:
-    """Six ToRs in three clusters against four storage clusters, one of which fails in the last hour."""
-    key = keys.create(f"feeder {uuid4()}", ["telemetry"])
+def feed(address: str) -> str:
+    """Six ToRs in three clusters against four storage clusters, one of which fails in the last hour; in which region.
+
+    It is new each time, so that no other test's telemetry adds to it.
+    """
+    region = f"region-{uuid4().hex[:8]}"
     rows: list[dict[str, object]] = [
         {
             "time": (END - timedelta(minutes=30 + 60 * hour)).isoformat(),
             "components": [f"compute_cluster/c{c}", f"tor/c{c}-t{t}", f"storage_cluster/s{s}"],
             "attempts": 100,
             "failures": 30 if s == 2 and hour == 0 else 0,
+            "region": region,
         }
         for hour in range(3)
         for c in range(3)
         for t in range(2)
         for s in range(4)
     ]
-    send(address, rows, key)
+    send(address, rows)
+    return region
 
 
-def send(address: str, rows: list[dict[str, object]], key: str = "") -> None:
-    key = key or keys.create("feeder of now", ["telemetry"])
+def send(address: str, rows: list[dict[str, object]]) -> None:
+    key = keys.create(f"feeder {uuid4()}", ["telemetry"])
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     request = Request(f"{address}/api/v1/telemetry/path_outcome", json.dumps(rows).encode(), headers)
     with urlopen(request, timeout=10) as answer:
@@ -43,13 +48,14 @@ def send(address: str, rows: list[dict[str, object]], key: str = "") -> None:
 
 
 def test_the_grid_is_walked_looked_into_and_played(console: Console) -> None:
-    feed(console.address)
-    page = console.open("/grid?steps=3")
+    region = feed(console.address)
+    page = console.open(f"/grid?steps=3&region={region}")
     grid = page.locator("#grid[data-ready]")
     expect(grid).to_be_visible()
     time = (END + timedelta(seconds=90)).isoformat()
     parts = ["compute_cluster/c0", "tor/c0-t0", "storage_cluster/s1"]
-    send(console.address, [{"time": time, "components": parts, "attempts": 7, "failures": 7}])
+    late = {"time": time, "components": parts, "attempts": 7, "failures": 7, "region": region}
+    send(console.address, [late])
     page.evaluate(
         "const asked = {}; document.dispatchEvent(new CustomEvent('pageupdate', { detail: asked })); asked.by"
     )

@@ -48,7 +48,6 @@ def test_a_ticket_of_a_person_is_light_and_still(console: Console) -> None:
 
 
 def test_the_grid_is_light_and_still(console: Console) -> None:
-    feed(console.address)
-    page = console.open("/grid?steps=3")
+    page = console.open(f"/grid?steps=3&region={feed(console.address)}")
     expect(page.locator("#grid[data-ready]")).to_be_visible()
     is_light_and_still(page)
