@@ -158,7 +158,7 @@ def _of_fault(key: tuple[str, str], cells: Cells) -> Iterator[str]:
     yield _share(name, "recall", cells)
     yield _f1(name, cells)
     yield cells.get("time") or _why(name, "time")
-    yield _few(name, "undecided", cells)
+    yield _share(name, "undecided", cells, counted=True)
     yield "; ".join(_beside(*one) for one in cells.get("beside", {}).items()) or _why(name, "beside")
     yield cells.get("published") or "none"
 
@@ -166,7 +166,7 @@ def _of_fault(key: tuple[str, str], cells: Cells) -> Iterator[str]:
 def _of_whole(name: str, cells: Cells) -> Iterator[str]:
     yield f"`{name}`"
     for column in ("healthy", "healthy_undecided", "benign"):
-        yield _few(name, column, cells)
+        yield _share(name, column, cells, counted=True)
     for column in ("seconds", "memory", "growth"):
         yield cells.get(column) or _why(name, column)
 
@@ -176,20 +176,13 @@ def _why(name: str, column: str) -> str:
     return f"– ({reason})" if reason else "– (not measured)"
 
 
-def _share(name: str, column: str, cells: Cells) -> str:
-    if not cells.get(column, (0, 0))[1]:
+def _share(name: str, column: str, cells: Cells, *, counted: bool = False) -> str:
+    """A share with its interval; `counted` as how many of how many."""
+    hits, of = cells.get(column, (0, 0))
+    if not of:
         return _why(name, column)
-    hits, of = cells[column]
     low, high = wilson(hits, of)
-    return f"{bare(hits / of)} [{bare(low)}, {bare(high)}]"
-
-
-def _few(name: str, column: str, cells: Cells) -> str:
-    if not cells.get(column, (0, 0))[1]:
-        return _why(name, column)
-    hits, of = cells[column]
-    low, high = wilson(hits, of)
-    return f"{hits:,} of {of:,} [{bare(low)}, {bare(high)}]"
+    return f"{f'{hits:,} of {of:,}' if counted else bare(hits / of)} [{bare(low)}, {bare(high)}]"
 
 
 def _f1(name: str, cells: Cells) -> str:
