@@ -10,6 +10,7 @@ import pytest
 from analyzers import registry
 from tests.integration.delivery_cases import HookSink, MailSink, hook_sink, mail_sink
 from tests.integration.runs_cases import TALLY, install_plugin
+from tests.integration.schedule_cases import make_people
 
 
 @pytest.fixture
@@ -34,3 +35,8 @@ def hooks() -> Iterator[HookSink]:
     """A web server that takes what it is sent."""
     with hook_sink() as sink:
         yield sink
+
+
+@pytest.fixture
+def people_of_schedules(db: None) -> None:  # noqa: ARG001
+    make_people()

@@ -18,18 +18,12 @@ from tests.integration.schedule_cases import (
     NOW,
     call,
     in_days,
-    make_people,
     shift_of,
     signed_in,
     storage,
 )
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def people() -> None:
-    make_people()
+pytestmark = pytest.mark.usefixtures("people_of_schedules")
 
 
 # Overriding

@@ -19,16 +19,10 @@ from tests.integration.schedule_cases import (
     STORAGE,
     call,
     in_days,
-    make_people,
     storage,
 )
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def people() -> None:
-    make_people()
+pytestmark = pytest.mark.usefixtures("people_of_schedules")
 
 
 # Configuring
