@@ -54,8 +54,8 @@ test: dev  ## everything: unit, integration, acceptance, browser, architecture
 soak: dev  ## the long ones: storms, kills, a million rows
 	@$(PY) -m pytest -q -m soak
 
-bench: dev  ## the benchmark suite; writes a table and bench.json
-	@$(PY) -m tests.benchmarks
+bench: dev  ## the benchmark suite, hours (SHARE=.2 of the trials: sooner); writes a table and bench.json
+	@$(PY) -m tests.benchmarks $(SHARE:%=--share %)
 
 pictures: dev  ## every screen of the console as a picture, in .dossier/pictures/index.html; PART, LOOK, PAGE choose; README=1 those of the README
 	@$(PY) -m tests.pictures $(PART:%=--part %) $(LOOK:%=--look %) $(PAGE:%=--page %) $(if $(README),--readme)

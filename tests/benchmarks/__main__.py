@@ -1,7 +1,10 @@
 """`make bench`: every benchmark in a process of its own, its figures, the analyzers at a glance, and `bench.json` with
 the conditions.
 
-    python -m tests.benchmarks [NAME ...]
+    python -m tests.benchmarks [--share SHARE] [NAME ...]
+
+A share of the trials ends sooner and says less: intervals are wider, bars the same. `bench.json` has every part as
+soon as it has ended.
 
 Figures of one run compare with each other, not with those of another machine or another day: rates stand
 beside what was measured in the same run. Ends with 1 when a benchmark failed or a figure is below its bar.
@@ -9,6 +12,7 @@ beside what was measured in the same run. Ends with 1 when a benchmark failed or
 
 from __future__ import annotations
 
+import argparse
 import json
 import operator
 import os
@@ -64,35 +68,35 @@ PARTS = (
 )
 COMPARE = {">=": operator.ge, "<=": operator.le, "=": operator.eq, "<": operator.lt, ">": operator.gt}
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = (
-    "import importlib, json, pathlib, sys\n"
-    "rows = importlib.import_module('tests.benchmarks.' + sys.argv[1]).main()\n"
-    "pathlib.Path(sys.argv[2]).write_text(json.dumps(rows, default=str))\n"
-)
 
 Row = dict[str, Any]
 
 
-def main(names: list[str]) -> int:
+def main(names: list[str], share: float) -> int:
     results: dict[str, list[Row] | None] = {}
     taken = {}
-    conditions = {"started": datetime.now(UTC).isoformat(timespec="seconds"), **conditions_now()}
+    conditions = {
+        "share": share,
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        **conditions_now(),
+    }
     for name in names or NAMES:
         print(f"==> {name}", flush=True)
         began = time.monotonic()
-        results[name] = run(name)
+        results[name] = run(name, share)
         taken[name] = round(time.monotonic() - began, 1)
-    conditions["fsync_ms_after"] = fsync_ms()
-    written = {"conditions": conditions, "seconds": taken, "results": results}
-    (ROOT / "bench.json").write_text(json.dumps(written, indent=2) + "\n")
+        conditions["fsync_ms_after"] = fsync_ms()
+        written = {"conditions": conditions, "seconds": taken, "results": results}
+        (ROOT / "bench.json").write_text(json.dumps(written, indent=2) + "\n")
     return show(conditions, results)
 
 
-def run(name: str) -> list[Row] | None:
+def run(name: str, share: float = 1.0) -> list[Row] | None:
     """The rows of one benchmark; None, with its output on the screen, when it failed."""
     with tempfile.TemporaryDirectory() as directory:
         out = Path(directory) / "rows.json"
-        done = subprocess.run([sys.executable, "-c", PROGRAM, name, str(out)], cwd=ROOT, check=False)
+        command = [sys.executable, "-m", "tests.benchmarks.part", name, str(out), str(share)]
+        done = subprocess.run(command, cwd=ROOT, check=False)
         if done.returncode != 0:
             return None
         rows: list[Row] = json.loads(out.read_text())
@@ -159,4 +163,8 @@ def fsync_ms(times: int = 40) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--share", type=float, default=1.0, help="of the usual number of trials")
+    arguments = parser.parse_args()
+    sys.exit(main(arguments.names, arguments.share))
