@@ -27,6 +27,8 @@ LOADS, TURNS, WATCHERS, REAL, CHANGES = 10, 40, 200, 4, 10
 UNITS, CLUSTERS, STORAGE = 20_000, 16, 12
 HOUR, GRID_STEPS = timedelta(hours=1), 12
 PASSWORD = "correct horse battery staple"
+PEOPLE = ("alice", *(f"watcher{number}" for number in range(8)))
+"""The first looks, the others have the many open consoles: one person alone may not have all of them."""
 
 
 def main(open_: int = OPEN, resolved: int = RESOLVED, events: int = EVENTS) -> list[Row]:
@@ -59,7 +61,8 @@ def _world(open_: int, resolved: int, events: int) -> int:
     from tests.benchmarks.tickets import copies
     from tests.browser import content
 
-    get_user_model().objects.create_superuser("alice", "alice@example.com", PASSWORD)
+    for name in PEOPLE:
+        get_user_model().objects.create_superuser(name, f"{name}@example.com", PASSWORD)
     ticket = content.report_finding()
     id_ = content.ticket_id(ticket)
     for turn in range(20):
@@ -124,7 +127,7 @@ def _server(ticket: int, sizes: str) -> Iterator[Row]:
     from django.test import Client, override_settings
 
     client = Client()
-    client.force_login(get_user_model().objects.get())
+    client.force_login(get_user_model().objects.get(username=PEOPLE[0]))
     pages = {name: ([path] * TURNS, _query(sql)) for name, (path, sql) in _lists(ticket).items()}
     ends = [f"/grid?{urlencode({'end': _end(turn).isoformat()})}" for turn in range(TURNS)]
     pages |= {"grid, kept sums": (["/grid"] * TURNS, _sums), "grid, new window": (ends, _sums)}

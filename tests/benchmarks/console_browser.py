@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import itertools
 import json
 import os
 import statistics
@@ -11,7 +12,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlencode, urlsplit
@@ -20,7 +21,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from tests.acceptance.stack import ROOT, free_port, wait_for
 from tests.benchmarks.apart import Row
-from tests.benchmarks.console import CHANGES, LOADS, PASSWORD, REAL, WATCHERS
+from tests.benchmarks.console import CHANGES, LOADS, PASSWORD, PEOPLE, REAL, WATCHERS
 from tests.browser.chromium import FLAGS, chromium
 
 # Largest paint in ms, ms that tasks of more than 50 ms took beyond these, and the sum of layout shifts.
@@ -56,10 +57,10 @@ def browser_rows(ticket: int) -> list[Row]:
         return [{"name": "in a browser", "value": 0, "unit": "", "bar": None, "note": "no Chromium here"}]
     with _served() as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
-        context = _signed_in(browser, address)
+        context, *others = [_signed_in(browser, address, name) for name in PEOPLE]
         pages = {"inbox": "/", "search": "/?q=t77", "ticket": f"/incidents/{ticket}"}
         rows = [row for name, path in pages.items() for row in _vitals(context, name, address + path)]
-        rows += _watched(context, address)
+        rows += _watched(context, others, address)
         browser.close()
         return rows
 
@@ -101,11 +102,11 @@ def _answers(address: str) -> bool:
         return False
 
 
-def _signed_in(browser: Browser, address: str) -> BrowserContext:
+def _signed_in(browser: Browser, address: str, name: str) -> BrowserContext:
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     page = context.new_page()
     page.goto(f"{address}/accounts/login/")
-    page.get_by_label("User name").fill("alice")
+    page.get_by_label("User name").fill(name)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_url(f"{address}/")
@@ -156,6 +157,7 @@ class Watcher(threading.Thread):
         stream = http.client.HTTPConnection(str(place.hostname), place.port, timeout=120)
         stream.request("GET", f"{place.path}?{urlencode({'token': live['token'], 'after': self.after})}")
         answer = stream.getresponse()
+        assert answer.status == 200, answer.read()
         self.ready.set()
         for line in answer:
             if line.startswith(b"data: ") and (changed := json.loads(line[6:]).get("id")):
@@ -169,11 +171,13 @@ class Watcher(threading.Thread):
             return bytes(response.read())
 
 
-def _watched(context: BrowserContext, address: str) -> list[Row]:
+def _watched(context: BrowserContext, others: Sequence[BrowserContext], address: str) -> list[Row]:
     from incidents import commands
     from ingest.queries import Context, watermark
 
-    cookie = "; ".join(f"{one.get('name')}={one.get('value')}" for one in context.cookies())
+    cookies = [
+        "; ".join(f"{one.get('name')}={one.get('value')}" for one in each.cookies()) for each in others
+    ]
     opened = [
         commands.open_incident(
             commands.Report(f"Watched {turn}", severity="critical", component=f"tor/watched-{turn}"),
@@ -181,7 +185,10 @@ def _watched(context: BrowserContext, address: str) -> list[Row]:
         )
         for turn in range(CHANGES)
     ]
-    watchers = [Watcher(address, cookie, str(watermark())) for _ in range(WATCHERS - REAL)]
+    watchers = [
+        Watcher(address, cookie, str(watermark()))
+        for _, cookie in zip(range(WATCHERS - REAL), itertools.cycle(cookies), strict=False)
+    ]
     for one in watchers:
         one.start()
     for one in watchers:
