@@ -101,7 +101,7 @@ def listing_of(request: HttpRequest, given: QueryDict | None = None) -> Listing:
     if order not in queries.ORDERS:
         raise Invalid("order", f"must be one of {', '.join(queries.ORDERS)}")
     text = search_text(given)
-    asked = search.asked(text, timezone.now(), user_name(request), queries.team_slugs())
+    asked = search.asked(text, timezone.now(), user_name(request), queries.team_slugs() if text else ())
     as_of = queries.parse_moment(moment) if (moment := given.get("as_of")) else None
     return Listing(tab, text, asked, (*asked.filters, *_others(given)), order, as_of)
 

@@ -30,7 +30,7 @@ def shown(request: HttpRequest, listing: Listing) -> dict[str, Any]:
         here = "?"  # what no view can be
     rows = queries.views_of(name)
     this = next((row for row in rows if row.query == here), None)
-    default = queries.default_of(name)
+    default = None if this is None else queries.default_of(name)
     return {
         "views": [{"it": row, "here": row is this} for row in rows],
         "this_view": this,
