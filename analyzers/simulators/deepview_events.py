@@ -40,7 +40,9 @@ def eventful_hour(fleet: Fleet, rng: np.random.Generator, kind: Background, even
         return plain
     if event not in EVENTS:
         raise ValueError(f"no benign event {event!r}; there are {', '.join(EVENTS)}")
-    now = EVENTS[event](fleet, rng, failures, start)
+    now = (
+        _drain(fleet, rng, kind, start) if event == "drain" else _TELLING[event](fleet, rng, failures, start)
+    )
     return replace(now, history=plain.history)
 
 
@@ -50,14 +52,16 @@ def _upgrade(fleet: Fleet, rng: np.random.Generator, failures: Failures, start: 
     return _without(fleet, failures, start, gone)
 
 
-def _drain(fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float) -> Window:
-    """The units of one ToR were moved to its neighbours in the cluster."""
+def _drain(fleet: Fleet, rng: np.random.Generator, kind: Background, start: float) -> Window:
+    """The units of one ToR were moved to its neighbours in the cluster, and fail with the hosts on which they are now:
+    a host that stands empty takes nobody with it.
+    """
     tor = str(rng.choice(fleet.of_kind("tor")))
     cluster = "compute_cluster/" + tor.removeprefix("tor/").rpartition("-")[0]
     leaving = np.flatnonzero(fleet.carries(tor))
     others = np.flatnonzero(fleet.carries(cluster) & ~fleet.carries(tor))
-    like = rng.choice(others, len(leaving))
-    return _as_told(fleet, failures, start, leaving, like)
+    moved = _moved(fleet, leaving, rng.choice(others, len(leaving)))
+    return _seen(moved, background(moved, rng, kind, start, start + HOUR), start)
 
 
 def _stale_topology(fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float) -> Window:
@@ -95,16 +99,18 @@ def _missing_rows(fleet: Fleet, rng: np.random.Generator, failures: Failures, st
     return _without(fleet, told, start, rng.random(fleet.units) < SHARE)
 
 
-EVENTS: Mapping[str, Callable[[Fleet, np.random.Generator, Failures, float], Window]] = MappingProxyType(
+_TELLING: Mapping[str, Callable[[Fleet, np.random.Generator, Failures, float], Window]] = MappingProxyType(
     {
         "upgrade": _upgrade,
-        "drain": _drain,
         "clock_step": _clock_step,
         "agent_crash": _agent_crash,
         "missing_rows": _missing_rows,
         "stale_topology": _stale_topology,
     }
 )
+"""Events that change what is told of the failures there are; a drain changes the failures."""
+
+EVENTS = ("upgrade", "drain", "clock_step", "agent_crash", "missing_rows", "stale_topology")
 
 
 TOLD_EVENTS = ("clock_step", "agent_crash", "missing_rows", "stale_topology")
@@ -155,9 +161,13 @@ def _without(fleet: Fleet, failures: Failures, start: float, gone: Mask) -> Wind
 
 def _as_told(fleet: Fleet, failures: Failures, start: float, units: Ints, like: Ints) -> Window:
     """The hour as it looks when each of `units` is placed where the unit in `like` is."""
-    told = _moved(fleet, units, like)
-    now = window(told, failures, start, start + HOUR)
-    return replace(now, sums={**now.sums, "paths": _placed(fleet, told.units_on)})
+    return _seen(_moved(fleet, units, like), failures, start)
+
+
+def _seen(fleet: Fleet, failures: Failures, start: float) -> Window:
+    """The hour, of a fleet of which some paths may carry nobody."""
+    now = window(fleet, failures, start, start + HOUR)
+    return replace(now, sums={**now.sums, "paths": _placed(fleet, fleet.units_on)})
 
 
 def _placed(fleet: Fleet, units_on: Ints) -> Sums:

@@ -5,7 +5,7 @@ import pytest
 
 from analyzers.contract import Paths, Window
 from analyzers.simulators import availability_events, bounces, observers, outages, traces, uptimes
-from analyzers.simulators.deepview import INDEPENDENT
+from analyzers.simulators.deepview import INDEPENDENT, Background
 from analyzers.simulators.deepview_events import EVENTS, eventful_hour
 from analyzers.simulators.fabric import build, fat_tree
 from analyzers.simulators.fleet import Fleet, S
@@ -21,9 +21,9 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(5)
 
 
-def hour(event: str) -> Window:
-    drawn = np.random.default_rng(2)
-    return eventful_hour(build_fleet(S, drawn), drawn, INDEPENDENT, event)
+def hour(event: str, kind: Background = INDEPENDENT, seed: int = 2) -> Window:
+    drawn = np.random.default_rng(seed)
+    return eventful_hour(build_fleet(S, drawn), drawn, kind, event)
 
 
 def fleet() -> Fleet:
@@ -54,6 +54,17 @@ def test_a_drain_empties_one_tor_and_keeps_every_unit() -> None:
     before, now = hour(""), hour("drain")
     assert len(used(before, "tor") - used(now, "tor")) == 1
     assert placed(now)[1] == placed(before)[1]
+
+
+def test_a_drained_host_that_dies_takes_nobody_with_it() -> None:
+    failing = hour("drain", Background(rate=0.0, hosts=60), seed=4).sums["failing"]
+    paths = failing.keys["components"]
+    assert isinstance(paths, Paths)
+    row = np.repeat(np.arange(len(paths)), np.diff(paths.indptr))
+    host = np.array([name.startswith("host/") for name in paths.names])[paths.indices]
+    lost = np.bincount(paths.indices[host], np.asarray(failing.values["failures"])[row[host]])
+    # A host takes 1 to 20 units with it; those that left it before would fail alone, each somewhere else.
+    assert np.mean(lost[lost > 0] == 1) < 0.15
 
 
 @pytest.mark.parametrize("event", ["clock_step", "agent_crash"])
