@@ -87,6 +87,10 @@ class Window:
 
 FAILS = "fails {} of what depends on it"
 
+INVENTORY = "fleet"
+"""A reduction of this name says what there is and nothing of how it fares: who is only in it was not looked at, and no
+analyzer missed it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:

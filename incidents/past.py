@@ -16,7 +16,9 @@ from django.db import transaction
 
 from incidents.catalog.models import routing_table
 from incidents.domain import commands as c
+from incidents.domain.blame import subject_of
 from incidents.domain.commands import Report
+from incidents.domain.finding import Finding
 from incidents.domain.incident import Incident
 from incidents.domain.routing import route
 from incidents.domain.values import Invalid
@@ -25,13 +27,14 @@ from ingest.commands import retrying
 from ingest.queries import Context
 
 NOBODY: Final = "it is a ticket of the past"
+WHY: Final = "a run of the past named it"
 
 
 @dataclass(frozen=True, slots=True)
 class PastTicket:
-    """A ticket and what was done with it: each step a command and its time, in order, after `opened_at`."""
+    """A ticket, what opened it, and what was done with it: commands and their times, in order, after `opened_at`."""
 
-    report: Report
+    opened_by: Report | Finding
     opened_at: datetime
     steps: Sequence[tuple[datetime, c.Command]] = ()
 
@@ -46,11 +49,18 @@ def record_past(ticket: PastTicket, context: Context) -> Incident:
 
 @transaction.atomic
 def _record(ticket: PastTicket, context: Context) -> Incident:
-    routing = route(ticket.report.subject(ticket.opened_at), routing_table())
-    opening = c.Open(str(uuid.uuid4()), next_number(), routing, ticket.report)
-    state = record_opening(opening, context, ticket.opened_at).incident
+    state = record_opening(_opening(ticket), context, ticket.opened_at).incident
     for at, command in ticket.steps:
         state = record(state.id, command, context, at).incident
     if state.state != "resolved":
         state = record(state.id, c.CallNobody(NOBODY), context, state.opened_at).incident
     return state
+
+
+def _opening(ticket: PastTicket) -> c.Open | c.OpenForFinding:
+    id_, number, told = str(uuid.uuid4()), next_number(), ticket.opened_by
+    if isinstance(told, Report):
+        return c.Open(id_, number, route(told.subject(ticket.opened_at), routing_table()), told)
+    routing = route(subject_of(told, ticket.opened_at), routing_table(), told.ambiguous_with)
+    # Its own key, so that what fails now never meets it.
+    return c.OpenForFinding(id_, number, routing, told, WHY, f"{told.dedup_key}#{number}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyzers.contract import Count, Reduction
+from analyzers.contract import INVENTORY, Count, Reduction
 
 OUTAGES = Reduction(
     "outages",
@@ -12,5 +12,5 @@ OUTAGES = Reduction(
 )
 
 FLEET = Reduction(
-    "fleet", kind="topology", group_by=("component", "labels"), aggregates={"rows": Count()}, or_within=True
+    INVENTORY, kind="topology", group_by=("component", "labels"), aggregates={"rows": Count()}, or_within=True
 )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.contract import Paths, Sums
+from analyzers.contract import INVENTORY, Paths, Sums
 from analyzers.runs.models import KeptWindow
 from ingest.queries import load_sums
 
@@ -26,9 +26,10 @@ class Seen:
     sums: Mapping[str, Sums]
 
     def names(self, components: Iterable[str]) -> bool:
-        """Whether a row of the window names one of the components."""
+        """Whether a row of the window names one of the components; that it exists is no news of it."""
         wanted = frozenset(components)
-        return any(rows_naming(sums, wanted).size for sums in self.sums.values())
+        told = (sums for name, sums in self.sums.items() if name != INVENTORY)
+        return any(rows_naming(sums, wanted).size for sums in told)
 
     def beside(self, components: Collection[str], other: str) -> bool:
         """Whether `other` shares a row, say a path, with one of the components."""

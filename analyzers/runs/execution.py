@@ -67,8 +67,26 @@ def execute(run_id: UUID, now: Now) -> Run | None:
         except REFUSALS as refusal:
             _record_failure(run, str(refusal), now())
         else:
-            _record(run, judged, now())
+            _say(run, judged, record_judged(run, judged, now()))
     return run
+
+
+def _say(run: Run, judged: Judged, held: bool) -> None:
+    if not held:
+        log.warning("overtaken", attempts=run.attempts)
+        return
+    verdict = judged.verdict
+    log.info(
+        "judged",
+        status=verdict["status"],
+        seconds=verdict["measures"]["seconds"],
+        identical=_is_identical(run, judged),
+    )
+
+
+def _is_identical(run: Run, judged: Judged) -> bool | None:
+    """Whether a repeated run came to the same bytes; None for a first one."""
+    return None if run.repeats is None else judged.hash == run.repeats.verdict_hash
 
 
 def _judge(run: Run) -> Judged:
@@ -88,10 +106,11 @@ def _check_version(analyzer: Analyzer, first: Run) -> None:
         )
 
 
-def _record(run: Run, judged: Judged, now: datetime) -> None:
+def record_judged(run: Run, judged: Judged, now: datetime) -> bool:
+    """Write a verdict down, in one transaction; False where the run is in other hands by now."""
     reading, verdict = judged.reading, judged.verdict
     run.input_position = reading.position
-    identical = None if run.repeats is None else judged.hash == run.repeats.verdict_hash
+    identical = _is_identical(run, judged)
     with transaction.atomic():
         held = claims.finish(
             run,
@@ -110,12 +129,10 @@ def _record(run: Run, judged: Judged, now: datetime) -> None:
             verdict_hash=judged.hash,
             identical=identical,
         )
-        if not held:
-            log.warning("overtaken", attempts=run.attempts)
-            return
-        keep_verdict(judged.hash, judged.body)
-        _append(run, _said(run, judged, identical), now)
-    log.info("judged", status=verdict["status"], seconds=verdict["measures"]["seconds"], identical=identical)
+        if held:
+            keep_verdict(judged.hash, judged.body)
+            _append(run, _said(run, judged, identical), now)
+    return held
 
 
 def _said(run: Run, judged: Judged, identical: bool | None) -> list[tuple[EventType, events.Json]]:

@@ -39,6 +39,8 @@ def _response(report: Body) -> Iterator[Row]:
                 "count": found[name]["n"],
                 "value": value,
             }
+    for name in ("opened", "resolved", "open_at_end"):
+        yield {"section": "response", "name": name, "count": found[name]}
     for name, value in found["hops"].items():
         yield {"section": "response", "name": f"hops {name}", "value": value}
     for one in found["causes"]:
@@ -101,13 +103,13 @@ def _analyses(report: Body) -> Iterator[Row]:
 
 def _scorecards(report: Body) -> Iterator[Row]:
     for one in report["scorecards"]:
-        for outcome in ("right", "wrong", "missed", "found_first"):
-            yield {
-                "section": "score-card",
-                "name": one["analyzer"],
-                "count": one[outcome],
-                "outcome": outcome,
-            }
+        head = {"section": "score-card", "name": one["analyzer"]}
+        for outcome in ("right", "matched", "found_alone", "found_first", "wrong", "missed"):
+            yield {**head, "count": one[outcome], "outcome": outcome}
+        for outcome in ("precision", "recall"):
+            share = one[outcome]
+            yield {**head, "count": share["trials"], "value": share["value"], "outcome": outcome}
+        yield {**head, "value": one["median_lead_seconds"], "outcome": "median lead seconds"}
 
 
 def _changes(report: Body) -> Iterator[Row]:

@@ -6,11 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from deploy.demo.last_week import draw, judged
 from incidents import queries
 from incidents.commands import Report
 from incidents.domain import commands as c
 from incidents.domain.values import Invalid
 from incidents.past import PastTicket, record_past
+from incidents.scorecards.queries import scorecard
 from ingest.queries import Context
 
 OPENED = datetime(2026, 3, 2, 10, tzinfo=UTC)
@@ -41,3 +43,13 @@ def test_steps_out_of_order_record_nothing() -> None:
     with pytest.raises(Invalid, match="in order of time"):
         record_past(past(3, 1), ALICE)
     assert queries.list_incidents().items == []
+
+
+def test_what_an_analyzer_found_in_the_past_is_on_its_card_and_missed_causes_too() -> None:
+    watched = [trouble for trouble in draw(OPENED, 7) if trouble.rows][-12:]
+    for trouble in watched:
+        record_past(judged(trouble), ALICE)
+    card = scorecard("deepview")
+    assert card.right + card.wrong + card.missed == len(watched)
+    assert min(card.alone, card.matched, card.first, card.missed) > 0
+    assert queries.counts()["resolved"] == len(watched)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analyzers.contract import Sums
+from analyzers.contract import INVENTORY, Sums
 from analyzers.runs.coverage import Seen, rows_naming
 from analyzers.simulators.tables import paths_of
 
@@ -13,7 +13,8 @@ PATHS = Sums(
     keys={"components": paths_of([("link/a", "tor/1"), ("link/b", "tor/1"), ("link/c",)])}, values={}, rows=3
 )
 PAIRS = Sums(keys={"src": ("host/1", "host/2"), "slice": np.array([0, 1])}, values={}, rows=2)
-SEEN = Seen({"paths": PATHS, "pairs": PAIRS})
+FLEET = Sums(keys={"component": ("host/3", "host/4")}, values={}, rows=2)
+SEEN = Seen({"paths": PATHS, "pairs": PAIRS, INVENTORY: FLEET})
 
 
 @pytest.mark.parametrize(("component", "rows"), [("tor/1", [0, 1]), ("link/c", [2]), ("link/z", [])])

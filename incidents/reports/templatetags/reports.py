@@ -19,6 +19,19 @@ def span(seconds: float | None) -> str:
 
 
 @register.filter
+def lead_words(seconds: float | None) -> str:
+    """`12 min before`, `40 s after` the first report."""
+    if seconds is None:
+        return "–"
+    return f"{span_words(abs(seconds))} {'before' if seconds > 0 else 'after'}"
+
+
+@register.filter
+def whole_percent(share: float | None) -> str:
+    return "–" if share is None else f"{share:.0%}".replace("%", " %")
+
+
+@register.filter
 def local(moment: str | None, zone: str) -> str:
     """`4 May 2026 03:15 CEST`, in the report's time zone."""
     if not moment:
