@@ -7,7 +7,6 @@ refused in a stream.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterable
 
 import msgspec
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ingest.telemetry.arrow_heads import refuse_compressed
 from ingest.telemetry.assemble import NONE_KNOWN, Assembly, KnownTexts, Part, canonical_json
 from ingest.telemetry.check import Bounds
 from ingest.telemetry.columns import Codes, Known, Numbers, Rows
@@ -33,11 +33,11 @@ def decode_stream(
     """Rows of an Arrow IPC stream. Raises BadRows, BadBody, Unfamiliar."""
     assembly = Assembly(kind, region, known)
     try:
-        _refuse_compressed(body)
+        refuse_compressed(body)
         with pa.ipc.open_stream(pa.py_buffer(body)) as stream:
             _add_batches(assembly, stream.schema, stream)
     except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
-        raise BadBody(f"not a good Arrow IPC stream: {str(error)[:200]}") from error
+        raise BadBody(f"not a good Arrow IPC stream: {str(error)[:200].rstrip('.')}") from error
     return assembly.rows(bounds)
 
 
@@ -56,7 +56,9 @@ def _add_batches(assembly: Assembly, schema: pa.Schema, batches: Iterable[pa.Rec
         return
     first = 1
     for batch in batches:
-        batch.validate(full=True)
+        _refuse_invalid(assembly, batch, first)
+        if assembly.bad:
+            return
         numbers = np.arange(first, first + batch.num_rows)
         found = len(assembly.bad)
         columns = {}
@@ -69,6 +71,30 @@ def _add_batches(assembly: Assembly, schema: pa.Schema, batches: Iterable[pa.Rec
         if assembly.full:
             return
         first += batch.num_rows
+
+
+def _refuse_invalid(assembly: Assembly, batch: pa.RecordBatch, first: int) -> None:
+    """Look at every buffer of the batch; of a column that is not what it says, the first bad row is named."""
+    try:
+        batch.validate(full=True)
+    except pa.ArrowInvalid:
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            good, bad = 0, batch.num_rows + 1  # so many rows are right, so many are not
+            while bad - good > 1:
+                middle = (good + bad) // 2
+                good, bad = (middle, bad) if _is_valid(column.slice(0, middle)) else (good, middle)
+            if bad <= batch.num_rows:
+                assembly.refuse(first + good, name, "is not valid UTF-8, or its buffers are broken")
+        if not assembly.bad:
+            raise
+
+
+def _is_valid(array: pa.Array) -> bool:
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _check_schema(assembly: Assembly, schema: pa.Schema) -> None:
@@ -328,55 +354,3 @@ def _objects(assembly: Assembly, field: Field, array: pa.Array, first: int) -> l
             assembly.refuse(row, field.name, f"gives {printable(twice)!r} twice")
         found.append(canonical_json(given))
     return found
-
-
-# The metadata of an IPC message is a flatbuffer (format/Message.fbs of Arrow): Message.header is field 2, its
-# type field 1 (2 dictionary batch, 3 record batch); RecordBatch.compression is field 3, DictionaryBatch.data
-# field 1.
-def _refuse_compressed(body: bytes) -> None:
-    """Raises BadBody for a stream whose buffers are compressed one by one. Only looks at the messages'
-    heads."""
-    with pa.BufferReader(body) as source:
-        for message in pa.ipc.MessageReader.open_stream(source):
-            head = message.metadata.to_pybytes()
-            try:
-                compressed = _is_compressed(head)
-            except (struct.error, IndexError) as error:
-                raise BadBody("not a good Arrow IPC stream: broken message") from error
-            if compressed:
-                raise BadBody(
-                    "the stream's buffers are compressed: send it plain, with Content-Encoding: zstd"
-                )
-
-
-def _is_compressed(head: bytes) -> bool:
-    message = _offset(head, 0)
-    type_place = _field(head, message, 1)
-    batch = _child(head, message, 2)
-    if not type_place or batch is None:
-        return False
-    if head[type_place] == 2:
-        batch = _child(head, batch, 1)
-        return batch is not None and _field(head, batch, 3) != 0
-    return head[type_place] == 3 and _field(head, batch, 3) != 0
-
-
-def _offset(head: bytes, place: int) -> int:
-    return place + int(struct.unpack_from("<I", head, place)[0])
-
-
-def _field(head: bytes, table: int, number: int) -> int:
-    """Where a field of a flatbuffer's table stands, 0 if it is absent."""
-    vtable = table - int(struct.unpack_from("<i", head, table)[0])
-    if vtable < 0:
-        raise IndexError(vtable)
-    (size,) = struct.unpack_from("<H", head, vtable)
-    if 4 + 2 * number >= size:
-        return 0
-    (offset,) = struct.unpack_from("<H", head, vtable + 4 + 2 * number)
-    return table + int(offset) if offset else 0
-
-
-def _child(head: bytes, table: int, number: int) -> int | None:
-    place = _field(head, table, number)
-    return _offset(head, place) if place else None

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Annotated, Any
 
@@ -29,6 +31,9 @@ from ingest.telemetry.wording import called, fault, printable
 MAX_LINE = 2**20
 """Bytes in one line of NDJSON."""
 COLON, QUOTE, SPACE = b':" '
+MARK = b"\xef\xbb\xbf"
+"""Some editors write it before the first character (a byte order mark)."""
+BLANK = re.compile(r"[ \t\n\r]*")
 CHUNK = 4 * 2**20
 """Bytes decoded at a time: the structs of one chunk are gone before the next is read."""
 
@@ -53,6 +58,13 @@ class _Repeats(dict[str, Any]):
     """An object of JSON in which a key was given twice."""
 
     repeated: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    """Stands where a value cannot be read, and says why."""
+
+    reason: str
 
 
 @functools.cache
@@ -83,7 +95,7 @@ def decode_ndjson(
     """Rows of a body of NDJSON, one object a line; empty lines are passed over. Raises BadRows, BadBody, Unfamiliar."""
     assembly = Assembly(kind, region, known)
     first = 1
-    for chunk in _chunks(body.removeprefix(b"\xef\xbb\xbf")):
+    for chunk in _chunks(body.removeprefix(MARK)):
         lines = chunk.count(b"\n") + (not chunk.endswith(b"\n"))
         if not _add_fast(assembly, chunk, first, lines):
             _add_lines(assembly, chunk, first)
@@ -98,6 +110,7 @@ def decode_array(
 ) -> Rows:
     """Rows of a body that is one JSON array of objects. Raises BadRows, BadBody."""
     assembly = Assembly(kind, region, known)
+    body = body.removeprefix(MARK)
     try:
         structs = _array_decoder(kind).decode(body)
         values = _values(kind, structs)
@@ -106,12 +119,7 @@ def decode_array(
             return assembly.rows(bounds)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError):
         assembly = Assembly(kind, region)
-    rows = _parsed(body)
-    if isinstance(rows, str):
-        raise BadBody(rows)
-    if not isinstance(rows, list):
-        raise BadBody(f"the body is {called(rows)}, not an array of rows")
-    _add_slowly(assembly, enumerate(rows, 1))
+    _add_slowly(assembly, _items(body))
     return assembly.rows(bounds)
 
 
@@ -206,18 +214,58 @@ def _add_slowly(assembly: Assembly, parsed: Iterator[tuple[int, Any]]) -> None:
         assembly.add(columns, np.array(numbers, np.int64))
 
 
-def _parsed(text: bytes) -> Any:
-    """The value, or (as a str, which no row is) why there is none."""
+def _items(body: bytes) -> Iterator[tuple[int, Any]]:
+    """The rows of an array with their numbers, up to the first that cannot be read. Raises BadBody if it is none."""
+    broken = None
     try:
-        return json.loads(text.decode(), object_pairs_hook=_object, parse_constant=_refuse_constant)
+        text = body.decode()
     except UnicodeDecodeError as error:
-        return f"is not valid UTF-8 (byte {error.start + 1})"
-    except json.JSONDecodeError as error:
-        return f"is not JSON: {error.msg} (character {error.pos + 1})"
-    except RecursionError:
-        return "is nested too deeply"
-    except ValueError as error:  # NaN, or an integer of thousands of digits
-        return f"is not JSON: {error}"
+        text, broken = body[: error.start].decode(), _Unread(_why(error))
+    number, place = 0, _next(text, 0)
+    while text.startswith("," if number else "[", place):
+        number += 1
+        try:
+            row, place = _DECODER.raw_decode(text, _next(text, place + 1))
+        except (ValueError, RecursionError) as error:
+            yield number, broken or _Unread(_why(error))
+            return
+        yield number, row
+        place = _next(text, place)
+    if not number:
+        whole = _parsed(body)
+        if isinstance(whole, _Unread):
+            raise BadBody(f"the body {whole.reason}")
+        raise BadBody(f"the body is {called(whole)}, not an array of rows")
+    ended = text.startswith("]", place)
+    if broken or not ended or _next(text, place + 1) < len(text):
+        wrong = json.JSONDecodeError(
+            "Extra data" if ended else "Expecting ',' delimiter", text, place + ended
+        )
+        yield number + 1, broken or _Unread(_why(wrong))
+
+
+def _next(text: str, place: int) -> int:
+    """Where the white space at the place ends."""
+    found = BLANK.match(text, place)
+    return found.end() if found else place
+
+
+def _parsed(text: bytes) -> Any:
+    try:
+        return _DECODER.decode(text.decode())
+    except (ValueError, RecursionError) as error:
+        return _Unread(_why(error))
+
+
+def _why(error: ValueError | RecursionError) -> str:
+    match error:
+        case UnicodeDecodeError():
+            return f"is not valid UTF-8 (byte {error.start + 1})"
+        case json.JSONDecodeError():
+            return f"is not JSON: {error.msg} (character {error.pos + 1})"
+        case RecursionError():
+            return "is nested too deeply"
+    return f"is not JSON: {error}"  # NaN, or an integer of thousands of digits
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -234,10 +282,13 @@ def _refuse_constant(constant: str) -> None:
     raise ValueError(f"{constant} is not a number")
 
 
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse_constant)
+
+
 def _checked_row(assembly: Assembly, number: int, row: Any) -> dict[str, Any]:
     kind = assembly.kind
-    if isinstance(row, str):
-        assembly.refuse(number, "", row)
+    if isinstance(row, _Unread):
+        assembly.refuse(number, "", row.reason)
         return {}
     if not isinstance(row, dict):
         assembly.refuse(number, "", f"is {called(row)}, not an object")

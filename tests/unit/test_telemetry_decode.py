@@ -211,12 +211,53 @@ def test_what_is_not_a_number_is_refused(constant: str) -> None:
         b"[" * 100_000,
         b"1" * 10_000,
         b"\x00",
+        lines(GOOD).strip() + b"x",
     ],
 )
 def test_what_is_not_a_row_is_refused(body: bytes) -> None:
     assert faults(lambda: ndjson(body))[0].row == 1
-    with pytest.raises((BadBody, BadRows)):
-        array(b"[" + body + b"]")
+    good = lines(GOOD)
+    assert faults(lambda: ndjson(good * 2 + body))[0].row == 3
+    assert faults(lambda: array(b"[%b,%b,%b]" % (good, good, body)))[0].row in (
+        3,
+        4,
+    )  # 4: after a row that ended
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('"a"', "is a text, not an object"),
+        ("NaN", "is not JSON: NaN is not a number"),
+        ('{"time"', "is not JSON: Expecting ':' delimiter"),
+    ],
+)
+def test_it_is_said_why_something_is_not_a_row(text: str, reason: str) -> None:
+    for read, body in ((ndjson, f"{text}\n"), (array, f"[{text}, {json.dumps(GOOD)}]")):
+        (fault,) = faults(lambda read=read, body=body: read(body.encode()))  # type: ignore[misc]
+        assert (fault.row, fault.reason.split(" (")[0]) == (1, reason)
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b'"a"', "the body is a text, not an array of rows"),
+        (b"hello", "the body is not JSON: Expecting value"),
+        (b"\xff", "the body is not valid UTF-8"),
+    ],
+)
+def test_a_body_that_is_no_array_is_refused(body: bytes, reason: str) -> None:
+    with pytest.raises(BadBody) as refused:
+        array(body)
+    assert str(refused.value).split(" (")[0] == reason
+
+
+def test_an_array_ends_where_it_says() -> None:
+    row = json.dumps(GOOD)
+    assert array(f"\ufeff [ {row} , {row}\n] \n".encode()).count == 2
+    assert array(f'[{row[:-1]} , "weight" : 2.0 }}]'.encode()).count == 1
+    for wrong in (f"[{row}", f"[{row}] x", f"[{row} {row}]", f"[{row},]"):
+        assert [fault.row for fault in faults(lambda wrong=wrong: array(wrong.encode()))] == [2]  # type: ignore[misc]
 
 
 def test_a_long_line_is_refused() -> None:
@@ -357,6 +398,15 @@ def test_a_null_in_a_dictionary_is_a_missing_value() -> None:
     unit = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["vm/1", None]))
     table = pa.table({"time": pa.array([NOW, NOW]), "unit": unit})
     assert faults(lambda: arrow(table, "unit_failure")) == [BadRow(2, "unit", "is missing")]
+
+
+@pytest.mark.parametrize("row", [0, 1, 4])
+def test_a_row_of_arrow_that_is_not_utf_8_is_named(row: int) -> None:
+    texts = [b"a/\xff" if place == row else b"a/b" for place in range(5)]
+    broken = pa.array(texts, pa.binary()).view(pa.string())
+    table = pa.Table.from_arrays([pa.array([NOW] * 5), broken], ["time", "unit"])
+    (fault,) = faults(lambda: arrow(table, "unit_failure"))
+    assert (fault.row, fault.field) == (row + 1, "unit")
 
 
 def test_buffers_that_are_compressed_one_by_one_are_refused() -> None:
