@@ -13,7 +13,14 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "deploy.offline" if offline else "deploy.settings")
     from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except Exception as error:
+        from deploy.surroundings import complaint
+
+        if (line := complaint(error)) is None:
+            raise
+        sys.exit(line)
 
 
 if __name__ == "__main__":

@@ -171,7 +171,12 @@ of an hour that TCP takes by itself. What the address says counts instead."""
 
 def database(url: str) -> dict[str, object]:
     """A Postgres by its URL, or by libpq's words, as Django's settings."""
-    parts = {**_VANISHED, **psycopg2.extensions.parse_dsn(url)}
+    try:
+        parts = {**_VANISHED, **psycopg2.extensions.parse_dsn(url)}
+    except psycopg2.ProgrammingError as error:
+        raise Malformed(
+            f"DATABASE_URL is malformed; it must be postgresql://user:password@host:port/name ({str(error).strip()})"
+        ) from error
     known = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST", "port": "PORT"}
     return {
         "ENGINE": "django.db.backends.postgresql",

@@ -165,6 +165,10 @@ def programs() -> list[tuple[str, list[str], int]]:
 
 def check_ports() -> None:
     """CannotStart, with a port that is free, when PORT, EVENTS_PORT or MAIL_PORT is taken."""
+    if settings.PORT == settings.EVENTS_PORT:
+        raise CannotStart(
+            f"PORT and EVENTS_PORT are both {settings.PORT}; live updates need one of their own."
+        )
     for name in ("PORT", "EVENTS_PORT", "MAIL_PORT"):
         port = getattr(settings, name)
         if port and not port_is_free(port):

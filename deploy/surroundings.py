@@ -1,0 +1,33 @@
+"""What is wrong around a command, in one line for whoever typed it: settings, the database, the home."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import psycopg2
+
+from deploy.env import Malformed
+
+ROOT = Path(__file__).resolve().parents[1]
+NO_DATABASE = ("connection to server", "could not translate host name")
+"""How libpq begins where it reached no server, or was not let in."""
+
+
+def complaint(error: BaseException) -> str | None:
+    """The line; None for a mistake of ours, whose traceback is wanted."""
+    if isinstance(error, Malformed):
+        return str(error)
+    below = error.__cause__ or error
+    if isinstance(below, psycopg2.OperationalError) and str(below).startswith(NO_DATABASE):
+        why = str(below).splitlines()[0]
+        return f"No database: {why}. Does Dossier run? DATABASE_URL, else DOSSIER_HOME, says where it is looked for."
+    if isinstance(error, OSError) and error.filename and _is_in_home(Path(os.fsdecode(error.filename))):
+        return f"{os.fsdecode(error.filename)}: {error.strerror}. DOSSIER_HOME says where Dossier keeps its data."
+    return None
+
+
+def _is_in_home(path: Path) -> bool:
+    """Whether the path is the home, in it, or on the way to it."""
+    home = Path(os.environ.get("DOSSIER_HOME") or ROOT / ".dossier").absolute()
+    return path in (home, *home.parents) or home in path.parents
