@@ -16,9 +16,9 @@ from django.db.models import Q
 from analyzers.queries import Run, judged_over, seen, verdict
 from incidents.domain import commands as c
 from incidents.domain.incident import Incident
-from incidents.domain.opinion import Word
+from incidents.domain.opinion import Opinion, Word
 from incidents.domain.standing import failing_span, has_blamed
-from incidents.domain.times import parse_rfc3339, rfc3339
+from incidents.domain.times import optional_time, parse_rfc3339, rfc3339
 from incidents.domain.values import NO_CAUSE, is_class
 from incidents.projections.models import IncidentRow
 from incidents.projections.rows import state_of
@@ -55,7 +55,7 @@ def hear(event: Event) -> None:
         if before is None and (over or looked is None or not looked.names(state.cause)):
             continue
         # Where the failures ended before the window began, whoever it names fails on its own and explains nothing here.
-        beside = [] if looked is None or over else body["suspects"]
+        beside = [] if looked is None or over else [s for s in body["suspects"] if not _later(before, s)]
         instead = next((s for s in beside if looked and looked.beside(state.cause, s["component"])), None)
         record(state.id, c.NoteOpinion(_word(body, start, end, instead)), context_of(event))
 
@@ -66,6 +66,16 @@ def _news(state: Incident, body: Mapping[str, Any], end: datetime) -> bool:
     if before is not None:
         return before.weight > 0 or bool(body["suspects"])
     return state.failing_since is None or end > state.failing_since
+
+
+def _later(before: Opinion | None, suspect: Mapping[str, Any]) -> bool:
+    """Whether the suspect began to fail only after its analyzer had blamed the ticket.
+
+    A second fault explains nothing of what was seen before it.
+    """
+    first = optional_time(suspect.get("first_failure"))
+    blamed = None if before is None else before.first_at
+    return first is not None and blamed is not None and first > blamed
 
 
 def _named(suspects: Iterable[Mapping[str, Any]]) -> set[str]:

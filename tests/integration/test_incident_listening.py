@@ -154,6 +154,17 @@ def test_what_fails_after_the_failures_ended_explains_nothing_of_them() -> None:
     assert says() == {"deepview": ("no_longer_blames", T1)}
 
 
+@pytest.mark.parametrize(
+    ("began", "said"),
+    [(-20, ("blames_other", LINK)), (20, ("no_longer_blames", T1))],
+    ids=["before", "after"],
+)
+def test_what_began_to_fail_after_the_blame_explains_nothing_of_it(began: int, said: tuple[str, str]) -> None:
+    run("deepview", suspect(T1))
+    run("deepview", suspect(LINK, first_failure=rfc3339(NOW + began * MINUTE)), minute=40)
+    assert says()["deepview"] == said
+
+
 def test_a_ticket_that_no_analyzer_blames_hears_no_silence() -> None:
     commands.open_incident(Report("Slow", component=T1), ALICE)
     run("voting")
