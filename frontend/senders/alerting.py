@@ -47,6 +47,32 @@ ALERTING: tuple[Sender, ...] = (
             ),
             ("http.yml for amtool", f"authorization:\n  credentials: {KEY}\n"),
             ("amtool", f"amtool --alertmanager.url={HTTPS} --http.config.file=http.yml alert query\n"),
+            (
+                "karma.yaml",
+                f"""alertmanager:
+  servers:
+    - name: dossier
+      uri: {HTTPS}
+      proxy: true
+      headers:
+        Authorization: Bearer {KEY}
+""",
+            ),
+            (
+                "Grafana, a data source (provisioning/datasources/dossier.yaml)",
+                f"""apiVersion: 1
+datasources:
+  - name: Dossier
+    type: alertmanager
+    access: proxy
+    url: {HTTPS}
+    jsonData:
+      implementation: prometheus
+      httpHeaderName1: Authorization
+    secureJsonData:
+      httpHeaderValue1: Bearer {KEY}
+""",
+            ),
         ),
         f"200 without a body. {COMMITTED} 400 with a text names bad alerts; the good ones are stored.",
         BODY,

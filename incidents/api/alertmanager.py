@@ -24,7 +24,7 @@ from incidents.api.firing import Wanted, grouped, listed
 from incidents.catalog.models import Silence, routing_table, silences_in_force
 from incidents.domain.matching_text import read_matchers
 from incidents.domain.recurring import Span
-from incidents.domain.silencing import Matcher, matchers_from
+from incidents.domain.silencing import Matcher, each_matcher, matchers_from
 from incidents.domain.times import rfc3339
 from incidents.domain.values import Invalid, check_text
 from incidents.silences import (
@@ -45,6 +45,7 @@ from ingest.queries import Context
 
 VERSION = "0.28.0"
 """The version whose API this is: amtool refuses to talk to another major one."""
+TRUE = ("1", "yes", "true", "on", "checked", "selected", "t", "y", "enabled")
 
 
 class _Refused(Exception):
@@ -118,13 +119,22 @@ def status(request: HttpRequest, _: str) -> HttpResponse:  # noqa: ARG001
                 "buildDate": "",
                 "goVersion": "",
             },
-            "config": {"original": "# Dossier: routes and teams are at /api/v1/routes and /api/v1/teams\n"},
+            "config": {"original": _configuration([team.slug for team in queries.teams()])},
             "uptime": rfc3339(_STARTED),
         }
     )
 
 
 _STARTED = timezone.now()
+
+
+def _configuration(teams: Iterable[str]) -> str:
+    """YAML that is a configuration of Alertmanager: Grafana and amtool read the top of its routes and its receivers."""
+    return (
+        "# Dossier: its rules (/api/v1/routes) say more than this form can; here is where goes what none fits.\n"
+        f"route:\n  receiver: {json.dumps(routing_table().default.slug)}\n"
+        "receivers:\n" + "".join(f"- name: {json.dumps(team)}\n" for team in teams)
+    )
 
 
 @_answers("incidents:read", "GET")
@@ -160,24 +170,25 @@ def _list(items: list[dict[str, Any]]) -> HttpResponse:
 
 
 def _flag(request: HttpRequest, name: str) -> bool:
-    text = request.GET.get(name, "true")
-    if text not in ("true", "false"):
-        raise Invalid(name, "must be true or false")
-    return text == "true"
+    """As Alertmanager reads it: 1 and True are true, nothing is the default, and any other word is false."""
+    return (request.GET.get(name) or "true").lower() in TRUE
 
 
 def _pattern(name: str, text: str) -> Callable[[str], bool]:
     """Whether a name matches a regular expression; every name does where there is none."""
     if not text:
         return lambda _: True
-    matcher = _matcher({"name": name, "value": text, "isRegex": True})
+    matcher = _matcher(name, {"name": name, "value": text, "isRegex": True})
     return lambda value: matcher.matches({name: value})
 
 
-def _matcher(told: dict[str, Any]) -> Matcher:
+def _matcher(field: str, told: dict[str, Any]) -> Matcher:
     """Unlike those of a silence one that every alert fits is fine: a filter hides nothing by itself."""
-    never = {"name": "__never__", "value": "1"}
-    return matchers_from([told, never])[0]
+    try:
+        (matcher,) = each_matcher([told])
+    except Invalid as error:
+        raise Invalid(field, error.reason) from None
+    return matcher
 
 
 def _filter(text: str) -> Matcher:
@@ -188,7 +199,7 @@ def _filter(text: str) -> Matcher:
         one, more = {}, []
     if more or not one:
         raise Invalid("filter", f'must be a matcher such as alertname="Down", not {text[:80]!r}')
-    return _matcher(one)
+    return _matcher("filter", one)
 
 
 # Silences

@@ -47,7 +47,14 @@ _SILENCE: Final = record(
         "status": record({"state": {"type": "string", "enum": ["pending", "active", "expired"]}}),
     }
 )
-_VERSION: Final = record({"versionInfo": _TEXTS, "uptime": _MOMENT, "cluster": {"type": "object"}})
+_VERSION: Final = record(
+    {
+        "versionInfo": _TEXTS,
+        "uptime": _MOMENT,
+        "cluster": {"type": "object"},
+        "config": record({"original": TEXT}),
+    }
+)
 _FILTER: Final = {
     **asked("filter", 'a matcher, such as alertname="Down"; all must fit', array(TEXT)),
     "explode": True,

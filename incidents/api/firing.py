@@ -20,11 +20,14 @@ from incidents.domain.conditions import Subject
 from incidents.domain.routing import RoutingTable, labels_that_count, team_of
 from incidents.domain.silencing import Matcher, Silence
 from incidents.domain.values import Severity
-from ingest.doors.labelled import fingerprint
+from ingest.doors import grafana, prometheus
+from ingest.doors.labelled import annotation_of, fingerprint
 from ingest.queries import Alert, open_alerts
 
 FOREVER = timedelta(days=3650)
 """How far off the end is said to be of an alert that has none."""
+GENERATORS = (prometheus.QUERY, grafana.RULE)
+"""What the link to what fired is called; other links are annotations, which is how they came."""
 PART = 2_000
 """Alerts that are held as objects at a time; of the others only the answer's text is."""
 
@@ -85,8 +88,11 @@ class _Shown:
     def as_json(self) -> dict[str, Any]:
         one = self.alert.alert
         starts = one.starts_at or (self.alert.fired[-1] if self.alert.fired else self.alert.changed_at)
+        links = {link["text"]: link["href"] for link in one.links}
+        generator = next((links.pop(name) for name in GENERATORS if name in links), None)
         return {
             "annotations": {
+                **{annotation_of(text): href for text, href in links.items()},
                 "summary": one.title,
                 **({"description": one.description} if one.description else {}),
             },
@@ -103,7 +109,7 @@ class _Shown:
                 "state": "suppressed" if self.is_suppressed else "active",
             },
             "updatedAt": self.alert.last_seen,
-            **({"generatorURL": one.links[0]["href"]} if one.links else {}),
+            **({"generatorURL": generator} if generator else {}),
             "labels": dict(one.labels),
         }
 

@@ -110,7 +110,9 @@ def _matcher(field: str, value: object) -> Matcher:
         try:
             _compiled(text)
         except re2.error as error:
-            raise Invalid(f"{field}.value", f"must be a regular expression of RE2: {error}") from None
+            (reason,) = error.args
+            told = reason.decode(errors="replace") if isinstance(reason, bytes) else reason
+            raise Invalid(f"{field}.value", f"must be a regular expression of RE2: {told}") from None
     return Matcher(check_line(f"{field}.name", value.get("name")), text, flags["isRegex"], flags["isEqual"])
 
 

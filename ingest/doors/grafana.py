@@ -16,8 +16,10 @@ from ingest.doors.labelled import build, each, instant_of, labels_of, text_of, t
 from ingest.doors.prometheus import alerts_of, key_of, status_of, truncated
 
 VERSION = "1"
+RULE = "Rule in Grafana"
+"""What the link to `generatorURL` is called."""
 LINKS = (
-    ("generatorURL", "Rule in Grafana"),
+    ("generatorURL", RULE),
     ("panelURL", "Panel"),
     ("dashboardURL", "Dashboard"),
     ("silenceURL", "Silence in Grafana"),

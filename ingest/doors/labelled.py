@@ -36,6 +36,7 @@ LINKS: Mapping[str, str] = {
     "dashboard": "Dashboard",
 }
 """What links of well-known annotations are called; others go by the annotation's name."""
+_ANNOTATIONS = {text: name for name, text in reversed(LINKS.items())}
 
 FNV_OFFSET = 0xCBF29CE484222325
 FNV_PRIME = 0x100000001B3
@@ -159,6 +160,11 @@ def build(
         notes=tuple(notes.told),
         says_again=True,
     )
+
+
+def annotation_of(link: str) -> str:
+    """The annotation that a link is of, by what it is called: runbook_url, of "Runbook"."""
+    return _ANNOTATIONS.get(link) or link.lower().replace(" ", "_")
 
 
 def _title(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:

@@ -20,6 +20,8 @@ from ingest.doors.remembered import remembered
 RESOLVE_TIMEOUT = timedelta(minutes=5)
 """How long an alert without an end fires when it is not sent again: Alertmanager's default."""
 VERSION = "4"
+QUERY = "Query in Prometheus"
+"""What the link to `generatorURL` is called."""
 DIGITS = frozenset("0123456789abcdef")
 
 
@@ -99,7 +101,7 @@ def _sent(item: Mapping[str, Any]) -> Alert:
         status="firing",
         key=fingerprint(labels),
         starts_at=instant_of(item, "startsAt"),
-        links=[(text_of(item, "generatorURL"), "Query in Prometheus")],
+        links=[(text_of(item, "generatorURL"), QUERY)],
     )
 
 
@@ -113,7 +115,7 @@ def _until(alert: Alert, ends: datetime | None, now: datetime) -> Alert:
 
 def _delivered(item: Mapping[str, Any], message: Mapping[str, Any]) -> Alert:
     labels = labels_of(item)
-    links = [(text_of(item, "generatorURL"), "Query in Prometheus")]
+    links = [(text_of(item, "generatorURL"), QUERY)]
     alertmanager = text_of(message, "externalURL").rstrip("/")
     if alertmanager:
         links += [

@@ -98,6 +98,7 @@ def test_amtool_sends_alerts_lists_them_and_keeps_silences(stack: Stack, key: st
     (silence,) = json.loads(amtool(stack, key, "silence", "query", "--output=json"))
     assert (silence["id"], silence["comment"]) == (made.strip(), "new fan")
     assert json.loads(amtool(stack, key, "alert", "query", "--silenced", "--output=json")) != []
+    assert amtool(stack, key, "config", "routes", "test", "node=n7").strip() == "on-call"
     amtool(stack, key, "silence", "expire", silence["id"])
     assert json.loads(amtool(stack, key, "silence", "query", "--output=json")) == []
 

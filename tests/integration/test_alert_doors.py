@@ -235,7 +235,17 @@ def test_open_alerts_are_listed_as_alertmanager_does(key: str) -> None:
     (found,) = get('/api/v2/alerts?filter=alertname="Slow"', key)
     assert (found["labels"], found["status"]["state"]) == (FIRING["labels"], "active")
     assert len(get('/api/v2/alerts?filter=alertname=~"S.*|H.*"', key)) == 2
-    assert get("/api/v2/alerts?filter=alertname!=Slow&active=false", key) == []
+    assert get("/api/v2/alerts?filter=alertname!=Slow&active=False", key) == []
+
+
+def test_links_are_listed_as_the_annotations_that_they_came_as(key: str) -> None:
+    book = {"summary": "Slow", "runbook_url": "https://example.com/book"}
+    query = {"generatorURL": "http://localhost/graph"}
+    sent = [{"labels": {"a": "1"}, "annotations": book}, {"labels": {"a": "2"}, "annotations": book, **query}]
+    post("/api/v2/alerts", sent, authorization=f"Bearer {key}")
+    found = sorted(get("/api/v2/alerts", key), key=lambda alert: str(alert["labels"]))
+    assert [alert["annotations"] for alert in found] == [book, book]
+    assert [alert.get("generatorURL") for alert in found] == [None, query["generatorURL"]]
 
 
 def test_an_open_alert_is_listed_with_the_fingerprint_that_prometheus_gives_it(key: str) -> None:
