@@ -158,21 +158,23 @@ def mail_server(name: str, help: str) -> dict[str, str | int | bool]:
 _MAIL = {"smtp": 25, "smtp+tls": 587, "smtps": 465}
 
 
-_VANISHED = {
+_CONNECTING = {
     "connect_timeout": 10,
     "keepalives_idle": 30,
     "keepalives_interval": 10,
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
+    "target_session_attrs": "read-write",
 }
 """A server that vanishes without a word (its machine lost power) is noticed within half a minute, not after the quarter
-of an hour that TCP takes by itself. What the address says counts instead."""
+of an hour that TCP takes by itself. A replica, to which nothing can be written, is as good as no server: senders are
+told to come again, and of several hosts the next one is asked. What the address says counts instead."""
 
 
 def database(url: str) -> dict[str, object]:
     """A Postgres by its URL, or by libpq's words, as Django's settings."""
     try:
-        parts = {**_VANISHED, **psycopg2.extensions.parse_dsn(url)}
+        parts = {**_CONNECTING, **psycopg2.extensions.parse_dsn(url)}
     except psycopg2.ProgrammingError as error:
         raise Malformed(
             f"DATABASE_URL is malformed; it must be postgresql://user:password@host:port/name ({str(error).strip()})"

@@ -132,7 +132,9 @@ def _delivered(delivery: AlertDelivery) -> dict[str, Any]:
             {
                 "alert": fate.alert,
                 "outcome": fate.outcome,
-                "why": fate.why or whys.get(fate.alert),
+                "why": fate.why
+                or whys.get(fate.alert)
+                or _not_yet(fate.outcome, has_ticket=fate.alert in tickets),
                 "incident": _reference(tickets[fate.alert]) if fate.alert in tickets else None,
             }
             for fate in delivery.fates
@@ -142,6 +144,11 @@ def _delivered(delivery: AlertDelivery) -> dict[str, Any]:
         ],
         "left_out": [{"alert": place, "reason": reason} for place, reason in delivery.left_out],
     }
+
+
+def _not_yet(outcome: str, *, has_ticket: bool) -> str | None:
+    """The follower makes tickets a moment after the sender had its answer."""
+    return "it has no ticket yet" if outcome == "fired" and not has_ticket else None
 
 
 def _in_words(outcomes: Sequence[str], refused: int = 0, left_out: int = 0) -> str:

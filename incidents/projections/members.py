@@ -11,7 +11,7 @@ from django.db import connection
 from incidents.domain.incident import Incident
 from incidents.domain.splitting import why_there
 from incidents.domain.symptoms import whys_of
-from incidents.projections.models import IncidentRow, MemberAlert, SettlingAlert, SuppressedAlert
+from incidents.projections.models import IncidentRow, MemberAlert, QuietAlert, SettlingAlert, SuppressedAlert
 from incidents.projections.rows import state_of
 from ingest.queries import Alert, Event, Position, alerts, alerts_at, labels_carried, read_versions
 
@@ -126,9 +126,10 @@ def _joined(ids: Sequence[str]) -> dict[str, UUID]:
 
 
 def suppressed(ids: Sequence[str]) -> dict[str, str]:
-    """Why these alerts, those of them that fire and call nobody, do not."""
-    rows = SuppressedAlert.objects.filter(alert__in=ids)
-    return {str(alert): why for alert, why in rows.values_list("alert", "why")}
+    """Why these alerts, those of them that call nobody, do not, or did not until they were over."""
+    over = QuietAlert.objects.filter(alert__in=ids).values_list("alert", "why")
+    held = SuppressedAlert.objects.filter(alert__in=ids).values_list("alert", "why")
+    return {str(alert): why for alert, why in (*over, *held)}
 
 
 def alert_titles(ids: Sequence[str]) -> dict[str, str]:

@@ -208,6 +208,18 @@ class SuppressedAlert(models.Model):
         db_table = "incident_suppressed_alert"
 
 
+class QuietAlert(models.Model):
+    """An alert that was over while something held it back, and why it called nobody: its receipts go on saying so.
+    Not rebuilt, as `SuppressedAlert` is not; kept as long as receipts."""
+
+    alert = models.UUIDField(primary_key=True)
+    why = models.TextField()
+    at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        db_table = "incident_quiet_alert"
+
+
 class SettlingAlert(models.Model):
     """A firing alert whose ticket a person resolved, until that is said of it too: a storm has 20,000, some hundred a
     transaction. Not rebuilt, as `SuppressedAlert` is not. `position` is the place in the log of the resolution."""

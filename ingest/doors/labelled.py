@@ -36,7 +36,7 @@ LINKS: Mapping[str, str] = {
     "dashboard": "Dashboard",
 }
 """What links of well-known annotations are called; others go by the annotation's name."""
-_ANNOTATIONS = {LINKS[name]: name for name in reversed(LINKS)}
+_ANNOTATIONS = {"Runbook": "runbook_url", "Dashboard": "dashboard_url"}
 
 FNV_OFFSET = 0xCBF29CE484222325
 FNV_PRIME = 0x100000001B3

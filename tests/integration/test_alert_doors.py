@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any
 
 import pytest
-from django.db import connection, connections
+from django.db import OperationalError, connection, connections
 from django.test import Client
 
 from incidents import queries
@@ -190,6 +190,13 @@ def test_the_last_use_of_a_key_is_kept(key: str) -> None:
     assert IntegrationKey.objects.get().last_used_at is not None
 
 
+def test_a_replica_that_cannot_be_written_to_is_no_database() -> None:
+    replica = connection.copy()
+    replica.settings_dict["OPTIONS"]["options"] = "-c default_transaction_read_only=on"
+    with pytest.raises(OperationalError, match="read-only"):
+        replica.ensure_connection()
+
+
 @pytest.mark.parametrize(
     ("path", "status"),
     [
@@ -283,6 +290,10 @@ def test_the_receipt_of_a_silenced_alert_says_who_silenced_it(key: str) -> None:
     (told,) = get(f"/api/v1/receipts/{answer['Dossier-Receipt']}", key)["alerts"]
     assert '(disk=~"d.")' in told["why"]
     assert told["why"].startswith(f"silenced by alice until {TOMORROW:%Y-%m-%d %H:%M} UTC")
+    over = FIRING | {"startsAt": "2026-01-01T00:00:00Z", "endsAt": "2026-01-01T00:00:01Z"}
+    post("/api/v2/alerts", [over], authorization=f"Bearer {key}")
+    assert tickets() == []
+    assert get(f"/api/v1/receipts/{answer['Dossier-Receipt']}", key)["alerts"] == [told]
 
 
 @pytest.mark.parametrize(
