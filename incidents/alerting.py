@@ -12,13 +12,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
 from django.db.models import Q
 
 from incidents import settling
 from incidents.catalog.models import routing_table
 from incidents.correlation import causes
-from incidents.correlation.holding import Holding
+from incidents.correlation.holding import Holding, forget_why, keep_why
 from incidents.correlation.planned import note_planned
 from incidents.domain import commands as c
 from incidents.domain.alerting import (
@@ -44,7 +43,7 @@ from incidents.domain.storming import at_least, storm_title
 from incidents.domain.symptoms import Symptom
 from incidents.domain.values import NO_CAUSE
 from incidents.projections.knowledge import known_until
-from incidents.projections.models import IncidentRow, MemberAlert, QuietAlert, SuppressedAlert, TimelineEntry
+from incidents.projections.models import IncidentRow, MemberAlert, SuppressedAlert, TimelineEntry
 from incidents.projections.store import (
     lock_key,
     next_number,
@@ -159,9 +158,7 @@ class _Placing:
 
     def _not_held(self, alerts: Sequence[Reported]) -> list[Reported]:
         """Keeps why the others call nobody; they are looked at again when what holds them ends."""
-        ids = [alert.alert for alert in alerts]
-        SuppressedAlert.objects.filter(alert__in=ids).delete()
-        QuietAlert.objects.filter(alert__in=ids).delete()
+        forget_why([alert.alert for alert in alerts])
         held = self._holding.holds(alerts)
         SuppressedAlert.objects.bulk_create(
             SuppressedAlert(alert=alert, silence=hold.by, why=hold.why, at=self._at)
@@ -320,7 +317,7 @@ class _Placing:
     # No longer firing
     # ------------------------------------------------------------------------------------------------------
     def _rest(self, alerts: Sequence[Reported]) -> None:
-        _over([alert.alert for alert in alerts], self._at)
+        keep_why([alert.alert for alert in alerts], self._at)
         members = [alert for alert in alerts if not self._is_out(alert)]
         for incident, over in _by(members, lambda alert: str(self._members[alert.alert].incident_id)):
             flapping = tuple(alert.alert for alert in over if alert.fired >= FLAPS)
@@ -399,17 +396,5 @@ def unsilence(ids: Sequence[str], now: datetime) -> int:
     firing = firing_alerts(over)
     hear_alerts(firing, now)
     # One that fires no more while the follower has not heard of it yet.
-    _over(set(over) - {event.body["alert"] for event in firing}, now)
+    keep_why(set(over) - {event.body["alert"] for event in firing}, now)
     return len(over)
-
-
-def _over(ids: Collection[str], at: datetime) -> None:
-    """Those of the alerts that were held back are over: that they called nobody stays explained."""
-    held = SuppressedAlert.objects.filter(alert__in=ids)
-    quiet = [QuietAlert(alert=one.alert, why=one.why, at=at) for one in held]
-    if quiet:
-        QuietAlert.objects.filter(at__lt=at - settings.ALERT_RETENTION).delete()
-        QuietAlert.objects.bulk_create(
-            quiet, update_conflicts=True, unique_fields=["alert"], update_fields=["why", "at"]
-        )
-        held.delete()

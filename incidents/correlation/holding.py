@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 from uuid import UUID
 
 import structlog
+from django.conf import settings
 from django.db.models import Exists, OuterRef, QuerySet
 
 from incidents.catalog.models import Service, Unreadable, silences_as_written
@@ -19,7 +20,7 @@ from incidents.domain.maintaining import InForce, Window, first_that_covers, in_
 from incidents.domain.passing_over import passed_over
 from incidents.domain.silencing import first_that_holds
 from incidents.domain.values import UNREADABLE
-from incidents.projections.models import SuppressedAlert
+from incidents.projections.models import QuietAlert, SuppressedAlert
 
 MOST_SOURCES: Final = 10_000
 """Alerts that inhibit others that `muted` looks at."""
@@ -97,6 +98,23 @@ def muted(ids: Sequence[str]) -> Muted:
         {alert: sources[by] for alert, by in held.items() if by in sources},
         {alert: [slugs[by]] for alert, by in held.items() if by in slugs},
     )
+
+
+def forget_why(ids: Collection[str]) -> None:
+    """The alerts fire, whatever held them back before."""
+    SuppressedAlert.objects.filter(alert__in=ids).delete()
+    QuietAlert.objects.filter(alert__in=ids).delete()
+
+
+def keep_why(ids: Collection[str], at: datetime) -> None:
+    """Those of the alerts that were held back are over: that they called nobody stays explained."""
+    held = SuppressedAlert.objects.filter(alert__in=ids)
+    if quiet := [QuietAlert(alert=one.alert, why=one.why, at=at) for one in held]:
+        QuietAlert.objects.filter(at__lt=at - settings.ALERT_RETENTION).delete()
+        QuietAlert.objects.bulk_create(
+            quiet, update_conflicts=True, unique_fields=["alert"], update_fields=["why", "at"]
+        )
+        held.delete()
 
 
 def windows_in_force(at: datetime) -> list[InForce]:
