@@ -11,6 +11,12 @@ import pytest
 from tests.acceptance.web import Web
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that end what their module shares come last: it need not be started once more for those after them."""
+    items.sort(key=lambda item: item.get_closest_marker("last") is not None)
+
+
 @pytest.fixture
 def web_processes() -> int:
     """How many serve; a module whose senders have to meet several says so with a fixture of this name."""

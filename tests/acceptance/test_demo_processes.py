@@ -22,6 +22,7 @@ pytestmark = pytest.mark.timeout(300)
 def stack() -> Iterator[Stack]:
     home = Path(tempfile.mkdtemp(prefix="dossier-a-")) / "home"
     stack = Stack(home)
+    stack.environment |= {"WEB_WORKERS": "1", "WORKERS": "1"}  # one of each starts sooner
     yield stack
     if stack.process is not None:
         stack.stop(signal.SIGKILL)
@@ -81,12 +82,14 @@ def test_a_killed_web_process_comes_back(stack: Stack) -> None:
     wait_for(stack.answers, 120, "pages")
 
 
+@pytest.mark.last
 def test_a_killed_supervisor_leaves_no_process(stack: Stack) -> None:
     running(stack)
     stack.stop(signal.SIGKILL)
     wait_for(lambda: not stack.processes() and all_gone(stack.home), 60, "all processes to end")
 
 
+@pytest.mark.last
 def test_it_starts_again_after_a_kill_and_stops_within_seconds(stack: Stack) -> None:
     running(stack)
     assert stack.stop(signal.SIGINT) < 60
