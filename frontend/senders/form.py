@@ -38,7 +38,7 @@ class Sender:
         def filled(text: str) -> str:
             text = text.replace(HTTPS, address).replace(HOST, parts.netloc)
             text = text.replace("scheme: https", f"scheme: {parts.scheme}")
-            return re.sub(rf"\b{KEY}\b", key, text)
+            return re.sub(rf"(?<![A-Za-z]){KEY}(?![A-Za-z])", key, text)
 
         return [(where, filled(text)) for where, text in self.configuration]
 

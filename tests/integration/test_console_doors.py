@@ -7,7 +7,7 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from django.urls import get_resolver
 
-from frontend.senders import BY_SLUG, SENDERS
+from frontend.senders import BY_SLUG, SENDERS, Sender
 from ingest.api import root_urls
 
 OF_OTHER_FILES = {"alertmanager-alerts", "remote-write"}
@@ -39,6 +39,11 @@ def test_a_configuration_holds_the_address_and_the_key_that_are_given() -> None:
     assert 'targets: ["monitor:8000"]' in text
     assert "scheme: http\n" in text
     assert "credentials: dsr_secret" in text
+
+
+@pytest.mark.parametrize("sender", SENDERS, ids=lambda sender: sender.slug)
+def test_what_is_pasted_holds_the_key_wherever_it_belongs(sender: Sender) -> None:
+    assert "KEY" not in str(sender.configured("http://monitor:8000", "dsr_secret"))
 
 
 def test_the_page_of_limits_tells_of_every_door(log_database: str) -> None:  # noqa: ARG001
