@@ -16,7 +16,7 @@ from django.test import Client
 
 from ingest.api import keys
 from ingest.queries import Position, data_clock, late_rows, read_window, watermark
-from ingest.telemetry import copying, receiving
+from ingest.telemetry import copying, receiving, windows
 from ingest.telemetry.kinds import KINDS
 from ingest.telemetry.partitions import maintain
 from ingest.telemetry.reductions import STILL_GOING, Count, Each, Input, Reduction
@@ -167,6 +167,18 @@ def test_a_window_read_at_a_position_does_not_know_the_end_yet(send: Send) -> No
 def test_an_outage_that_is_told_of_twice_in_one_body_ends_as_was_said_last(send: Send) -> None:
     send("outage", out(10, 30), out(10, 40))
     assert ends() == [40.0]
+
+
+def test_intervals_of_which_statistics_know_nothing_are_not_compared_each_with_each(send: Send) -> None:
+    send("outage", *(out(10 + n / 100, 50, f"tor/{n}") for n in range(300)))
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE telemetry_outage")
+        start, end = START.isoformat(), END.isoformat()
+        query = windows._overlapping(KINDS["outage"], 0, start, end, None)
+        cursor.execute("EXPLAIN SELECT * FROM " + query.text, query.parameters)
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert "newer" in plan
+    assert "Anti Join" not in plan
 
 
 @pytest.mark.parametrize(
