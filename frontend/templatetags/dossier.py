@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
@@ -151,6 +151,8 @@ def _float(value: float) -> str:
 _NAME = re.compile(r"[a-z_]+/[\w.:@~\-]+")
 NAME_LENGTH, WORDS, LONG = 28, 16, 40
 """Characters up to which a component's name stays on one line, and from which a text gets room, and more room."""
+SHOWN_ROWS = 30
+"""Rows of a table of evidence that are seen without asking for more."""
 
 
 @register.filter
@@ -161,14 +163,21 @@ def table_body(rows: Iterable[Iterable[Any]]) -> SafeString:
 
 @register.filter
 def told(piece: Any) -> dict[str, Any]:
-    """The columns and rows of a table of evidence, without columns in which nothing stands."""
+    """The columns and rows of a table of evidence, without columns in which nothing stands; of a long one the `rest`
+    by themselves, so that what comes below it is found.
+    """
     says = [
         any(row[place] not in (None, "", [], ()) for row in piece.rows) for place in range(len(piece.columns))
     ]
     if all(says) or not piece.rows:
-        return {"columns": piece.columns, "rows": piece.rows}
+        return _cut(piece.columns, piece.rows)
     rows = [[cell for cell, kept in zip(row, says, strict=True) if kept] for row in piece.rows]
-    return {"columns": [name for name, kept in zip(piece.columns, says, strict=True) if kept], "rows": rows}
+    return _cut([name for name, kept in zip(piece.columns, says, strict=True) if kept], rows)
+
+
+def _cut(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
+    at = SHOWN_ROWS if len(rows) > 1.5 * SHOWN_ROWS else len(rows)
+    return {"columns": columns, "rows": rows[:at], "rest": rows[at:]}
 
 
 def _cell(value: Any) -> str:

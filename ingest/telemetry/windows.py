@@ -221,8 +221,8 @@ def _or_within(
 def _overlapping(kind: Kind, region: int, start: datetime, end: datetime, upto: Position | None) -> _Sql:
     """The intervals that overlap [start, end), each as it was last told of."""
     # Not DISTINCT ON: that would read all that is kept, and most of it was over long before the window.
-    # OFFSET 0 keeps the question a look-up by index for each row. As a join it is planned by statistics, and what has just
-    # come from a region that they do not know counts as one row: twenty thousand were compared each with each.
+    # OFFSET 0 keeps the question a look-up by index for each row. As a join it is planned by statistics, to which what
+    # has just come from a new region is one row: twenty thousand were compared each with each.
     query = _Sql(
         f'(SELECT * FROM {table(kind)} AS told WHERE region = %s AND "{kind.end}" > %s AND "time" < %s',
         [region, start, end],

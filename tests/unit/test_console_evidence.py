@@ -27,7 +27,17 @@ def test_a_column_in_which_nothing_stands_is_not_shown() -> None:
     table = Piece(
         "table", "Blamed", ["component", "none", "failed"], [["tor/a", "", 0], ["tor/b", None, 2]], {}, ""
     )
-    assert told(table) == {"columns": ["component", "failed"], "rows": [["tor/a", 0], ["tor/b", 2]]}
+    assert told(table) == {
+        "columns": ["component", "failed"],
+        "rows": [["tor/a", 0], ["tor/b", 2]],
+        "rest": [],
+    }
+
+
+@pytest.mark.parametrize(("many", "seen"), [(31, 31), (45, 45), (46, 30), (1000, 30)])
+def test_of_a_long_table_the_rest_is_asked_for(many: int, seen: int) -> None:
+    table = told(Piece("table", "Blamed", ["component"], [[f"tor/{n}"] for n in range(many)], {}, ""))
+    assert (len(table["rows"]), len(table["rest"])) == (seen, many - seen)
 
 
 def test_each_analyzer_shows_its_latest_evidence_the_leader_first() -> None:
