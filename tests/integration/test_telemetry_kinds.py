@@ -173,8 +173,7 @@ def test_intervals_of_which_statistics_know_nothing_are_not_compared_each_with_e
     send("outage", *(out(10 + n / 100, 50, f"tor/{n}") for n in range(300)))
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE telemetry_outage")
-        start, end = START.isoformat(), END.isoformat()
-        query = windows._overlapping(KINDS["outage"], 0, start, end, None)
+        query = windows._overlapping(KINDS["outage"], 0, START, END, None)
         cursor.execute("EXPLAIN SELECT * FROM " + query.text, query.parameters)
         plan = "\n".join(line for (line,) in cursor.fetchall())
     assert "newer" in plan
