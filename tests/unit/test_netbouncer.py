@@ -101,6 +101,16 @@ def lossy(one: Bounced, lost: dict[int, int]) -> Window:
     return window(sums_of(replace(one, losses=replace(one.losses, lost=counts))))
 
 
+def test_two_links_that_explain_what_more_would_are_named_in_their_place() -> None:
+    """Both servers of a rack lose half of everything: so it would look if all uplinks of the rack did."""
+    uplinks = [f"link/t1~a{i}" for i in range(4)]
+    lossy = [(f"link/h{server}~t1", uplink) for server in (1, 2) for uplink in uplinks]
+    clean = [(f"link/h{server}~t2", f"link/t2~a{i}") for server in (3, 4) for i in range(8)]
+    lost = [51, 49, 52, 50, 53, 52, 51, 54]
+    seen = of([*lossy, *clean], [100] * 24, [*lost, *[0] * 16])
+    assert set(named(seen)) == {"link/h1~t1", "link/h2~t1"}
+
+
 def test_a_burst_on_one_path_accuses_nobody() -> None:
     assert named(lossy(epoch(4, 0), {7: 20})) == {}
 

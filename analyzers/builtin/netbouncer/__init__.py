@@ -24,7 +24,7 @@ _OUTCOMES = Input(
 
 ANALYZER = Analyzer(
     name="netbouncer",
-    version="1.2.2",
+    version="1.3.0",
     title="Infers each link's loss from probes over known paths",
     inputs=(_PROBES, _OUTCOMES),
     params=(

@@ -49,47 +49,71 @@ class Fit:
 
     def merge(self, places: Sequence[int], threshold: float) -> None:
         """Where one component explains as well what several do, all of whose paths are its own, it takes their place:
-        each of them costs `threshold` in twice the log-likelihood, as the test says."""
-        for parent in sorted(places, key=lambda one: (-len(self.rows[one]), one)):
-            mine = np.zeros(len(self.paths), dtype=bool)
-            mine[self.rows[parent]] = True
-            near = self.column[mine[self.row]]
-            within = [
-                int(one)
-                for one in np.unique(near)
-                if one != parent and int(one) in self.inside and mine[self.rows[int(one)]].all()
-            ]
+        each of them costs `threshold` in twice the log-likelihood, as the test says. So do a few that together carry
+        all paths of more: two servers' bad links under one switch look like all of its uplinks.
+        """
+        order = sorted(places, key=lambda one: (-len(self.rows[one]), one))
+        for parent in order:
+            within = self._within([parent])
             if within:
-                self._try(parent, within, threshold)
+                self._try([parent], within, threshold)
+        for parent in order:
+            if parent not in self.inside:
+                together = [parent, *self._partners(parent, order)]
+                if len(together) > 1 and (within := self._within(together)):
+                    self._try(together, within, threshold)
 
-    def _try(self, parent: int, within: Sequence[int], threshold: float) -> None:
-        rows = self.rows[parent]
+    def _within(self, parents: Sequence[int]) -> list[int]:
+        """Those inside of which every path is one of the parents', without the parents."""
+        mine = self._mask(parents)
+        near = np.unique(self.column[mine[self.row]]).tolist()
+        return [
+            one for one in near if one not in parents and one in self.inside and mine[self.rows[one]].all()
+        ]
+
+    def _partners(self, parent: int, places: Sequence[int]) -> list[int]:
+        """Those of `places` that carry, where the parent does not, what shares a path with it."""
+        mine = self._mask([parent])
+        rest = self._mask(self._near(parent)) & ~mine
+        return [one for one in places if rest[self.rows[one]].any() and not mine[self.rows[one]].any()]
+
+    def _mask(self, places: Sequence[int]) -> NDArray[np.bool_]:
+        """Which paths pass one of `places`."""
+        mine = np.zeros(len(self.paths), dtype=bool)
+        for place in places:
+            mine[self.rows[place]] = True
+        return mine
+
+    def _try(self, parents: Sequence[int], within: Sequence[int], threshold: float) -> None:
+        rows = np.flatnonzero(self._mask(parents))
         before = _loglik(self.lost[rows], self.sent[rows], self.eta[rows])
-        kept = {place: float(self.theta[place]) for place in (parent, *within)}
-        was_inside = parent in self.inside
+        kept = {place: float(self.theta[place]) for place in (*parents, *within)}
+        new = len(set(parents) - self.inside)
         for place in within:
             self._set(place, 0.0)
-        self._step(parent)
-        back = self._joined(parent, within, threshold)
+        self._settle(parents)
+        back = self._joined(parents, within, threshold)
         after = _loglik(self.lost[rows], self.sent[rows], self.eta[rows])
-        saved = len(within) - len(back) - (not was_inside)
-        if 2 * (before - after) < saved * threshold:
+        saved = len(within) - len(back) - new
+        # As many others explain the same, and which of them are too many would no longer be seen.
+        simpler = saved > 0 or len(parents) == 1
+        if simpler and 2 * (before - after) < saved * threshold:
             self.inside -= set(within) - set(back)
-            self.inside.add(parent)
+            self.inside |= set(parents)
             return
         for place, theta in kept.items():
             self._set(place, theta)
 
-    def _joined(self, parent: int, within: Sequence[int], threshold: float) -> list[int]:
-        """Those that lose something of their own beside the parent; they are fitted with it."""
+    def _joined(self, parents: Sequence[int], within: Sequence[int], threshold: float) -> list[int]:
+        """Those that lose something of their own beside the parents; they are fitted with them."""
         back: list[int] = []
         while len(back) < len(within):
-            gains = {place: self._gain(place, [parent, *back]) for place in within if place not in back}
+            gains = {place: self._gain(place, [*parents, *back]) for place in within if place not in back}
             best = max(gains, key=lambda one: (gains[one], -one))
             if gains[best] < threshold:
                 break
             back.append(best)
-            self._settle([parent, *back])
+            self._settle([*parents, *back])
         return back
 
     def _set(self, place: int, theta: float) -> None:
@@ -139,8 +163,7 @@ class Fit:
 
     def _near(self, place: int) -> list[int]:
         """Those inside that share a path with one, and it."""
-        mine = np.zeros(len(self.paths), dtype=bool)
-        mine[self.rows[place]] = True
+        mine = self._mask([place])
         return [one for one in np.unique(self.column[mine[self.row]]).tolist() if one in self.inside]
 
     def _settle(self, places: Sequence[int] | range, rounds: int = 30) -> None:
