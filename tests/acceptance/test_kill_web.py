@@ -1,4 +1,4 @@
-"""Bob kills the web process while fleets report: nothing acknowledged is lost, nothing counts twice."""
+"""Bob kills the web process while fleets report and alerts come: nothing acknowledged is lost, nothing counts twice."""
 
 import random
 import threading
@@ -11,6 +11,8 @@ from django.core.management import call_command
 from django.db import connection
 
 from deploy.demo.sender import Sender
+from ingest.api import keys
+from tests.acceptance import test_kill_web_alerts as storms
 from tests.acceptance.stack import wait_for
 from tests.acceptance.web import Web
 
@@ -35,17 +37,25 @@ def send(web: Web, key: str, sender: int, receipts: list[str]) -> None:
 
 def test_a_killed_web_process_loses_nothing_that_was_acknowledged(web: Web) -> None:
     key = make_key()
-    receipts: list[str] = []
+    receipts, acknowledged = list[str](), list[str]()
+    alarms = keys.create("storm", ["alerts"])
     senders = [threading.Thread(target=send, args=(web, key, n, receipts)) for n in range(SENDERS)]
+    for n in range(SENDERS):
+        told = (web, alarms, n, BATCHES, acknowledged)
+        senders.append(threading.Thread(target=storms.send, args=told))
+    at_kills = list[tuple[int, int]]()
     for thread in senders:
         thread.start()
     for kill in range(KILLS):
-        wait_for(lambda wanted=10 * (kill + 1): len(receipts) >= wanted, 120, "receipts")  # type: ignore[misc]
+        wanted = 10 * (kill + 1)
+        wait_for(lambda wanted=wanted: min(len(receipts), len(acknowledged)) >= wanted, 120, "receipts")  # type: ignore[misc]
+        at_kills.append((len(receipts), len(acknowledged)))
         time.sleep(random.Random(kill).uniform(0, 0.02))
         web.kill()
         web.start()
     for thread in senders:
         thread.join(60)
+    assert max(at_kills[0]) < SENDERS * BATCHES, "the first kill was in the middle of both"
     assert len(set(receipts)) == SENDERS * BATCHES
     assert counted("SELECT count(*), count(DISTINCT unit) FROM telemetry_unit_failure") == (
         SENDERS * BATCHES * ROWS,
@@ -55,6 +65,8 @@ def test_a_killed_web_process_loses_nothing_that_was_acknowledged(web: Web) -> N
         SENDERS * BATCHES,
         0,
     )
+    assert len(acknowledged) == SENDERS * BATCHES
+    storms.all_are_kept(acknowledged)
 
 
 def make_key() -> str:
