@@ -50,6 +50,17 @@ def text(name: str, default: str, help: str, *, shown: str | None = None) -> str
     return _read(name, default, default if shown is None else shown, help, str, "text")
 
 
+def broker(name: str, help: str) -> str:
+    """The address of a Redis, empty when unset; `redis+socket://` is read by workers alone."""
+
+    def parse(raw: str) -> str:
+        if not raw.startswith(("redis://", "rediss://", "redis+socket://")):
+            raise ValueError(raw)
+        return raw
+
+    return _read(name, "", "", help, parse, "redis://host:port/0, or rediss:// (TLS)")
+
+
 def integer(name: str, default: int, help: str, *, low: int = 0, high: int = 2**63 - 1) -> int:
     def parse(raw: str) -> int:
         value = int(raw)

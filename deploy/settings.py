@@ -29,8 +29,8 @@ DATABASE_URL = env.text(
     "",
     "a Postgres to use instead of the embedded one, postgresql://user:password@host:port/name",
 )
-REDIS_URL = env.text(
-    "REDIS_URL", "", "a Redis or Valkey to use instead of the embedded one, redis://host:port/0"
+REDIS_URL = env.broker(
+    "REDIS_URL", "a Redis or Valkey to use instead of the embedded one, redis://host:port/0"
 )
 PORT = env.integer("PORT", 8000, "port of the console, the API and the doors", low=1, high=65535)
 EVENTS_PORT = env.integer(

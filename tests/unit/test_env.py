@@ -33,6 +33,13 @@ def test_a_malformed_number_fails_with_its_name_and_bounds(raw: str, monkeypatch
         env.integer("ALICE_PORT", 8000, "a port", low=1, high=65535)
 
 
+@pytest.mark.parametrize("raw", ["cache:6379", "http://cache:6379", "redis"])
+def test_an_address_that_is_no_broker_s_is_malformed(raw: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALICE_CACHE", raw)
+    with pytest.raises(env.Malformed, match="ALICE_CACHE"):
+        env.broker("ALICE_CACHE", "a broker")
+
+
 @pytest.mark.parametrize(("raw", "value"), [("yes", True), ("1", True), ("OFF", False), ("false", False)])
 def test_words_for_true_and_false_are_read(raw: str, value: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALICE_DEBUG", raw)
