@@ -145,14 +145,14 @@ def _receivers(table: RoutingTable, now: datetime) -> Callable[[Alert], str]:
 def _shown(
     wanted: Wanted, silences: Sequence[Silence], receiver_of: Callable[[Alert], str], now: datetime
 ) -> Iterator[_Shown]:
-    firing = open_alerts()
+    firing, in_force = open_alerts(), [silence for silence in silences if silence.span(now) is not None]
     while part := list(islice(firing, PART)):
         held = muted([alert.id for alert in part])
         for alert in part:
             labels = alert.alert.labels
             if not all(matcher.matches(labels) for matcher in wanted.matchers):
                 continue
-            holding = [silence.id for silence in silences if silence.holds(labels, now)]
+            holding = [one.id for one in in_force if all(matcher.matches(labels) for matcher in one.matchers)]
             inhibited_by = held.inhibited_by.get(alert.id, [])
             one = _Shown(alert, receiver_of(alert), holding, inhibited_by, held.muted_by.get(alert.id, []))
             if _is_wanted(one, wanted):
