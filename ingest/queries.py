@@ -18,6 +18,7 @@ from ingest.log.follow import Place as FollowerPlace
 from ingest.log.follow import lags as follower_lags
 from ingest.log.follow import places as follower_places
 from ingest.log.registry import registered as registered_event_types
+from ingest.log.store import begun as begun_streams
 from ingest.log.store import (
     head,
     heads,
@@ -94,6 +95,7 @@ __all__ = [
     "alert_delivery",
     "alerts",
     "alerts_at",
+    "begun_streams",
     "changes",
     "changes_of_receipt",
     "component",

@@ -14,7 +14,7 @@ from analyzers.runs import feeds, keeping
 from analyzers.runs.events import FINDING, RECORDED, instant
 from analyzers.runs.models import KeptVerdict, Run, State
 from ingest import queries as ingest
-from ingest.queries import Position, read_stream
+from ingest.queries import Position, begun_streams, read_stream
 
 
 def verdict(run: Run) -> dict[str, Any] | None:
@@ -84,13 +84,13 @@ def runs() -> QuerySet[Run]:
     return Run.objects.select_related("schedule").order_by("-created_at", "-id")
 
 
-def runs_with_window_ending(start: datetime, end: datetime) -> Sequence[Run]:
-    """First runs (no repetitions) whose windows end in `[start, end)`, in that order."""
-    return list(
-        Run.objects.filter(repeats=None, window_end__gte=start, window_end__lt=end).order_by(
-            "window_end", "created_at"
-        )
-    )
+def runs_with_window_ending(start: datetime, end: datetime, upto: Position) -> Sequence[Run]:
+    """First runs (no repetitions) whose windows end in `[start, end)`, in that order, and that the log holds up to a
+    position."""
+    found = Run.objects.filter(repeats=None, window_end__gte=start, window_end__lt=end)
+    runs = list(found.order_by("window_end", "created_at"))
+    recorded = begun_streams([run.stream for run in runs], upto)
+    return [run for run in runs if run.stream in recorded]
 
 
 def judged_over(region: str | None, start: datetime, end: datetime) -> Sequence[Run]:

@@ -42,7 +42,7 @@ def compose(
     tell(RUNS)
     runs = [
         run
-        for run in runs_with_window_ending(start, end)
+        for run in runs_with_window_ending(start, end, upto)
         if outcome(run) and (not schedule.region or run.region == schedule.region)
     ]
     tell(TICKETS)

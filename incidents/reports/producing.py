@@ -112,7 +112,9 @@ def again(id_: str) -> dict[str, Any]:
     if kept is None or not kept.body["position"]:
         raise NoSuchReport(f"no report {id_[:80]} was recorded that can be made again")
     schedule, period = find(id_)
-    return compose(schedule, period, Position.parse(kept.body["position"]))
+    body = compose(schedule, period, Position.parse(kept.body["position"]))
+    # The report before may have been made since.
+    return body if kept.body["changes"] else {**body, "changes": None}
 
 
 def now_utc() -> datetime:

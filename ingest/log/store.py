@@ -290,6 +290,17 @@ def read_streams(streams: Sequence[str], upto: Position | None = None) -> dict[s
     return found
 
 
+def begun(streams: Sequence[str], upto: Position) -> set[str]:
+    """Those of the streams that had begun at a position."""
+    sql = (
+        "SELECT stream FROM log_event WHERE stream = ANY(%s) AND version = 1"
+        " AND (epoch, txid, seq) <= (%s, %s::xid8, %s)"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [list(streams), upto.epoch, str(upto.txid), upto.seq])
+        return {stream for (stream,) in cursor.fetchall()}
+
+
 def read_newest(streams: Sequence[str], upto: Position | None = None) -> list[Event]:
     """The newest event of each of these streams, up to a position, of those that have one; in the total order."""
     sql = f"SELECT DISTINCT ON (stream) {COLUMNS} FROM log_event WHERE stream = ANY(%s)"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from analyzers.commands import record_past_run
 from analyzers.runs.models import Run, State
 from incidents import commands
 from incidents.commands import Report
@@ -18,7 +19,8 @@ from incidents.reports.models import ProducedReport, ReportSchedule
 from incidents.reports.periods import Period, period_of
 from incidents.reports.producing import again, produce, produce_missing
 from ingest.api import keys
-from ingest.queries import Context, read_stream, watermark
+from ingest.commands import append
+from ingest.queries import Context, Head, NewEvent, read_stream, watermark
 
 NOW = datetime.now(UTC)
 TODAY = NOW.date()
@@ -40,7 +42,11 @@ def run(end: datetime, **fields: object) -> Run:
         "status": "quiet",
         **fields,
     }
-    return Run.objects.create(**values)
+    row = Run.objects.create(**values)
+    if row.state != State.QUEUED:
+        said = NewEvent("analysis.recorded", {"run": str(row.pk)}, NOW)
+        append(row.stream, [said], Head.NEW, ALICE)
+    return row
 
 
 def noon(days_ago: int = 0) -> datetime:
@@ -149,9 +155,14 @@ def test_a_report_made_again_is_the_same_whatever_happened_since() -> None:
     opened = ticket()
     produce(daily(), DAY, NOW)
     commands.resolve(opened, "storage_cluster/s7", "", ALICE)
-    kept = ProducedReport.objects.get().body
+    row = {"time": DAY.start.isoformat(), "components": ["tor/t1"], "attempts": 9, "failures": 0}
+    end = DAY.start + timedelta(hours=1)
+    record_past_run("deepview", "path_outcome", [row], DAY.start, end, "default", ALICE.actor)
+    produce(daily(), DAY.previous(), NOW)
+    kept = ProducedReport.objects.get(pk=f"daily-{DAY.name}").body
     assert again(kept["id"]) == kept
     assert report_of(DAY)["tickets"]["resolved"]
+    assert report_of(DAY)["runs"]["total"] == kept["runs"]["total"] + 1
 
 
 def test_a_report_says_what_changed_since_the_one_before() -> None:
