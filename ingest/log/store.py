@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
+from itertools import groupby
 from typing import Any
 
 from django.db import IntegrityError, OperationalError, connection, transaction
@@ -264,12 +265,9 @@ def heads(streams: Sequence[str]) -> dict[str, Head]:
 
 def read_stream(stream: str, after_version: int = 0, upto: Position | None = None) -> list[Event]:
     """The events of one stream in order of version, as committed (and as this transaction sees them)."""
-    sql = f"SELECT {COLUMNS} FROM log_event WHERE stream = %s AND version > %s"
-    values: list[Any] = [stream, after_version]
-    if upto is not None:
-        sql += " AND (epoch, txid, seq) <= (%s, %s::xid8, %s)"
-        values += [upto.epoch, str(upto.txid), upto.seq]
-    return _read(f"{sql} ORDER BY version", values)
+    until, place = _until(upto)
+    sql = f"SELECT {COLUMNS} FROM log_event WHERE stream = %s AND version > %s{until} ORDER BY version"
+    return _read(sql, [stream, after_version, *place])
 
 
 def read_versions(stream: str, versions: Sequence[int]) -> list[Event]:
@@ -280,36 +278,33 @@ def read_versions(stream: str, versions: Sequence[int]) -> list[Event]:
 
 def read_streams(streams: Sequence[str], upto: Position | None = None) -> dict[str, list[Event]]:
     """The events of several streams (up to a position), each in order of version; those without any are left out."""
-    found: dict[str, list[Event]] = {}
-    sql, values = f"SELECT {COLUMNS} FROM log_event WHERE stream = ANY(%s)", list[Any]([list(streams)])
-    if upto is not None:
-        sql += " AND (epoch, txid, seq) <= (%s, %s::xid8, %s)"
-        values += [upto.epoch, str(upto.txid), upto.seq]
-    for event in _read(f"{sql} ORDER BY stream, version", values):
-        found.setdefault(event.stream, []).append(event)
-    return found
+    until, place = _until(upto)
+    sql = f"SELECT {COLUMNS} FROM log_event WHERE stream = ANY(%s){until} ORDER BY stream, version"
+    read = _read(sql, [list(streams), *place])
+    return {stream: list(events) for stream, events in groupby(read, key=lambda event: event.stream)}
 
 
 def begun(streams: Sequence[str], upto: Position) -> set[str]:
     """Those of the streams that had begun at a position."""
-    sql = (
-        "SELECT stream FROM log_event WHERE stream = ANY(%s) AND version = 1"
-        " AND (epoch, txid, seq) <= (%s, %s::xid8, %s)"
-    )
+    until, place = _until(upto)
+    sql = f"SELECT stream FROM log_event WHERE stream = ANY(%s) AND version = 1{until}"
     with connection.cursor() as cursor:
-        cursor.execute(sql, [list(streams), upto.epoch, str(upto.txid), upto.seq])
-        return {stream for (stream,) in cursor.fetchall()}
+        cursor.execute(sql, [list(streams), *place])
+        return {stream for (stream,) in cursor}
 
 
 def read_newest(streams: Sequence[str], upto: Position | None = None) -> list[Event]:
     """The newest event of each of these streams, up to a position, of those that have one; in the total order."""
-    sql = f"SELECT DISTINCT ON (stream) {COLUMNS} FROM log_event WHERE stream = ANY(%s)"
-    values: list[Any] = [list(streams)]
-    if upto is not None:
-        sql += " AND (epoch, txid, seq) <= (%s, %s::xid8, %s)"
-        values += [upto.epoch, str(upto.txid), upto.seq]
-    found = _read(f"{sql} ORDER BY stream, version DESC", values)
-    return sorted(found, key=lambda event: event.position)
+    until, place = _until(upto)
+    sql = f"SELECT DISTINCT ON (stream) {COLUMNS} FROM log_event WHERE stream = ANY(%s){until}"
+    sql += " ORDER BY stream, version DESC"
+    return sorted(_read(sql, [list(streams), *place]), key=lambda event: event.position)
+
+
+def _until(upto: Position | None) -> tuple[str, list[Any]]:
+    """The condition that an event stands at or below a position, and its values."""
+    place = [] if upto is None else [upto.epoch, str(upto.txid), upto.seq]
+    return " AND (epoch, txid, seq) <= (%s, %s::xid8, %s)" if place else "", place
 
 
 def read_transaction(epoch: int, txid: int) -> list[Event]:
@@ -332,10 +327,8 @@ def read_all(
     if types is not None:
         sql += " AND type = ANY(%s)"
         values.append(list(types))
-    if upto is not None:
-        sql += " AND (epoch, txid, seq) <= (%s, %s::xid8, %s)"
-        values += [upto.epoch, str(upto.txid), upto.seq]
-    return _read(f"{sql} {IN_ORDER} LIMIT %s", [*values, limit])
+    until, place = _until(upto)
+    return _read(f"{sql}{until} {IN_ORDER} LIMIT %s", [*values, *place, limit])
 
 
 def _read(sql: str, values: Sequence[Any]) -> list[Event]:
