@@ -31,6 +31,7 @@ _DOORS: Final = {
     "pagerduty": "PagerDuty, Events v2",
     "generic": "any JSON",
     "cloudevents": "CloudEvents",
+    "otlp": "OpenTelemetry, logs as JSON",
     "mail": "a mail",
 }
 

@@ -16,10 +16,20 @@ from msgspec import structs
 
 from ingest.alerts.receiving import Delivery, Taken, receive
 from ingest.api.models import IntegrationKey
-from ingest.doors import cloudevent_alerts, generic, grafana, mail, pagerduty, prometheus
+from ingest.doors import (
+    cloudevent_alerts,
+    generic,
+    grafana,
+    mail,
+    otlp_logs,
+    otlp_messages,
+    pagerduty,
+    prometheus,
+)
 from ingest.doors.alert import BadPayload, Parsed
 from ingest.doors.cloudevents import Unsupported, events
 from ingest.doors.default_mapping import DEFAULT
+from ingest.telemetry.faults import BadBody
 
 LASTS = timedelta(minutes=5)
 TITLE: Final = "Test alert sent from the console"
@@ -92,6 +102,26 @@ def _mail(now: datetime) -> Any:
     return told.as_bytes()
 
 
+def _otlp(now: datetime) -> Any:
+    record = {
+        "timeUnixNano": str(int(now.timestamp() * 1e9)),
+        "severityNumber": otlp_logs.ERROR,
+        "severityText": "ERROR",
+        "body": {"stringValue": TITLE},
+    }
+    service = {"key": "service.name", "value": {"stringValue": "dossier-test"}}
+    logs = {"resource": {"attributes": [service]}, "scopeLogs": [{"scope": {}, "logRecords": [record]}]}
+    return {"resourceLogs": [logs]}
+
+
+def _read_otlp(body: bytes, now: datetime) -> Parsed:
+    try:
+        request = otlp_messages.read(otlp_messages.SIGNALS["logs"], body, otlp_messages.JSON)
+    except BadBody as error:
+        raise BadPayload("", str(error)) from None
+    return otlp_logs.alerts(request, now).parsed
+
+
 _CLOUDEVENTS = "application/cloudevents+json"
 _BATCH = "application/cloudevents-batch+json"
 _MEDIA_TYPES = {"cloudevents": _CLOUDEVENTS, "mail": "message/rfc822"}
@@ -105,6 +135,7 @@ _DOORS: Mapping[str, tuple[Callable[[datetime], Any], Callable[[bytes, datetime]
         _cloudevent,
         lambda body, _: cloudevent_alerts.alerts(events(body, {"content-type": _CLOUDEVENTS})),
     ),
+    "otlp": (_otlp, _read_otlp),
     "mail": (_mail, lambda body, _: mail.alerts(body, mail.DEFAULT)),
 }
 _READ_AS: Mapping[str, Callable[[bytes, generic.Mapping | None], Parsed]] = {
@@ -148,12 +179,17 @@ def sample(door: str, now: datetime) -> Any:
 
 
 def send_sample(integration: str, door: str, who: str) -> Taken:
-    """Deliver the sample of a door (one of DOORS) for an integration. `who` asked for it."""
+    """Deliver the sample of a door (one of DOORS) for an integration. `who` asked for it.
+
+    It is information, whatever its sender would take it for: a test calls nobody.
+    """
     now = datetime.now(UTC)
     told, read = sample(door, now), _DOORS[door][1]
     payload = told if isinstance(told, bytes) else json.dumps(told).encode()
     alerts = tuple(
-        structs.replace(alert, expires_at=now + LASTS, notes=(*alert.notes, f"a test, sent by {who}"))
+        structs.replace(
+            alert, severity="info", expires_at=now + LASTS, notes=(*alert.notes, f"a test, sent by {who}")
+        )
         for alert in read(payload, now).alerts
     )
     media_type = _MEDIA_TYPES.get(door, "application/json")
