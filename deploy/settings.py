@@ -54,6 +54,7 @@ WEB_WORKERS = env.integer(
 WEB_THREADS = env.integer(
     "WEB_THREADS", 16, "threads, each with a database connection, in each of those processes", low=1, high=256
 )
+WEB_PINNED = env.boolean("WEB_PINNED", True, "each of those keeps to its share of the cores (Linux)")
 READS_AT_ONCE = env.integer(
     "READS_AT_ONCE",
     max(1, WEB_THREADS * 3 // 4),

@@ -142,7 +142,7 @@ def programs() -> list[tuple[str, list[str], int]]:
         "--workers",
         str(settings.WEB_WORKERS),
     ]
-    web += ["--blocking-threads", str(settings.WEB_THREADS), "deploy.wsgi:application"]
+    web += ["--blocking-threads", str(settings.WEB_THREADS), "deploy.web:application"]
     events = [*granian, "--port", str(settings.EVENTS_PORT), "--interface", "asgi", "--workers", "1"]
     events += ["deploy.asgi:application"]
     celery = [python, "-m", "celery", "--workdir", str(root), "--app", "deploy.celery"]

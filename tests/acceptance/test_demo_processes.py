@@ -100,5 +100,5 @@ def test_it_starts_again_after_a_kill_and_stops_within_seconds(stack: Stack) -> 
 def kill_web(stack: Stack) -> None:
     for pid in stack.processes():
         words = Path(f"/proc/{pid}/cmdline").read_bytes()
-        if b"deploy.wsgi" in words:
+        if b"deploy.web" in words:
             os.kill(pid, signal.SIGKILL)

@@ -47,7 +47,7 @@ def blamed(demo: Stack) -> set[str]:
 
 def kill_web(demo: Stack) -> None:
     for pid in demo.processes():
-        if b"deploy.wsgi" in Path(f"/proc/{pid}/cmdline").read_bytes():
+        if b"deploy.web" in Path(f"/proc/{pid}/cmdline").read_bytes():
             os.kill(pid, signal.SIGKILL)
 
 

@@ -75,7 +75,7 @@ def _served() -> Iterator[str]:
     web = ["--port", str(port), "--interface", "wsgi", "--workers", "2", "--blocking-threads", "4"]
     events = ["--port", str(port + 1), "--interface", "asgi", "--workers", "1"]
     commands = [
-        [*granian, *web, "deploy.wsgi:application"],
+        [*granian, *web, "deploy.web:application"],
         [*granian, *events, "deploy.asgi:application"],
     ]
     # What they say goes where this process complains; what it writes itself is read as the figures.

@@ -178,7 +178,7 @@ def _start_web(environment: dict[str, str], home: Home, port: int) -> subprocess
         "2",
         "--blocking-threads",
         "16",
-        "deploy.wsgi:application",
+        "deploy.web:application",
     ]
     with (home.logs / "web.log").open("wb") as log:
         web = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=log, stderr=log)
