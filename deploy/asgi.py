@@ -202,7 +202,8 @@ async def _answer(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["method"] not in ("GET", "HEAD"):
         await _short(send, 405, "only GET")
     elif path.endswith("/healthz"):
-        alive = tail is not None and tail.is_alive()
+        # Until it has its place in the log everybody who comes is told to read the page again.
+        alive = tail is not None and tail.is_alive() and bool(hub.complete_since)
         await _short(send, 200 if alive else 503, f"{len(hub.clients)} listening")
     elif not path.endswith("/events"):
         await _short(send, 404, "live updates are at /events")

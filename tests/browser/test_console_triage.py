@@ -70,6 +70,7 @@ def test_who_comes_back_from_a_ticket_finds_the_same_rows_at_the_same_height(con
     assert (rows.evaluate_all(numbers), rows.nth(54).bounding_box()) == (shown, height)
     inbox.keyboard.press("Enter")
     expect(inbox.locator(".among")).to_be_visible()
+    inbox.wait_for_load_state()  # its scripts have run
     inbox.keyboard.press("]")
     inbox.wait_for_url(f"**/incidents/{shown[55]}?*")
     inbox.keyboard.press("e")

@@ -45,7 +45,9 @@ def sign_in(client: Client, password: str = PASSWORD) -> str:
 
 
 def code(secret: str, at: float | None = None) -> str:
-    """RFC 6238, written here once more: six digits of the half minute."""
+    """RFC 6238, written here once more: six digits of the half minute, which does not end before they are used."""
+    if at is None and (left := 30 - time.time() % 30) < 2:
+        time.sleep(left)
     counter = struct.pack(">Q", int((time.time() if at is None else at) // 30))
     digest = hmac.new(b32decode(secret + "=" * (-len(secret) % 8)), counter, sha1).digest()
     start = digest[-1] & 15
