@@ -14,7 +14,7 @@ __all__ = ["application"]
 if settings.WEB_PINNED:
     keep_to_share(settings.HOME.run, settings.WEB_WORKERS)
 # What is loaded by now stays until the end: no round has to walk through it. A request makes hundreds of objects and
-# leaves no circles, so rounds need not come every few requests.
+# leaves few circles, so rounds need not come every few requests.
 gc.collect()
 gc.freeze()
 gc.set_threshold(50_000, 20, 50)

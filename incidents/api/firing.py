@@ -152,7 +152,7 @@ def _shown(
             labels = alert.alert.labels
             if not all(matcher.matches(labels) for matcher in wanted.matchers):
                 continue
-            holding = [one.id for one in in_force if all(matcher.matches(labels) for matcher in one.matchers)]
+            holding = [silence.id for silence in in_force if silence.fits(labels)]
             inhibited_by = held.inhibited_by.get(alert.id, [])
             one = _Shown(alert, receiver_of(alert), holding, inhibited_by, held.muted_by.get(alert.id, []))
             if _is_wanted(one, wanted):

@@ -62,7 +62,11 @@ class Silence:
         return Span(self.starts_at, self.ends_at) if self.times is None else self.times.at(at)
 
     def holds(self, labels: Mapping[str, str], at: datetime) -> bool:
-        return self.span(at) is not None and all(one.matches(labels) for one in self.matchers)
+        return self.span(at) is not None and self.fits(labels)
+
+    def fits(self, labels: Mapping[str, str]) -> bool:
+        """Whether it holds for these labels while it is in force."""
+        return all(one.matches(labels) for one in self.matchers)
 
     def why(self, at: datetime) -> str:
         """Why an alert that it holds for called nobody."""
