@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from ingest.log import canonical, registry
-from ingest.log.types import Context, Event, Head, NewEvent, Position, UnrecordableEvent
+from ingest.log.types import Body, Context, Event, Head, NewEvent, Position, UnrecordableEvent
 
 
 @dataclass(slots=True)
@@ -15,28 +15,33 @@ class Entries:
     """Events to be recorded together; every list has one entry an event."""
 
     recorded_at: datetime
+    recorded_text: str = field(init=False)
     streams: list[str] = field(default_factory=list)
     versions: list[int] = field(default_factory=list)
     contexts: list[Context] = field(default_factory=list)
     types: list[str] = field(default_factory=list)
     schemas: list[int] = field(default_factory=list)
-    bodies: list[str] = field(default_factory=list)
+    bodies: list[Body] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
     occurred_at: list[datetime] = field(default_factory=list)
     times: list[str] = field(default_factory=list)
     hashes: list[bytes] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self.recorded_text = canonical.time_text(self.recorded_at)
+
     def chain(self, stream: str, events: Sequence[NewEvent], expected: Head, context: Context) -> None:
         """Add events at the end of a stream. Raises UnrecordableEvent, UnknownEventType."""
         _check_names(stream, context)
-        recorded_text = canonical.time_text(self.recorded_at)
         previous, moment, occurred = expected.hash, None, ""
         for version, event in enumerate(events, expected.version + 1):
-            schema, body = registry.find(event.type).schema, canonical.body_text(event.body)
+            schema = registry.find(event.type).schema
+            text, body = canonical.record_body(event.body)
             if event.occurred_at is not moment:  # what is recorded together mostly happened together
                 moment, occurred = event.occurred_at, canonical.time_text(event.occurred_at)
             previous = canonical.chain(
-                previous, stream, version, event.type, schema, body,
-                context.actor, context.cause, context.trace, occurred, recorded_text,
+                previous, stream, version, event.type, schema, text,
+                context.actor, context.cause, context.trace, occurred, self.recorded_text,
             )  # fmt: skip
             self.streams.append(stream)
             self.versions.append(version)
@@ -44,6 +49,7 @@ class Entries:
             self.types.append(event.type)
             self.schemas.append(schema)
             self.bodies.append(body)
+            self.texts.append(text)
             self.occurred_at.append(event.occurred_at)
             self.times.append(occurred)
             self.hashes.append(previous)
@@ -57,7 +63,7 @@ class Entries:
         return (
             plain_array(self.types),
             plain_array(map(str, self.schemas)),
-            "\n".join(self.bodies),
+            "\n".join(self.texts),
             plain_array(self.times),
             b"".join(self.hashes),
         )
@@ -66,7 +72,7 @@ class Entries:
         """The events as recorded at these positions."""
         return [
             Event(
-                stream, version, type_, schema, canonical.read_body(body),
+                stream, version, type_, schema, body,
                 context.actor, context.cause, context.trace, occurred_at, self.recorded_at, position, digest,
             )
             for stream, version, type_, schema, body, context, occurred_at, position, digest in zip(

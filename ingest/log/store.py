@@ -16,7 +16,14 @@ from functools import cache
 from itertools import groupby
 from typing import Any
 
-from django.db import IntegrityError, OperationalError, connection, transaction
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    IntegrityError,
+    OperationalError,
+    connection,
+    connections,
+    transaction,
+)
 from django.db.backends.utils import CursorWrapper
 
 from ingest.log import canonical, metrics, registry, wake
@@ -82,12 +89,10 @@ def append(stream: str, events: Sequence[NewEvent], expected: Head, context: Con
         context.actor,
         context.cause,
         context.trace,
-        canonical.time_text(entries.recorded_at),
+        entries.recorded_text,
         *entries.columns(),
     )
-    positions = _insert(_APPEND, values, [stream], expected.version)
-    transaction.on_commit(lambda: _committed(entries.types), robust=True)
-    return entries.events(positions)
+    return _insert(_APPEND, values, entries, expected.version)
 
 
 def begin(beginnings: Sequence[Beginning]) -> list[Event]:
@@ -99,9 +104,7 @@ def begin(beginnings: Sequence[Beginning]) -> list[Event]:
     entries = _entries(beginnings)
     if not entries.streams:
         return []
-    positions = _insert(_call("log_begin", 11), _columns(entries), entries.streams, 0)
-    transaction.on_commit(lambda: _committed(entries.types), robust=True)
-    return entries.events(positions)
+    return _insert(_call("log_begin", 11), _columns(entries), entries, 0)
 
 
 def extend(extensions: Sequence[Extension]) -> list[Event]:
@@ -117,9 +120,7 @@ def extend(extensions: Sequence[Extension]) -> list[Event]:
         return []
     values = (*_heads(extensions), *_columns(entries))
     first = next(one for one in extensions if one.events)
-    positions = _insert(_call("log_extend", len(values)), values, entries.streams, first.after.version)
-    transaction.on_commit(lambda: _committed(entries.types), robust=True)
-    return entries.events(positions)
+    return _insert(_call("log_extend", len(values)), values, entries, first.after.version)
 
 
 def begin_through(
@@ -192,7 +193,7 @@ def _heads(extensions: Sequence[Extension]) -> tuple[str, str, str]:
 def _columns(entries: Entries) -> tuple[str | bytes, ...]:
     """The arguments of `log_begin`."""
     return (
-        canonical.time_text(entries.recorded_at),
+        entries.recorded_text,
         array(entries.streams),
         plain_array(map(str, entries.versions)),
         array(context.actor for context in entries.contexts),
@@ -202,15 +203,20 @@ def _columns(entries: Entries) -> tuple[str | bytes, ...]:
     )
 
 
-def _insert(sql: str, values: tuple[Any, ...], streams: Sequence[str], expected: int) -> list[Position]:
-    with connection.cursor() as cursor:
-        with _saying_who_was_first(streams, expected):
+def _insert(sql: str, values: tuple[Any, ...], entries: Entries, expected: int) -> list[Event]:
+    here = connections[DEFAULT_DB_ALIAS]  # looked up once: this is the path of every event
+    with here.cursor() as cursor:
+        try:
             cursor.execute(sql, values)
+        except (IntegrityError, OperationalError) as error:
+            _raise_overtaken(error, entries.streams, expected)
+            raise
         (placed,) = cursor.fetchone()
     if placed is None:
-        raise WrongExpectedVersion(streams[0], expected)
+        raise WrongExpectedVersion(entries.streams[0], expected)
+    here.on_commit(lambda: _committed(entries.types), robust=True)
     epoch, txid, *numbers = placed
-    return [Position(epoch, txid, seq) for seq in sorted(numbers)]
+    return entries.events([Position(epoch, txid, seq) for seq in sorted(numbers)])
 
 
 @contextmanager
@@ -219,9 +225,13 @@ def _saying_who_was_first(streams: Sequence[str], expected: int) -> Iterator[Non
     try:
         yield
     except (IntegrityError, OperationalError) as error:
-        if getattr(error.__cause__, "pgcode", None) in OVERTAKEN:
-            raise WrongExpectedVersion(_taken(error, streams), expected) from error
+        _raise_overtaken(error, streams, expected)
         raise
+
+
+def _raise_overtaken(error: Exception, streams: Sequence[str], expected: int) -> None:
+    if getattr(error.__cause__, "pgcode", None) in OVERTAKEN:
+        raise WrongExpectedVersion(_taken(error, streams), expected) from error
 
 
 def saying_overtaken(stream: str) -> AbstractContextManager[None]:
