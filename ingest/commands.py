@@ -12,8 +12,8 @@ from ingest.log.registry import EventType
 from ingest.log.registry import register as register_event_type
 from ingest.log.retrying import retrying
 from ingest.log.seals import seal as seal_log
-from ingest.log.store import Extension, append, extend
 from ingest.log.types import UnrecordableEvent
+from ingest.log.writing import Extension, append, extend
 from ingest.telemetry.partitions import maintain as maintain_partitions
 
 __all__ = [

@@ -17,9 +17,8 @@ from ingest.log.configuration import changes_of_receipt, configured
 from ingest.log.follow import Place as FollowerPlace
 from ingest.log.follow import lags as follower_lags
 from ingest.log.follow import places as follower_places
-from ingest.log.registry import registered as registered_event_types
-from ingest.log.store import begun as begun_streams
-from ingest.log.store import (
+from ingest.log.reading import begun as begun_streams
+from ingest.log.reading import (
     head,
     heads,
     moment_of,
@@ -31,6 +30,7 @@ from ingest.log.store import (
     watermark,
     watermark_age,
 )
+from ingest.log.registry import registered as registered_event_types
 from ingest.log.types import Body, Context, Event, Head, Json, NewEvent, Position, WrongExpectedVersion
 from ingest.log.wake import CHANNEL as LOG_CHANNEL
 from ingest.telemetry.component import is_component, natural

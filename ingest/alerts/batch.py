@@ -14,8 +14,8 @@ from ingest.alerts.deciding import Known, Outcome, fired_lately
 from ingest.alerts.events import REPORTED
 from ingest.alerts.rows import Count, Kept, Statement, Written, stream_of
 from ingest.doors.alert import Alert
-from ingest.log.store import Extension, extend_through, saying_overtaken
 from ingest.log.types import Context, Head, NewEvent
+from ingest.log.writing import Extension, extend_through, saying_overtaken
 
 _REST = frozenset({"resolved", "expired", "settled"})
 

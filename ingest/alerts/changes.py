@@ -25,8 +25,8 @@ from ingest.alerts.rows import as_json
 from ingest.doors.alert import LABELS_OF_COMPONENTS, LONGEST_NAME, Parsed, component_of
 from ingest.doors.pagerduty import Change
 from ingest.log.retrying import retrying
-from ingest.log.store import append
 from ingest.log.types import Context, Head, NewEvent
+from ingest.log.writing import append
 
 DOOR = "pagerduty-change"
 SHORTEST_NAME = 3

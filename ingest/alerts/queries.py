@@ -9,7 +9,7 @@ from django.db import connection
 
 from ingest.alerts.rows import Standing, reported, standing, standing_in_parts, stream_of
 from ingest.doors.alert import Severity
-from ingest.log.store import read_newest
+from ingest.log.reading import read_newest
 from ingest.log.types import Event, Position
 
 

@@ -16,8 +16,9 @@ from urllib.parse import quote
 from django.db import transaction
 
 from ingest.log.events import CONFIGURED
-from ingest.log.store import append, head, read_stream, read_transaction
+from ingest.log.reading import head, read_stream, read_transaction
 from ingest.log.types import Context, Event, Json, NewEvent, Position
+from ingest.log.writing import append
 
 _RECEIPT = re.compile(r"c-([0-9a-f]{1,4})-([0-9a-f]{1,16})")
 

@@ -22,7 +22,7 @@ from datetime import datetime
 import structlog
 from django.db import InterfaceError, OperationalError, connection, transaction
 
-from ingest.log import database, metrics, registry, store
+from ingest.log import database, metrics, reading, registry
 from ingest.log.types import Event, Position
 from ingest.log.wake import CHANNEL
 
@@ -103,7 +103,7 @@ def lags() -> dict[str, float]:
     """
     waiting = (
         "SELECT recorded_at FROM log_event WHERE (epoch, txid, seq) > (place.epoch, place.txid, place.seq)"
-        f" AND {store.BELOW_WATERMARK} {store.IN_ORDER} LIMIT 1"
+        f" AND {reading.BELOW_WATERMARK} {reading.IN_ORDER} LIMIT 1"
     )
     with connection.cursor() as cursor:
         cursor.execute(
@@ -175,9 +175,9 @@ def _advance(follower: Follower, limit: int) -> int:
             return 0
         place = Position(row[0], int(row[1]), row[2])
         # What the follower is not interested in is passed over too, else it would be scanned again each time.
-        mark = store.watermark()
+        mark = reading.watermark()
         with _failing(limit, None):
-            events = store.read_all(place, limit, follower.types, upto=mark)
+            events = reading.read_all(place, limit, follower.types, upto=mark)
         reached = events[-1].position if len(events) == limit else max(mark, place)
         if events:
             with _failing(len(events), events[0].id):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from ingest.log.store import read_stream
+from ingest.log.reading import read_stream
 from ingest.log.types import Position
 from ingest.telemetry.events import RECEIVED
 

@@ -17,8 +17,8 @@ from django.db.backends.utils import CursorWrapper
 
 from ingest.log.canonical import time_text
 from ingest.log.entries import plain_array
-from ingest.log.store import Beginning, begin_through
 from ingest.log.types import Context, NewEvent
+from ingest.log.writing import Beginning, begin_through
 from ingest.telemetry import liveness
 from ingest.telemetry.check import moment
 from ingest.telemetry.copying import copy_encoded

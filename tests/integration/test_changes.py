@@ -18,7 +18,7 @@ from ingest.alerts.receiving import Delivery, receive
 from ingest.alerts.tasks import maintain_deliveries
 from ingest.api import keys
 from ingest.doors.alert import Alert, Parsed
-from ingest.log.store import read_stream, watermark
+from ingest.log.reading import read_stream, watermark
 from tests.following import follow_to_the_end
 
 pytestmark = pytest.mark.usefixtures("log_database")

@@ -26,8 +26,8 @@ from incidents.oncall.models import Override, Schedule
 from incidents.projections.models import IncidentRow
 from incidents.projections.rebuild import rebuild_incidents
 from ingest.log.halving import PassedOver
-from ingest.log.store import append
 from ingest.log.types import Context, Head, NewEvent
+from ingest.log.writing import append
 from tests.integration.escalation_cases import (
     ALICE,
     Clock,

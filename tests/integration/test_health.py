@@ -13,8 +13,8 @@ from deploy.embedded import Home
 from ingest.log import registry
 from ingest.log.follow import Follower, lags, run_once
 from ingest.log.registry import EventType
-from ingest.log.store import append
 from ingest.log.types import Context, Head, NewEvent
+from ingest.log.writing import append
 
 
 @pytest.fixture(autouse=True)

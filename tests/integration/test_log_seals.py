@@ -9,7 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from ingest.log import canonical, registry, seals, store
+from ingest.log import canonical, reading, registry, seals, writing
 from ingest.log.registry import EventType
 from ingest.log.types import Context, Event, NewEvent
 from ingest.log.verify import BadLog, verify
@@ -26,8 +26,8 @@ def test_types(monkeypatch: pytest.MonkeyPatch, log_database: str) -> str:
 
 
 def say(stream: str, *words: Any) -> list[Event]:
-    return store.append(
-        stream, [NewEvent("test.said", {"word": word}, NOON) for word in words], store.head(stream), ALICE
+    return writing.append(
+        stream, [NewEvent("test.said", {"word": word}, NOON) for word in words], reading.head(stream), ALICE
     )
 
 
@@ -151,7 +151,7 @@ def test_a_long_stretch_is_cut_into_several_seals(monkeypatch: pytest.MonkeyPatc
 
 
 def test_each_seal_begins_where_the_one_before_ends(talks: list[Event]) -> None:
-    first, second = store.read_stream("log")
+    first, second = reading.read_stream("log")
     assert second.body["from"] == first.body["upto"] == str(talks[9].position)
     assert second.body["previous"] == "log@1"
 

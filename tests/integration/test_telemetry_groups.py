@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from django.db import Error, IntegrityError, OperationalError, connection, connections
 
-from ingest.log.store import read_stream
+from ingest.log.reading import read_stream
 from ingest.log.types import Event
 from ingest.telemetry import receiving
 from ingest.telemetry.assemble import Assembly

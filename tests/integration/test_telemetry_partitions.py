@@ -16,7 +16,7 @@ import pytest
 from django.db import connection, connections, transaction
 from pytest_django import Settings
 
-from ingest.log.store import watermark_age
+from ingest.log.reading import watermark_age
 from ingest.queries import Position, read_all, read_window
 from ingest.telemetry import copying, partitions, receiving, storing
 from ingest.telemetry.assemble import Assembly
