@@ -35,7 +35,7 @@ from analyzers.simulators.deepview import (
     with_history,
 )
 from analyzers.simulators.fleet import Fleet, M, build
-from tests.benchmarks.glance import told
+from tests.benchmarks.glance import harmonic, told
 from tests.benchmarks.scoring import monotone, spread
 
 Row = dict[str, Any]
@@ -236,6 +236,7 @@ def row_of(kind: str, count: Count, label: str, bar: str | None) -> Row:
         f"{count.trials} trials"
     )
     row = {"name": f"{label} F1, {kind}", "value": round(count.f1, 4), "unit": "", "bar": bar, "note": note}
+    row["interval"] = [harmonic(low, p_low), harmonic(high, p_high)]
     fault, seen = FAULTS.get(kind, kind), [count.undecided, count.trials]
     if label == OURS:
         return row | told("deepview", fault, precision=count.precision, recall=count.recall, undecided=seen)
@@ -255,6 +256,7 @@ def healthy_row(background_name: str, trials: int, label: str, bar: str | None, 
         "value": round(total.false / total.trials, 4),
         "unit": "",
         "bar": bar,
+        "interval": [low, high],
         "note": f"windows that accuse anyone [{low:.4f}, {high:.4f}], {total.trials} windows",
     } | (told("deepview", **_calm(total)) if label == OURS else {})
 
@@ -275,6 +277,7 @@ def day_row(background_name: str, days: int, label: str, bar: str | None, **more
         "value": round(ruled / days, 4),
         "unit": "per day",
         "bar": bar,
+        "interval": [0.0, upper],
         "note": note,
     }
 

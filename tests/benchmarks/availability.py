@@ -205,7 +205,14 @@ def months(kind: str, trials: int, first: int) -> list[Seen]:
 def share(name: str, hits: int, trials: int, bar: str | None, note: str = "") -> Row:
     low, high = wilson(hits, trials)
     text = f"[{low:.3f}, {high:.3f}], {trials} months{note}"
-    return {"name": name, "value": round(hits / trials, 4), "unit": "", "bar": bar, "note": text}
+    return {
+        "name": name,
+        "value": round(hits / trials, 4),
+        "unit": "",
+        "bar": bar,
+        "interval": [low, high],
+        "note": text,
+    }
 
 
 def figures(trials: int, first: int) -> Iterator[Row]:

@@ -239,6 +239,7 @@ def figures(names: Sequence[str], windows: int, first: int) -> Iterator[Row]:
             "value": round(seen.false / seen.windows, 4),
             "unit": "",
             "bar": "<= 0.05",
+            "interval": [low, high],
             "note": f"{seen.accused} of {seen.windows} windows accuse anyone [{low:.3f}, {high:.3f}], "
             f"{seen.undecided} inconclusive",
         }

@@ -287,6 +287,7 @@ def _top1(world: str, found: Sequence[Trial]) -> Iterator[Row]:
         bar = f">= {best / len(faulty):.4f}" if name == "fused" else None
         note = f"[{low:.3f}, {high:.3f}], {len(faulty)} faulty windows"
         row = _row(f"{world}: top-1, {name}", share.value or 0.0, bar, note)
+        row["interval"] = [low, high]
         yield row | (told("fusion", world, recall=recall, beside=beside) if bar else {})
     for name, accused in (
         (f"{NAMES[world][0]} alone", sum(bool(said[0]) for said in healthy)),

@@ -164,7 +164,8 @@ def _at(job: Job, seed: int) -> Job:
 def _share(name: str, hits: int, trials: int, bar: str | None, more: str = "") -> Row:
     low, high = wilson(hits, trials)
     note = f"{hits} of {trials}, 95 % {low:.4f} to {high:.4f}{more}"
-    return {"name": name, "value": round(hits / max(1, trials), 4), "unit": "", "bar": bar, "note": note}
+    value = round(hits / max(1, trials), 4)
+    return {"name": name, "value": value, "unit": "", "bar": bar, "interval": [low, high], "note": note}
 
 
 def healthy(trials: int, first: int) -> Iterator[Row]:

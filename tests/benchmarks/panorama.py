@@ -246,6 +246,7 @@ def fault_rows(kind: str, seen: list[Seen]) -> Iterator[Row]:
         "value": share,
         "unit": "",
         "bar": bar,
+        "interval": [low, high],
         "note": note,
         **told(
             "panorama",
@@ -308,6 +309,7 @@ def share_rows(faulty: list[Seen], calm: list[Seen]) -> Iterator[Row]:
             "value": round(false / all_of, 6),
             "unit": "",
             "bar": "<= 0.0008",
+            "interval": [low, high],
             "note": f"{false} of {all_of} [{low:.4%}, {high:.4%}]; inconclusive {undecided:.2%} of windows; published: "
             "0.08 % in 25 h of ZooKeeper (Huang et al., OSDI 2018)",
         }

@@ -221,7 +221,8 @@ def found_rows(label: str, total: Count, bar: str | None) -> list[Row]:
         low, high = wilson(hits, of)
         note = f"[{low:.3f}, {high:.3f}], {of} nodes, {total.fleets} fleets{more.get(name, '')}"
         value = round(hits / of, 4) if of else 0.0
-        rows.append({"name": f"{label}, {name}", "value": value, "unit": "", "bar": bar, "note": note})
+        row = {"name": f"{label}, {name}", "value": value, "unit": "", "bar": bar, "note": note}
+        rows.append(row | {"interval": [low, high]})
     pairs = [total.found, total.found + total.false], [total.found, total.found + total.missed]
     method, _, fault = label.partition(", ")
     if method in BASELINES:
@@ -244,6 +245,7 @@ def healthy_row(label: str, total: Count, bar: str | None) -> Row:
         "value": round(total.accused / total.fleets, 4),
         "unit": "",
         "bar": bar,
+        "interval": [low, high],
         "note": f"[{low:.4f}, {high:.4f}], {total.fleets} fleets, {total.false} nodes blamed, inconclusive "
         f"{total.undecided / total.fleets:.3f}",
         **_calm(label, total),
