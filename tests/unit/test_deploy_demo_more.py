@@ -1,12 +1,18 @@
 """What the demo tells besides Deepview's stories: a month of outages, a lossy link, last week's tickets."""
 
+import threading
 from datetime import UTC, datetime, timedelta
+from io import StringIO
+from typing import Any
 
 import pytest
 
 from deploy.demo.last_week import draw
 from deploy.demo.month import DAYS
 from deploy.demo.network import SINCE
+from deploy.demo.screen import Screen
+from deploy.demo.sender import Sender
+from deploy.demo.witness import Witness
 from deploy.demo.world import Demo
 
 START = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
@@ -50,3 +56,26 @@ def test_last_weeks_tickets_are_resolved_in_order_of_time_before_today() -> None
 
 def test_some_of_last_weeks_tickets_were_passed_on() -> None:
     assert any(len(trouble.ticket.steps) > 2 for trouble in draw(START, 7))
+
+
+def test_the_truth_is_told_of_the_stories_tickets_and_not_of_last_weeks(demo: Demo) -> None:
+    out = StringIO()
+    witness = Witness(Sender("http://localhost", "key", threading.Event()), Screen(out), demo)
+    last_week = [told(n, trouble.ticket.opened_at) for n, trouble in enumerate(draw(START, demo.seed))]
+    witness.look([told(900, START + timedelta(hours=3)), told(901, START), *last_week])
+    said = [line for line in out.getvalue().splitlines() if "Ticket" in line]
+    assert [line.split()[1] for line in said] == ["#901", "#900"]
+
+
+def told(number: int, opened: datetime) -> dict[str, Any]:
+    """A ticket that a verdict opened, as the ticket API gives it."""
+    return {
+        "id": str(number),
+        "number": number,
+        "team": "storage",
+        "component": "storage_cluster/d1-s3",
+        "confidence": 0.99,
+        "verdict": "…",
+        "opened_at": opened.isoformat(),
+        "url": "…",
+    }

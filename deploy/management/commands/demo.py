@@ -69,7 +69,7 @@ def show(home: Home, screen: Screen, speed: float) -> None:
         introduce(notes, screen)
         sender = Sender(f"http://{reachable(settings.BIND)}:{settings.PORT}", notes.key, stop)
         feeder = Feeder(notes, sender, screen, speed)
-        witness = Witness(sender, screen, feeder.demo.stories)
+        witness = Witness(sender, screen, feeder.demo)
         threads = [threading.Thread(target=part.run, daemon=True) for part in (feeder, witness)]
         for thread in threads:
             thread.start()
