@@ -142,7 +142,8 @@ def unplaced(window: Window) -> str | None:
     if not most:
         return None
     start = _shown(window.start)
-    return f"{most} rows were left out: nothing in force at {start} says where their unit was placed"
+    rows = "1 row was" if most == 1 else f"{most} rows were"
+    return f"{rows} left out: nothing in force at {start} says where their unit was placed"
 
 
 def placed_later(window: Window) -> str | None:
@@ -150,7 +151,8 @@ def placed_later(window: Window) -> str | None:
     most = max((sums.later for sums in window.sums.values()), default=0)
     if not most:
         return None
-    return f"{most} components are known only since after {_shown(window.start)}: taken as they first were"
+    components = "1 component is" if most == 1 else f"{most} components are"
+    return f"{components} known only since after {_shown(window.start)}, taken as first told"
 
 
 def _extent(tables: Mapping[str, Rows]) -> tuple[datetime, datetime]:

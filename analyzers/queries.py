@@ -31,6 +31,8 @@ from analyzers.runs.results import (
     verdict,
 )
 from analyzers.runs.scoring import Cause, Judged, Named, Rule, Score, Share, median_of, score
+from analyzers.runs.waiting import Wait
+from analyzers.runs.waiting import waits as schedule_waits
 from analyzers.shell import AnalysisFailed
 from analyzers.what_if import CALCULATORS, Bar, Calculator, Curve, Range
 from analyzers.what_if import answer as what_if_answer
@@ -59,6 +61,7 @@ __all__ = [
     "Share",
     "Sums",
     "UnknownAnalyzer",
+    "Wait",
     "analyzer",
     "analyzers",
     "is_installed",
@@ -77,6 +80,7 @@ __all__ = [
     "replay_windows",
     "runs",
     "runs_with_window_ending",
+    "schedule_waits",
     "score",
     "seen",
     "sums_as_rows",

@@ -41,8 +41,10 @@ def remove(row: Schedule, who: Context) -> None:
 
 
 def told(row: Schedule) -> dict[str, Any]:
-    """As the API tells it, but for its id."""
-    return {name: value for name, value in ScheduleSerializer(row).data.items() if name != "id"}
+    """As the API takes it: not its id, nor how it stands."""
+    return {
+        name: value for name, value in ScheduleSerializer(row).data.items() if name not in ("id", "waits")
+    }
 
 
 def _locked(row: Schedule) -> Schedule:

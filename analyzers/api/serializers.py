@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from analyzers.api.fields import SpanField
 from analyzers.runs.models import Run, Schedule
 from analyzers.runs.requests import LONGEST, MOST_HISTORY, BadRun, Wanted, checked_analyzer
 from analyzers.runs.results import is_repeatable, late_rows, verdict
+from analyzers.runs.waiting import Wait, waits
 
 REGION = 255  # characters
 
@@ -126,6 +128,19 @@ class RunDetailSerializer(RunSerializer):
         return late_rows(run)
 
 
+class WaitSerializer(serializers.Serializer[Wait]):
+    region = serializers.CharField(help_text="empty: every region that sends")
+    why = serializers.CharField()
+    first_row_at = serializers.DateTimeField(
+        default_timezone=UTC, allow_null=True, help_text="the oldest data time of what it reads"
+    )
+    first_run_at = serializers.DateTimeField(
+        default_timezone=UTC,
+        allow_null=True,
+        help_text="about when; null where it is due already, or nobody knows",
+    )
+
+
 class ScheduleSerializer(StrictMixin, serializers.ModelSerializer[Schedule]):
     """When an analyzer runs by itself."""
 
@@ -133,14 +148,21 @@ class ScheduleSerializer(StrictMixin, serializers.ModelSerializer[Schedule]):
     every = SpanField(least=timedelta(seconds=1), most=LONGEST)
     grace = SpanField(required=False, most=timedelta(days=1))
     idle = SpanField(required=False, most=timedelta(days=1))
+    waits = serializers.SerializerMethodField(
+        help_text="regions in which it has never run, why, and when it will; empty where it is off"
+    )
 
     class Meta:
         model = Schedule
         fields = (
             "id", "name", "analyzer", "region", "input", "params", "length", "every", "grace", "idle",
-            "history", "enabled", "by_arrival",
+            "history", "enabled", "by_arrival", "waits",
         )  # fmt: skip
         read_only_fields = ("id",)
+
+    @extend_schema_field(WaitSerializer(many=True))
+    def get_waits(self, row: Schedule) -> list[dict[str, Any]]:
+        return [WaitSerializer(one).data for one in waits(row, now())]
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         old = self.instance

@@ -87,6 +87,12 @@ def show_minutes(minutes: float) -> str:
     return f"{days} days {rest} h" if rest else f"{days} days"
 
 
+def show_days(minutes: float) -> str:
+    """`1 day`, `28 days`, `0.5 days`."""
+    shown = f"{minutes / 1440:.3g}"
+    return f"{shown} day" if shown == "1" else f"{shown} days"
+
+
 @dataclass(frozen=True, slots=True)
 class OutageMix:
     """How devices go out: a share `soft` comes back after a reboot, `soft_minutes` later on average; the rest

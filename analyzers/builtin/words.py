@@ -37,6 +37,11 @@ def count(number: float) -> str:
     return f"{number:.2g}"
 
 
+def so_many(number: int, noun: str) -> str:
+    """`1 component`, `1,200 components`."""
+    return f"{number:,} {noun if number == 1 else noun + 's'}"
+
+
 def figure(value: float, digits: int = 4) -> str:
     """A measurement with so many significant digits, as a power of ten only if it is tiny: `252,200`, `0.0057`."""
     shown = float(f"{value:.{digits}g}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -71,12 +71,16 @@ def ever_heard(kinds: Iterable[str]) -> tuple[str, ...]:
 
 
 def span(kinds: Iterable[str], region: str) -> Span | None:
-    """The span of what came in a region of these kinds; None when nothing did.
+    """The span of what came in a region of these kinds; None when nothing did."""
+    return span_of(list(Feed.objects.filter(region=region, kind__in=list(kinds))))
+
+
+def span_of(feeds: Sequence[Feed]) -> Span | None:
+    """The span of one region's feeds; None of none.
 
     A state (a placement) may be years old: it counts from its arrival, or from the first other row if that
     is older.
     """
-    feeds = list(Feed.objects.filter(region=region, kind__in=list(kinds)))
     if not feeds:
         return None
     newest = max(feeds, key=lambda feed: (feed.latest, feed.arrived_at))

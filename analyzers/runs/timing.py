@@ -46,13 +46,11 @@ def clock(latest: datetime, arrived_at: datetime, now: datetime, idle: timedelta
 
 
 def due(cadence: Cadence, first: datetime, last_end: datetime | None, clock: datetime) -> Due:
-    """The windows that are due and have not been run.
-
-    `first` is the oldest data time: a schedule that has never run starts with the first window that lies
-    wholly in the telemetry. `last_end` is the end of the last window it has run.
+    """The windows that are due and have not been run: from the first one that there is, or from the one after
+    `last_end`, the end of the last window that was run.
     """
     newest = _steps_before(clock - cadence.grace, cadence.every)
-    oldest = _steps_after(first + cadence.length, cadence.every)
+    oldest = (first_end(cadence, first) - EPOCH) // cadence.every
     if last_end is not None:
         oldest = max(oldest, _steps_before(last_end, cadence.every) + 1)
     count = max(0, newest - oldest + 1)
@@ -60,6 +58,12 @@ def due(cadence: Cadence, first: datetime, last_end: datetime | None, clock: dat
     return Due(
         tuple(EPOCH + step * cadence.every for step in range(newest - kept + 1, newest + 1)), count - kept
     )
+
+
+def first_end(cadence: Cadence, first: datetime) -> datetime:
+    """The end of the first window that lies wholly in the telemetry, of which `first` is the oldest data time: with it
+    a schedule starts that has never run."""
+    return EPOCH + _steps_after(first + cadence.length, cadence.every) * cadence.every
 
 
 def before(

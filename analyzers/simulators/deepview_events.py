@@ -6,7 +6,7 @@ The hours before are as ever, so that history says nothing of the event.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -25,6 +25,7 @@ from analyzers.simulators.routes import gathered
 
 Mask = NDArray[np.bool_]
 Ints = NDArray[np.int64]
+Told = tuple[Fleet, Failures]
 
 HOUR, PAST = 60.0, 12
 SHARE = 0.05
@@ -40,96 +41,114 @@ def eventful_hour(fleet: Fleet, rng: np.random.Generator, kind: Background, even
         return plain
     if event not in EVENTS:
         raise ValueError(f"no benign event {event!r}; there are {', '.join(EVENTS)}")
-    now = (
-        _drain(fleet, rng, kind, start) if event == "drain" else _TELLING[event](fleet, rng, failures, start)
-    )
+    now = EVENTS[event].hour(Ever(fleet, rng, kind, failures, start))
     return replace(now, history=plain.history)
 
 
-def _upgrade(fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float) -> Window:
+@dataclass(frozen=True, slots=True)
+class Ever:
+    """A region as it would be without the event, which begins at `start`."""
+
+    fleet: Fleet
+    rng: np.random.Generator
+    kind: Background
+    failures: Failures
+    start: float
+
+
+def _upgrade(ever: Ever) -> Window:
     """A compute cluster is empty: its units were shut down for a planned upgrade."""
-    gone = fleet.carries(str(rng.choice(fleet.of_kind("compute_cluster"))))
-    return _without(fleet, failures, start, gone)
+    gone = ever.fleet.carries(str(ever.rng.choice(ever.fleet.of_kind("compute_cluster"))))
+    return _without(ever.fleet, ever.failures, ever.start, gone)
 
 
-def _drain(fleet: Fleet, rng: np.random.Generator, kind: Background, start: float) -> Window:
+def _drain(ever: Ever) -> Window:
     """The units of one ToR were moved to its neighbours in the cluster, and fail with the hosts on which they are now:
     a host that stands empty takes nobody with it.
     """
+    fleet, rng, start = ever.fleet, ever.rng, ever.start
     tor = str(rng.choice(fleet.of_kind("tor")))
     cluster = "compute_cluster/" + tor.removeprefix("tor/").rpartition("-")[0]
     leaving = np.flatnonzero(fleet.carries(tor))
     others = np.flatnonzero(fleet.carries(cluster) & ~fleet.carries(tor))
     moved = _moved(fleet, leaving, rng.choice(others, len(leaving)))
-    return _seen(moved, background(moved, rng, kind, start, start + HOUR), start)
+    return _seen(moved, background(moved, rng, ever.kind, start, start + HOUR), start)
 
 
-def _stale_topology(fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float) -> Window:
+def _stale_topology(ever: Ever) -> Window:
+    return _seen(*_misplaced(ever.fleet, ever.rng, ever.failures, ever.start), ever.start)
+
+
+def _misplaced(fleet: Fleet, rng: np.random.Generator, failures: Failures, _start: float) -> Told:
     """One unit in twenty runs elsewhere, and nobody said so."""
     moved = np.flatnonzero(rng.random(fleet.units) < SHARE)
-    return _as_told(fleet, failures, start, moved, rng.integers(0, fleet.units, len(moved)))
+    return _moved(fleet, moved, rng.integers(0, fleet.units, len(moved))), failures
 
 
-def _clock_step(fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float) -> Window:
-    return window(fleet, _fallen_back(fleet, rng, failures, start), start, start + HOUR)
+def _clock_step(ever: Ever) -> Window:
+    return window(
+        *_fallen_back(ever.fleet, ever.rng, ever.failures, ever.start), ever.start, ever.start + HOUR
+    )
 
 
-def _fallen_back(fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float) -> Failures:
+def _fallen_back(fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float) -> Told:
     """The clocks of one host in twenty fell back by an hour: what fails there in the next one counts in this one."""
     stepped = _some_hosts(fleet, rng)[failures.unit] & (failures.minute >= start + HOUR)
     told = failures.minute - np.where(stepped, HOUR, 0.0)
     order = np.lexsort((failures.unit, told))
-    return Failures(told[order], failures.unit[order])
+    return fleet, Failures(told[order], failures.unit[order])
 
 
-def _agent_crash(fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float) -> Window:
-    return window(fleet, _unheard(fleet, rng, failures, start), start, start + HOUR)
+def _agent_crash(ever: Ever) -> Window:
+    return window(*_unheard(ever.fleet, ever.rng, ever.failures, ever.start), ever.start, ever.start + HOUR)
 
 
-def _unheard(fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float) -> Failures:
+def _unheard(fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float) -> Told:
     """One host in twenty tells nobody from `start` on what fails on it."""
     heard = ~_some_hosts(fleet, rng)[failures.unit] | (failures.minute < start)
-    return Failures(failures.minute[heard], failures.unit[heard])
+    return fleet, Failures(failures.minute[heard], failures.unit[heard])
 
 
-def _missing_rows(fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float) -> Window:
+def _missing_rows(ever: Ever) -> Window:
     """One row in twenty is lost, of failures and of placements; failures of units placed nowhere stay unmatched."""
-    heard = rng.random(len(failures.unit)) >= SHARE
+    failures = ever.failures
+    heard = ever.rng.random(len(failures.unit)) >= SHARE
     told = Failures(failures.minute[heard], failures.unit[heard])
-    return _without(fleet, told, start, rng.random(fleet.units) < SHARE)
+    return _without(ever.fleet, told, ever.start, ever.rng.random(ever.fleet.units) < SHARE)
 
 
-_TELLING: Mapping[str, Callable[[Fleet, np.random.Generator, Failures, float], Window]] = MappingProxyType(
+def _left_out_later(fleet: Fleet, _rng: np.random.Generator, failures: Failures, _start: float) -> Told:
+    """Rows that are missing are left out of what is written."""
+    return fleet, failures
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """`hour` is the window that is seen; `told` where units are told to be and what is told of failures, None where
+    rows cannot tell it: a unit that is placed nowhere any more has no row that says so.
+    """
+
+    hour: Callable[[Ever], Window]
+    told: Callable[[Fleet, np.random.Generator, Failures, float], Told] | None = None
+
+
+EVENTS: Mapping[str, Event] = MappingProxyType(
     {
-        "upgrade": _upgrade,
-        "clock_step": _clock_step,
-        "agent_crash": _agent_crash,
-        "missing_rows": _missing_rows,
-        "stale_topology": _stale_topology,
+        "upgrade": Event(_upgrade),
+        "drain": Event(_drain),
+        "clock_step": Event(_clock_step, _fallen_back),
+        "agent_crash": Event(_agent_crash, _unheard),
+        "missing_rows": Event(_missing_rows, _left_out_later),
+        "stale_topology": Event(_stale_topology, _misplaced),
     }
 )
-"""Events that change what is told of the failures there are; a drain changes the failures."""
-
-EVENTS = ("upgrade", "drain", "clock_step", "agent_crash", "missing_rows", "stale_topology")
+TOLD_EVENTS = tuple(name for name, event in EVENTS.items() if event.told)
 
 
-TOLD_EVENTS = ("clock_step", "agent_crash", "missing_rows", "stale_topology")
-"""Those of which rows can tell: a unit that is placed nowhere any more has no row that says so."""
-
-
-def told_of(
-    fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float, event: str
-) -> tuple[Fleet, Failures]:
-    """Where units are told to be, and what is told of failures until an hour after `start`; rows that are missing are
-    left out of what is written.
-    """
-    if event == "stale_topology":
-        moved = np.flatnonzero(rng.random(fleet.units) < SHARE)
-        fleet = _moved(fleet, moved, rng.integers(0, fleet.units, len(moved)))
-    elif event == "clock_step":
-        failures = _fallen_back(fleet, rng, failures, start)
-    elif event == "agent_crash":
-        failures = _unheard(fleet, rng, failures, start)
+def told_of(fleet: Fleet, rng: np.random.Generator, failures: Failures, start: float, event: str) -> Told:
+    """Where units are told to be, and what is told of failures until an hour after `start`."""
+    if event and (told := EVENTS[event].told):
+        fleet, failures = told(fleet, rng, failures, start)
     over = failures.minute < start + HOUR
     return fleet, Failures(failures.minute[over], failures.unit[over])
 
@@ -157,11 +176,6 @@ def _without(fleet: Fleet, failures: Failures, start: float, gone: Mask) -> Wind
     failing = replace(now.sums["failing"], unmatched=unmatched)
     placed = _placed(fleet, np.bincount(fleet.path_of[~gone], minlength=len(fleet.paths)))
     return replace(now, sums={**now.sums, "paths": placed, "failing": failing})
-
-
-def _as_told(fleet: Fleet, failures: Failures, start: float, units: Ints, like: Ints) -> Window:
-    """The hour as it looks when each of `units` is placed where the unit in `like` is."""
-    return _seen(_moved(fleet, units, like), failures, start)
 
 
 def _seen(fleet: Fleet, failures: Failures, start: float) -> Window:

@@ -12,6 +12,7 @@ from analyzers.builtin.nines import (
     meets,
     nines,
     show_availability,
+    show_days,
     show_minutes,
     uptime_share,
 )
@@ -36,7 +37,7 @@ def work(values: Values) -> Answer:
     total, lost = values["days"] * _DAY, values["outages"] * values["minutes"]
     if lost > total:
         spent = f"{values['outages']:g} outages of {show_minutes(values['minutes'])}"
-        raise ValueError(f"{spent} are more than {values['days']:g} days")
+        raise ValueError(f"{spent} are more than {show_days(values['days'] * _DAY)}")
     availability, target = uptime_share(total - lost, lost), availability_of(values["target_nines"])
     kept, allowed = meets(availability, target), (1 - target) * total
     least, most = lost_interval([values["minutes"]] * int(values["outages"]), total)

@@ -12,16 +12,18 @@ from urllib.parse import urlencode
 from django import template
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from analyzers.queries import analyzers
+from analyzers.queries import Schedule, Wait, analyzers, schedule_waits
 from frontend import evidence
 from frontend.charts import bundle_name
 from frontend.markdown import render
 from frontend.settings_map import groups_for, section_of
 from frontend.templatetags import times
 from incidents.domain.alerting import is_storm
+from incidents.domain.span_words import lead_words
 from ingest.queries import is_component
 
 register = template.Library()
@@ -73,6 +75,12 @@ def analyzer_link(name: str) -> SafeString:
     if name in analyzers():
         return format_html('<a href="{}">{}</a>', reverse("analyzer", args=[name]), name)
     return format_html('{} <span class="muted">(not installed)</span>', name)
+
+
+@register.filter
+def waits(schedule: Schedule) -> list[Wait]:
+    """Where a schedule has not run yet, and why."""
+    return schedule_waits(schedule, timezone.now())
 
 
 @register.filter
@@ -227,13 +235,6 @@ def held(seconds: float) -> str:
 
 
 @register.filter
-def lead(span: timedelta) -> str:
-    """`12 min before`, `3 min after`: how long a blame came before the first report, or after it."""
-    words_of_it = duration(abs(span)) if abs(span) >= timedelta(minutes=1) else "under 1 min"
-    return f"{words_of_it} {'before' if span > timedelta(0) else 'after'} the first report"
-
-
-@register.filter
 def hundredths(share: float | None) -> str:
     """A share as a coordinate from 0 to 100, for a bar drawn in SVG."""
     return f"{100 * min(max(share or 0.0, 0.0), 1.0):.2f}"
@@ -248,6 +249,7 @@ def who(actor: str) -> str:
 
 
 register.filter("is_storm", is_storm)
+register.filter("lead_words", lead_words)
 
 
 @register.filter

@@ -102,7 +102,7 @@ def backtest(request: HttpRequest, id: UUID) -> HttpResponse:
         "analyzer": analyzers.analyzers().get(row.analyzer),
         "params": _params(row),
         "others": row.followed_by.all(),
-        "lead": _lead(row.result),
+        "lead": row.result and row.result["median_lead_seconds"],
         "tickets": tickets_of(_blamed([row])),
     }
     return show(request, "frontend/backtest.html", context, section="analyzers")
@@ -170,11 +170,6 @@ def _blamed(rows: Iterable[BacktestRow]) -> set[int]:
     results = [row.result for row in rows if row.result is not None]
     told = {one["ticket"] for result in results for one in (*result["blames"], *result["missed_tickets"])}
     return {number for number in told if number is not None}
-
-
-def _lead(result: Mapping[str, Any] | None) -> timedelta | None:
-    seconds = None if result is None else result["median_lead_seconds"]
-    return None if seconds is None else timedelta(seconds=seconds)
 
 
 def _params(row: BacktestRow) -> list[tuple[str, Any, bool]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from incidents.domain.span_words import span_words
+
 Json = dict[str, Any]
 Body = Mapping[str, Any]
 
@@ -62,12 +64,3 @@ def _blamed(now: Body, before: Body) -> Iterator[Json]:
 
 def _line(what: str, before: Any, now: Any, better: bool | None, sentence: str) -> Json:
     return {"what": what, "before": before, "now": now, "better": better, "sentence": sentence}
-
-
-def span_words(seconds: float) -> str:
-    """`40 s`, `7 min`, `3.5 h`, `2.1 d`."""
-    for limit, size, unit in ((90, 1, "s"), (5400, 60, "min"), (129_600, 3600, "h")):
-        if seconds < limit:
-            shown = seconds / size
-            return f"{shown:.0f} {unit}" if unit != "h" else f"{shown:.1f} {unit}"
-    return f"{seconds / 86400:.1f} d"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from analyzers.queries import Cause, Judged, Named, Replay, Replayed, Rule, Score, replay, score
@@ -157,10 +157,3 @@ def _missed(cause: Cause) -> dict[str, Any]:
         "since": rfc3339(cause.since),
         "until": rfc3339(cause.until),
     }
-
-
-def lead_words(lead: timedelta) -> str:
-    """`12 min before the first report`, `3 min after it`."""
-    minutes = abs(lead.total_seconds()) / 60
-    span = f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"
-    return f"{span} before the first report" if lead > timedelta(0) else f"{span} after the first report"

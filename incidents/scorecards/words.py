@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from analyzers.commands import span_text
 from analyzers.queries import Share
-from incidents.scorecards.backtest import STATUSES, Backtest, lead_words
+from incidents.domain.span_words import lead_words
+from incidents.scorecards.backtest import STATUSES, Backtest
 
 MOST_LINES = 40
 _SHOWN = {"right": "right", "wrong": "WRONG", "unconfirmed": "?"}

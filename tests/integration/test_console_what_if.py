@@ -49,7 +49,7 @@ def test_what_cannot_be_taken_is_named_at_its_field_and_kept_as_typed(bob: Clien
 
 def test_inputs_that_do_not_fit_together_say_why(bob: Client) -> None:
     page = shown(bob, "availability", days="1", outages="2", minutes="1440")
-    assert "2 outages of 24 h are more than 1 days" in page
+    assert "2 outages of 24 h are more than 1 day" in page
 
 
 def test_an_answer_beside_the_page_is_shown_also_when_it_is_a_refusal(bob: Client) -> None:

@@ -111,18 +111,6 @@ def test_a_window_says_its_date_once() -> None:
     assert ">21 Nov 12:00 to 13:00<" in times.span_to(NOON, NOON + timedelta(hours=1))
 
 
-@pytest.mark.parametrize(
-    ("minutes", "said"),
-    [
-        (12, "12 min before the first report"),
-        (-3, "3 min after the first report"),
-        (0.5, "under 1 min before the first report"),
-    ],
-)
-def test_a_lead_says_who_came_first(minutes: float, said: str) -> None:
-    assert words.lead(timedelta(minutes=minutes)) == said
-
-
 def test_a_row_says_of_a_later_verdict_only_what_its_title_does_not() -> None:
     title = "tor/t1 fails 1.2 % of what depends on it"
     assert words.beyond(f"{title}, over 99 % likely at fault.", title) == "Over 99 % likely at fault"

@@ -142,7 +142,7 @@ def test_failures_of_units_that_are_placed_later_are_told_of() -> None:
     failures = table("unit_failure", [{"time": at(7), "unit": "vm/1"}])
     (window,) = offline.windows(ANALYZER, ANALYZER.inputs[0], {"placement": placed, "unit_failure": failures})
     assert offline.unplaced(window) == (
-        "1 rows were left out: nothing in force at 2026-03-01T12:07:00Z says where their unit was placed"
+        "1 row was left out: nothing in force at 2026-03-01T12:07:00Z says where their unit was placed"
     )
 
 
@@ -158,7 +158,7 @@ def test_topology_that_was_told_after_the_first_row_counts_as_it_first_was_and_i
     assert isinstance(parents, Paths)
     assert parents[0] == ("pod/30",)
     assert offline.placed_later(window) == (
-        "1 components are known only since after 2026-03-01T12:07:00Z: taken as they first were"
+        "1 component is known only since after 2026-03-01T12:07:00Z, taken as first told"
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from incidents.reports.changes import changes, span_words
+from incidents.reports.changes import changes
 from incidents.reports.tickets import spread
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "events" / "report.produced.v2.json"
@@ -73,10 +73,3 @@ def test_median_and_ninetieth_percentile(seconds: list[int], median: float, p90:
 
 def test_of_nothing_there_is_no_median() -> None:
     assert spread([]) == {"n": 0, "median": None, "p90": None}
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"), [(0, "0 s"), (61, "61 s"), (600, "10 min"), (9000, "2.5 h"), (200_000, "2.3 d")]
-)
-def test_spans_are_written_as_people_say_them(seconds: float, words: str) -> None:
-    assert span_words(seconds) == words

@@ -21,6 +21,7 @@ from analyzers.builtin.nines import (
     downtime_per_year,
     lost_interval,
     show_availability,
+    show_days,
     show_minutes,
     uptime_share,
 )
@@ -164,7 +165,7 @@ def _said(found: Found, row: int) -> str:
     ledger = found.ledger
     told = float(ledger.observed[row]) + float(ledger.unknown[row])
     lost, allowed = show_minutes(float(ledger.lost[row])), show_minutes((1 - found.target) * told)
-    return f"was down for {lost} in {told / 1440:.3g} days, where {allowed} are allowed"
+    return f"was down for {lost} in {show_days(told)}, where {allowed} are allowed"
 
 
 def _sentence(found: Found, row: int) -> str:
@@ -183,7 +184,7 @@ def _sentence(found: Found, row: int) -> str:
 
 ANALYZER = Analyzer(
     name="availability",
-    version="1.3.0",
+    version="1.3.1",
     title="Uptime, downtime by cause and nines of every component, and who is below target",
     inputs=(
         Input("all", (UPTIMES, OUTAGES, FLEET)),

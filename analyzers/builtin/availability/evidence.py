@@ -9,7 +9,7 @@ import numpy as np
 from analyzers.builtin.intervals import MINUTE, microseconds, moment
 from analyzers.builtin.nines import downtime_per_year, nines, show_availability, show_minutes
 from analyzers.builtin.vega import bars_over_time, instant, ranked_bars
-from analyzers.builtin.words import count, hundredths, percent
+from analyzers.builtin.words import count, hundredths, percent, so_many
 from analyzers.contract import Evidence, Window, chart, table, text
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _by_component(found: Found) -> Evidence:
         "as many components; time of which nothing is known counts as up."
     )
     hidden = int(np.sum(ledger.lost > 0)) - len(rows)
-    note += f" {count(hidden)} components with less downtime are not listed." if hidden > 0 else ""
+    note += f" Not listed: {so_many(hidden, 'component')} with less downtime." if hidden > 0 else ""
     return table("Downtime by component and cause", columns, tuple(rows), note)
 
 
@@ -185,7 +185,7 @@ def _account(found: Found) -> str:
     unknown = float(ledger.unknown.sum())
     whole = float(ledger.observed.sum()) + unknown
     unended = (
-        f" {count(ledger.unended)} outages that began long ago have no end; they are taken to have lasted as long as "
+        f" Without an end, though begun long ago: {so_many(ledger.unended, 'outage')}, taken to have lasted as long as "
         "the others, and what came after as not known."
         if ledger.unended
         else ""

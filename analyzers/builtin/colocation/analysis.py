@@ -70,7 +70,7 @@ def _measures(seen: Exposure) -> dict[str, Any]:
 
 ANALYZER = Analyzer(
     name="colocation",
-    version="1.0.1",
+    version="1.0.2",
     title="Failure rate of far against near placement, with its confidence interval",
     inputs=(Input("uptime", (UPTIMES,)),),
     params=PARAMS,

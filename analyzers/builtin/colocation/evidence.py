@@ -9,7 +9,7 @@ from analyzers.builtin.intervals import moment
 from analyzers.builtin.rate_ratio import RateRatio
 from analyzers.builtin.uptimes import FAR, NEAR
 from analyzers.builtin.vega import SCHEMA, colour, instant, time_axis
-from analyzers.builtin.words import count, figure
+from analyzers.builtin.words import figure, so_many
 from analyzers.contract import Evidence, chart, table, text
 
 _POINTS = 120
@@ -41,7 +41,7 @@ def _rates(seen: Exposure) -> Evidence:
     columns = ("placed", "units", "unit-days up", "failures", "failures per 1,000 unit-days")
     note = "A failure is a change from up to down; only time up counts as time at risk."
     if seen.untold:
-        note += f" {count(seen.untold)} failures of units with no hops_class are left out."
+        note += f" Left out: {so_many(seen.untold, 'failure')} of units with no hops_class."
     return table("Failures, near and far", columns, rows, note)
 
 

@@ -13,6 +13,7 @@ from analyzers.builtin.deepview.binomial import blame
 from analyzers.builtin.deepview.observed import Observed, alike, component_sets, observe
 from analyzers.builtin.deepview.published import judge_by_mean
 from analyzers.builtin.deepview.reductions import INPUTS
+from analyzers.builtin.words import so_many
 from analyzers.contract import Analyzer, Param, Params, Verdict, Window, inconclusive
 
 PARAMS = (
@@ -73,7 +74,9 @@ def _nothing_to_judge(seen: Observed, window: Window) -> str | None:
     lost = window.sums["failing"].unmatched + seen.unknown
     if seen.total <= 0:
         if lost:
-            return f"{lost} failures, but no unit is placed on any path: there is nothing to compare."
+            return (
+                f"{so_many(lost, 'failure')}, but no unit is placed on any path: there is nothing to compare."
+            )
         return "No unit is placed on any path in this window."
     distinct = len(np.unique(alike(component_sets(window.sums["paths"]))))
     if distinct == 1 and seen.rows:
@@ -85,7 +88,7 @@ def _nothing_to_judge(seen: Observed, window: Window) -> str | None:
 
 ANALYZER = Analyzer(
     name="deepview",
-    version="1.1.3",
+    version="1.1.4",
     title="Blames the component that failing paths share and healthy paths avoid",
     inputs=INPUTS,
     params=PARAMS,

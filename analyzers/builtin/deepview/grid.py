@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.deepview.observed import Observed, component_sets, kinds_of
+from analyzers.builtin.words import so_many
 from analyzers.contract import Paths, Window
 
 Floats = NDArray[np.float64]
@@ -106,7 +107,7 @@ def _grid(rows: _Axis, columns: _Axis, attempts: Floats, failures: Floats, blame
     kept_rows = _worst(rows.names, failed.sum(axis=1), blamed)
     kept_columns = _worst(columns.names, failed.sum(axis=0), blamed)
     hidden = (len(rows.names) - len(kept_rows)) + (len(columns.names) - len(kept_columns))
-    note = f" {hidden} components with fewer failures are not drawn." if hidden else ""
+    note = f" Not drawn: {so_many(hidden, 'component')} with fewer failures." if hidden else ""
     return Grid(
         rows.kind,
         columns.kind,

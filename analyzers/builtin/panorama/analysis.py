@@ -63,7 +63,7 @@ def measures_of(seen: Observed) -> dict[str, int]:
 
 ANALYZER = Analyzer(
     name="panorama",
-    version="1.2.0",
+    version="1.2.1",
     title="Names what its callers see fail, gray failures and unreliable observers among them",
     inputs=(INPUT,),
     params=PARAMS,

@@ -13,7 +13,7 @@ from analyzers.builtin.panorama.observed import SLICE, Observed
 from analyzers.builtin.panorama.restarts import component_of, explains
 from analyzers.builtin.panorama.weighing import OBSERVER, PLACE
 from analyzers.builtin.vega import SCHEMA, colour, instant, time_axis
-from analyzers.builtin.words import NATS, count, hundredths, moment
+from analyzers.builtin.words import NATS, count, hundredths, moment, so_many
 from analyzers.contract import Evidence, Window, chart, table, text
 
 Ints = NDArray[np.int64]
@@ -113,7 +113,7 @@ def _quadrants(found: Found) -> Evidence:
     note = (
         "Shares of negative observations in the last seconds, without unreliable observers; 5 % is unhealthy."
     )
-    note += f" {count(hidden)} subjects with fewer are not listed." if hidden else ""
+    note += f" Not listed: {so_many(hidden, 'subject')} with fewer." if hidden else ""
     columns = ("subject", "callers: failed (%)", "probes: failed (%)", "callers against probes")
     return table("Callers' view against probes'", columns, tuple(kept), note)
 

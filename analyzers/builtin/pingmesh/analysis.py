@@ -132,7 +132,7 @@ def _measures(seen: Observed) -> dict[str, Any]:
 
 ANALYZER = Analyzer(
     name="pingmesh",
-    version="1.0.3",
+    version="1.0.4",
     title="Tells Spine, podset, pod and server faults and ToR black holes from server-to-server probes",
     inputs=(PLACED, UNPLACED),
     params=PARAMS,

@@ -9,7 +9,7 @@ from analyzers.builtin.pingmesh.heat_map import heat_map
 from analyzers.builtin.pingmesh.observed import Observed
 from analyzers.builtin.pingmesh.sla import LEVELS, Scope
 from analyzers.builtin.pingmesh.verdict import WHAT, Named, span
-from analyzers.builtin.words import hundredths, listed
+from analyzers.builtin.words import hundredths, listed, so_many
 from analyzers.contract import Evidence, Window, table, text
 
 MOST_LINES = 20
@@ -158,7 +158,7 @@ def advice(culprits: list[Named], budget: int) -> Evidence | None:
 def method(window: Window, seen: Observed, drop_limit: float, p99_us: float, persist: int) -> Evidence:
     placed = int((seen.places.pod >= 0).sum())
     later = window.sums["places"].later if "places" in window.sums else 0
-    told = f" ({later:,} components have a known place only since after the window's start)" if later else ""
+    told = f" (known only since after the window's start: {so_many(later, 'place')})" if later else ""
     return text(
         "How this was concluded",
         f"{int(seen.sent.sum()):,} probes between {seen.pairs:,} pairs of {len(seen.servers):,} servers, of which "

@@ -215,7 +215,7 @@ def _kinds(text: object) -> frozenset[str]:
 
 ANALYZER = Analyzer(
     name="selector",
-    version="1.0.2",
+    version="1.0.3",
     title="Recommends which nodes to validate, and with which benchmarks, before they fail",
     inputs=INPUTS,
     params=PARAMS,

@@ -10,7 +10,7 @@ import numpy as np
 from analyzers.builtin.selector.hazard import Model
 from analyzers.builtin.selector.plan import Choice, Past, Step
 from analyzers.builtin.selector.trial import Trial
-from analyzers.builtin.words import percent
+from analyzers.builtin.words import percent, so_many
 from analyzers.contract import Evidence, Params, chart, table, text
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _ranking(risk: Risk, many: int, params: Params) -> Evidence:
     }
     rest = len(risk.nodes) - len(values)
     note = f"The dashed line is the target, {percent(target)}." + (
-        f" {rest} nodes below these are not drawn." if rest else ""
+        f" Not drawn: {so_many(rest, 'node')} below these." if rest else ""
     )
     return chart("How likely the next incident is", spec, note)
 

@@ -9,7 +9,14 @@ import numpy as np
 
 from analyzers.builtin.intervals import microseconds, moment
 from analyzers.builtin.keys import texts
-from analyzers.builtin.nines import UNSEEN, Standing, lost_interval, required_of_dependency, show_minutes
+from analyzers.builtin.nines import (
+    UNSEEN,
+    Standing,
+    lost_interval,
+    required_of_dependency,
+    show_days,
+    show_minutes,
+)
 from analyzers.builtin.open_ends import OPEN_HOURS
 from analyzers.builtin.outage_rows import FLEET, OUTAGES
 from analyzers.builtin.tor_availability import evidence
@@ -227,11 +234,14 @@ def _usual(outages: float) -> str:
     return f"about {count(round(outages, 1))} times" if outages >= 1 else "less than once"
 
 
+def _often(times: int) -> str:
+    return "once" if times == 1 else f"{times} times"
+
+
 def _said(found: Measured, row: int, repeats: bool) -> str:
     """What is wrong, as the end of a title that begins with the device."""
     seen, times = found.seen, int(found.seen.count[row])
-    often = "once" if times == 1 else f"{times} times"
-    spent = f"was out {often}, {show_minutes(float(seen.lost[row]))} in {seen.period / 1440:.3g} days"
+    spent = f"was out {_often(times)}, {show_minutes(float(seen.lost[row]))} in {show_days(seen.period)}"
     if not repeats:
         return f"{spent}, the most of {found.kind} devices"
     return f"{spent}, where {_usual(float(found.excess.expected[row]))} would be usual"
@@ -242,8 +252,8 @@ def _sentence(found: Measured, row: int, repeats: bool, group: Group | None) -> 
     times = int(seen.count[row])
     share = float(seen.lost[row]) / float(seen.lost.sum())
     spent = (
-        f"{seen.devices[row]} was out {'once' if times == 1 else f'{times} times'}, "
-        f"{show_minutes(float(seen.lost[row]))} in {seen.period / 1440:.3g} days, "
+        f"{seen.devices[row]} was out {_often(times)}, "
+        f"{show_minutes(float(seen.lost[row]))} in {show_days(seen.period)}, "
         f"{percent(share)} of what all {count(found.devices)} {found.kind} devices lost"
     )
     why = (
@@ -260,7 +270,7 @@ def _sentence(found: Measured, row: int, repeats: bool, group: Group | None) -> 
 
 ANALYZER = Analyzer(
     name="tor_availability",
-    version="1.2.0",
+    version="1.2.1",
     title="Availability of a device class, such as ToRs, against the tier that depends on it",
     inputs=(Input("fleet", (OUTAGES, FLEET)), Input("outages", (OUTAGES,))),
     params=PARAMS,

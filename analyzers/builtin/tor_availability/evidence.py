@@ -12,10 +12,11 @@ from analyzers.builtin.nines import (
     Standing,
     availability_of,
     show_availability,
+    show_days,
     show_minutes,
 )
 from analyzers.builtin.vega import bars_over_time, instant, ranked_bars
-from analyzers.builtin.words import count, hundredths, percent
+from analyzers.builtin.words import count, hundredths, percent, so_many
 from analyzers.contract import Evidence, Window, chart, table, text
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ def _account(window: Window, found: Measured) -> str:
     )
     if seen.unended:
         parts.append(
-            f"{count(len(seen.unended))} devices are told to be out since long ago, without an end: "
+            f"Told to be out since long ago, without an end: {so_many(len(seen.unended), 'device')}, "
             f"{', '.join(seen.unended[:5])}. Such an outage counts with the mean length of the ended ones; what it "
             f"would cost if it still lasts ({show_minutes(float(seen.doubtful.sum()))} more) is in the lower end of "
             "the interval."
@@ -214,13 +215,13 @@ def _account(window: Window, found: Measured) -> str:
     held = (window.end - window.start).total_seconds() / 86400
     if seen.period / 1440 > held * 1.001:
         parts.append(
-            f"The rows cover the last {held:.3g} days of these {seen.period / 1440:.3g}: before that, no outage "
-            "is known and none is assumed."
+            f"The rows cover only the last {show_days(1440 * held)} of {show_days(seen.period)}: before that, no "
+            "outage is known and none is assumed."
         )
     fleet = window.sums.get("fleet")
     if fleet is not None and fleet.later:
         parts.append(
-            f"{fleet.later:,} components are known only since after the window's start; the devices among them count "
+            f"Known only since after the window's start: {so_many(fleet.later, 'component')}; devices among them count "
             "for all of it."
         )
     if found.devices == len(seen.devices) and fleet is None:

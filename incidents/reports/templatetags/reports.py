@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from django import template
 
-from incidents.reports.changes import span_words
+from incidents.domain.span_words import lead_words, span_words
 
 register = template.Library()
 
@@ -18,12 +18,7 @@ def span(seconds: float | None) -> str:
     return "–" if seconds is None else span_words(seconds)
 
 
-@register.filter
-def lead_words(seconds: float | None) -> str:
-    """`12 min before`, `40 s after` the first report."""
-    if seconds is None:
-        return "–"
-    return f"{span_words(abs(seconds))} {'before' if seconds > 0 else 'after'}"
+register.filter("lead_words", lead_words)
 
 
 @register.filter

@@ -1,0 +1,64 @@
+"""Why a schedule that is on has not run yet, and when it will: by the same hands of the clock as the tick."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Exists, OuterRef
+
+from analyzers.registry import RegistryError, UnknownAnalyzer
+from analyzers.runs import feeds
+from analyzers.runs.models import Feed, Run, Schedule
+from analyzers.runs.timing import clock, first_end, span_text
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A region in which a schedule has never run; all regions where `region` is empty."""
+
+    region: str
+    why: str
+    first_row_at: datetime | None = None
+    first_run_at: datetime | None = None
+    """About when, by the wall (telemetry that comes faster than time goes by brings it sooner); None where it is due
+    already, or nobody knows."""
+
+
+def waits(schedule: Schedule, now: datetime) -> list[Wait]:
+    """The regions in which a schedule waits for its first run; none where it is off."""
+    if not schedule.enabled:
+        return []
+    try:
+        kinds = feeds.kinds(schedule.analyzer, schedule.input)
+    except (UnknownAnalyzer, RegistryError) as problem:
+        return [Wait(schedule.region, str(problem))]
+    ran = Run.objects.filter(schedule=schedule, region=OuterRef("region"))
+    heard = Feed.objects.filter(kind__in=kinds).annotate(ran=Exists(ran))
+    if schedule.region:
+        heard = heard.filter(region=schedule.region)
+    else:
+        heard = heard.filter(region__in=feeds.regions(kinds, now))
+    found: dict[str, list[Feed]] = {}
+    for feed in heard.order_by("region", "kind"):
+        found.setdefault(feed.region, []).append(feed)
+    if not found:
+        lately = "" if schedule.region else f" in the last {feeds.SILENT.days} days"
+        return [Wait(schedule.region, f"nothing of what it reads ({', '.join(kinds)}) has come{lately}")]
+    return [
+        _wait(schedule, region, span, now)
+        for region, rows in found.items()
+        if not getattr(rows[0], "ran") and (span := feeds.span_of(rows)) is not None  # noqa: B009
+    ]
+
+
+def _wait(schedule: Schedule, region: str, span: feeds.Span, now: datetime) -> Wait:
+    at = clock(span.latest, span.arrived_at, now, schedule.idle)
+    left = first_end(schedule.cadence, span.first) + schedule.grace - at
+    if left <= timedelta(0):
+        return Wait(region, "its first window is over and runs next", span.first)
+    if at - schedule.length < span.first:
+        why = f"its window of {span_text(schedule.length)} begins before the first row"
+    else:
+        why = "its first window is not over yet"
+    return Wait(region, why, span.first, now + left)
