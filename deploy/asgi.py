@@ -54,6 +54,9 @@ EVENTS_HEADERS = (
     (b"x-accel-buffering", b"no"),
 )
 
+BYE = b"event: bye\ndata: {}\n\n"
+"""The stream ends by our wish; the page asks for a new token."""
+
 log = structlog.get_logger("live")
 
 
@@ -88,6 +91,11 @@ class Hub:
         self.complete_since = position
         for client in self.clients:
             client.put(_reset(position), position)
+
+    def send_away(self) -> None:
+        """Nothing is to be heard here: whoever listens asks the pages how things stand, and comes again by them."""
+        for client in self.clients:
+            client.put(BYE, "")
 
     def publish(self, changes: list[Change]) -> None:
         for change in changes:
@@ -133,6 +141,8 @@ class Tail(threading.Thread):
                 self._follow()
             except (OperationalError, InterfaceError) as error:
                 log.warning("database away", error=str(error).strip())
+                if connection.connection is None:  # not even reached: a restart of a moment is nobody's news
+                    self.loop.call_soon_threadsafe(self.hub.send_away)
                 connection.close()
                 self.stopping.wait(RETRY)
             except Exception:  # the shell around the thread: without it pages would wait for news for ever
@@ -237,7 +247,7 @@ async def _stream(
                 if not gone.done():
                     await _body(send, b": still here\n\n")
         if not gone.done():
-            await _body(send, b"event: bye\ndata: {}\n\n")
+            await _body(send, BYE)
             await _body(send, b"", more=False)
     finally:
         hub.clients.discard(client)

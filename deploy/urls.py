@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 
 from django.conf import settings
 from django.core.exceptions import DisallowedHost, TooManyFieldsSent
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.urls import Resolver404, URLPattern, URLResolver, include, path, re_path, resolve
 from django.views.decorators.csrf import csrf_exempt
+from django.views.defaults import server_error
 from drf_spectacular.views import SpectacularAPIView
 
 from frontend.views.pages import show
-from ingest.api.problems import problem
+from frontend.zones import COOKIE
+from ingest.api.problems import Unavailable, problem
 
 OF_PROGRAMS = ("/api/", "/v1/", "/v2/", "/integrations/")
 handler400 = "deploy.urls.bad_request"
+handler500 = "deploy.urls.broken"
 
 
 @csrf_exempt
@@ -45,6 +50,35 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     if request.path_info.startswith(OF_PROGRAMS):
         return problem(400, "Bad Request", why)
     return HttpResponse(render_to_string("400.html", {"why": why}), status=400)
+
+
+def broken(request: HttpRequest) -> HttpResponse:
+    """What no view or middleware answered: a database that is away is no mistake of ours, and passes."""
+    if isinstance(sys.exception(), OperationalError | InterfaceError):
+        return _unavailable(request)
+    return server_error(request)
+
+
+def _unavailable(request: HttpRequest) -> HttpResponse:
+    """A page for people, which asks again by itself or holds what was typed; a line for its scripts, who go on as they
+    are; a problem for programs. Nothing here reads the database."""
+    if request.path_info.startswith(OF_PROGRAMS):
+        answer = problem(503, "Service Unavailable", Unavailable.default_detail)
+    elif "text/html" not in request.headers.get("Accept", ""):
+        answer = HttpResponse("the database does not answer", status=503, content_type="text/plain")
+    else:
+        sent = [(name, value) for name, values in request.POST.lists() for value in values]
+        context = {
+            "wait": Unavailable.wait,
+            "zone": request.COOKIES.get(COOKIE, ""),
+            "posted": request.method == "POST",
+            # No page holds a password, or can hold a file.
+            "sent": [] if request.FILES or any("password" in name for name, _ in sent) else sent,
+        }
+        answer = HttpResponse(render_to_string("503.html", context), status=503)
+    answer["Retry-After"] = str(Unavailable.wait)
+    answer["Cache-Control"] = "no-store"
+    return answer
 
 
 def by_staff(request: HttpRequest, **_: str) -> HttpResponse:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from django.db import connections
 from playwright.sync_api import BrowserContext, Page, expect
 
+from deploy.embedded import Home
 from tests.browser import content
 from tests.browser.conftest import Console
 from tests.browser.looking import sticks_out, violations
 from tests.browser.test_console_access import NARROWEST
+from tests.conftest import _administer
 
 PANELS = {"a": "assign", "h": "hand_over", "m": "more", "r": "resolve", "s": "set_severity", "z": "snooze"}
 
@@ -78,6 +81,33 @@ def test_what_is_not_there_keeps_nobody_out(console: Console, elsewhere: Browser
     page = elsewhere.new_page()
     page.goto(console.address + path)
     keeps_nobody_out(page)
+
+
+def test_pages_come_back_with_the_database_and_what_was_typed(
+    console: Console, elsewhere: BrowserContext, database: str, postgres: Home
+) -> None:
+    page, form, inbox = elsewhere.new_page(), elsewhere.new_page(), elsewhere.new_page()
+    form.goto(f"{console.address}/silences")
+    form.get_by_label("Matchers").fill('rack="r12"')
+    form.get_by_label("Why?").fill("New cables")
+    inbox.goto(console.address)
+    inbox.locator(".live[data-state=live]").wait_for()
+    connections.close_all()
+    _administer(postgres, f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS false')
+    try:
+        ended = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'"
+        _administer(postgres, ended)
+        page.goto(console.address)
+        expect(page.get_by_role("heading")).to_have_text("The database does not answer")
+        keeps_nobody_out(page)
+        form.get_by_role("button", name="Silence", exact=True).click()
+        expect(form.get_by_role("button", name="Send it again")).to_be_visible()
+        inbox.locator(".live[data-state=offline]").wait_for()
+    finally:
+        _administer(postgres, f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS true')
+    expect(page.locator("header.bar")).to_be_visible()
+    form.get_by_role("button", name="Send it again").click()
+    expect(form.get_by_text("New cables").first).to_be_visible()
 
 
 def test_a_page_without_a_connection_keeps_nobody_out(console: Console, elsewhere: BrowserContext) -> None:

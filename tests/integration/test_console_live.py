@@ -15,12 +15,14 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.db import connection
 
 from deploy.embedded import Home, stop
 from frontend.live import make_token
 from incidents import commands
 from incidents.commands import Report
 from ingest.queries import Context, watermark
+from tests.conftest import _administer
 
 ROOT = Path(__file__).resolve().parents[2]
 SENDER = Context("key:monitoring")
@@ -87,6 +89,7 @@ def next_message(stream: http.client.HTTPResponse) -> dict[str, str]:
         name, _, value = line.partition(": ")
         if not line and "event" in fields:
             return fields
+        assert line != ": still here", "nothing was heard between two heartbeats"
         if line and name in ("event", "id", "data"):
             fields[name] = value
 
@@ -110,6 +113,21 @@ def test_nothing_between_a_page_and_its_stream_is_missed(port: int) -> None:
     opened = commands.open_incident(Report("Opened in between"), SENDER).incident
     heard = json.loads(next_message(listen(port, after=rendered))["data"])
     assert heard["id"] == opened.id
+
+
+def test_who_listens_is_sent_to_the_pages_while_the_database_is_away(port: int, postgres: Home) -> None:
+    stream, rendered, name = listen(port), str(watermark()), connection.settings_dict["NAME"]
+    connection.close()
+    _administer(postgres, f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
+    try:
+        _administer(
+            postgres, f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+        )
+        assert next_message(stream)["event"] == "bye"
+    finally:
+        _administer(postgres, f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
+    opened = commands.open_incident(Report("Opened afterwards"), SENDER).incident
+    assert json.loads(next_message(listen(port, after=rendered))["data"])["id"] == opened.id
 
 
 @pytest.mark.parametrize("path", ["/events", "/events?token=alice:x:y"])

@@ -97,7 +97,7 @@ async function connect() {
     else if (event.lastEventId) body.dataset.position = event.lastEventId;
   });
   source.addEventListener("reset", () => { tell(null); soon(); });
-  source.addEventListener("bye", () => { connect(); }); // the server asks for a new token
+  source.addEventListener("bye", () => { heard = Date.now(); connect(); }); // the server asks for a new token
   source.addEventListener("error", () => { if (source === opened) stopped(); });
 }
 

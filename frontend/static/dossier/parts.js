@@ -89,7 +89,8 @@ export function adopt(root) {
 
 export async function readPage(request, options) {
   const response = await fetch(request, { credentials: "same-origin", ...options });
-  if (!(response.headers.get("Content-Type") || "").startsWith("text/html")) throw new Error(`answered ${response.status}`);
+  const kind = response.headers.get("Content-Type") || "";
+  if (!kind.startsWith("text/html")) throw new Error(kind.startsWith("text/plain") ? (await response.text()).trim() : `answered ${response.status}`);
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
   if (!page.querySelector("[data-part]")) location.reload(); // signed out, or no such page any more
   return { response, page };

@@ -1,0 +1,72 @@
+"""The database is away: pages, their scripts and programs each hear it in their way, and never as a mistake of ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.db import connection
+from django.http import HttpResponse
+from django.test import Client
+
+BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+
+@pytest.fixture
+def alice(log_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Client:
+    """Signed in, and then no server is where the database is looked for."""
+    del log_database
+    client = Client(raise_request_exception=False)
+    client.force_login(get_user_model().objects.create(username="alice", is_staff=True))
+    connection.close()
+    monkeypatch.setitem(connection.settings_dict, "HOST", str(tmp_path))
+    return client
+
+
+def later(answer: HttpResponse, kind: str) -> str:
+    """The text of an answer that says to come again."""
+    told = (answer.status_code, answer["Retry-After"], answer["Content-Type"].partition(";")[0])
+    assert told == (503, "5", kind)
+    return answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/incidents/1", "/settings/teams", "/accounts/login/", "/no-such-page"]
+)
+def test_a_page_asks_again_by_itself(alice: Client, path: str) -> None:
+    text = later(alice.get(path, headers=BROWSER), "text/html")
+    assert '<noscript><meta http-equiv="refresh" content="5"></noscript>' in text
+
+
+def test_a_form_is_kept_on_the_page(alice: Client) -> None:
+    sent = {"matchers": 'rack="<12>"', "comment": "new cables", "team": ["one", "two"]}
+    text = later(alice.post("/silences", sent, headers=BROWSER), "text/html")
+    assert "refresh" not in text
+    for name, value in (("matchers", "rack=&quot;&lt;12&gt;&quot;"), ("team", "one"), ("team", "two")):
+        assert f'<input type="hidden" name="{name}" value="{value}">' in text
+
+
+def test_a_password_stands_on_no_page(alice: Client) -> None:
+    sent = {"login": "bob", "password": "correct horse"}
+    text = later(
+        Client(raise_request_exception=False).post("/accounts/login/", sent, headers=BROWSER), "text/html"
+    )
+    assert "correct horse" not in text
+    assert "Go back" in text
+    del alice
+
+
+@pytest.mark.parametrize("path", ["/live", "/", "/palette?q=rack"])
+def test_scripts_of_a_page_go_on_as_they_are(alice: Client, path: str) -> None:
+    assert later(alice.get(path, headers={"Accept": "*/*"}), "text/plain") == "the database does not answer"
+
+
+@pytest.mark.parametrize("path", ["/api/v1/incidents", "/api/v1/runs"])
+def test_programs_get_a_problem(alice: Client, path: str) -> None:
+    later(alice.get(path, headers=BROWSER), "application/problem+json")
+
+
+def test_another_mistake_stays_one(alice: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deploy.health.broker.ping", lambda: 1 / 0)
+    assert alice.get("/readyz", headers=BROWSER).status_code == 500
