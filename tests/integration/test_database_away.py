@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.db import connection
-from django.http import HttpResponse
 from django.test import Client
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
@@ -24,7 +24,7 @@ def alice(log_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     return client
 
 
-def later(answer: HttpResponse, kind: str) -> str:
+def later(answer: Any, kind: str) -> str:
     """The text of an answer that says to come again."""
     told = (answer.status_code, answer["Retry-After"], answer["Content-Type"].partition(";")[0])
     assert told == (503, "5", kind)
