@@ -28,7 +28,7 @@ def later(answer: Any, kind: str) -> str:
     """The text of an answer that says to come again."""
     told = (answer.status_code, answer["Retry-After"], answer["Content-Type"].partition(";")[0])
     assert told == (503, "5", kind)
-    return answer.content.decode()
+    return str(answer.content.decode())
 
 
 @pytest.mark.parametrize(
