@@ -1,5 +1,6 @@
 """What Deepview says: the right component, its figures, and evidence that stands alone."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from analyzers.builtin.deepview.calibration import SCORES, probability
 from analyzers.builtin.words import count, listed, percent
 from analyzers.contract import Window
 from analyzers.simulators.deepview import Fault
+from analyzers.simulators.tables import sums_of
 from tests.unit.deepview_cases import fault, grid, struck, verdict_on, window_of
 
 STORAGE = fault("storage_cluster/d1-s1", 0.05)
@@ -90,6 +92,19 @@ def test_the_last_failure_is_the_end_of_a_slice_in_the_window() -> None:
     suspect = verdict_on(window_of(grid(), failing))["suspects"][0]
     assert suspect["first_failure"] == "2026-01-05T00:15:00Z"
     assert suspect["last_failure"] == "2026-01-05T00:20:00Z"
+
+
+@pytest.mark.parametrize(("late", "last"), [(1, "00:20"), (6, "00:55")])
+def test_what_is_usual_after_a_repair_does_not_make_the_failure_last(late: int, last: str) -> None:
+    failing = {path: 30 for path in grid() if "storage_cluster/s1" in path}
+    window = window_of(grid(), failing, history=[window_of(grid(), dict.fromkeys(grid(), 1))] * 3)
+    path = next(iter(failing))
+    after = sums_of(
+        [*failing, path], {"failures": [30] * len(failing) + [late]}, slices=[3] * len(failing) + [10]
+    )
+    suspect = verdict_on(replace(window, sums={**window.sums, "over_time": after}))["suspects"][0]
+    assert suspect["component"] == "storage_cluster/s1"
+    assert suspect["last_failure"] == f"2026-01-05T{last}:00Z"
 
 
 def test_evidence_is_a_table_a_course_a_grid_and_an_account(gray: dict[str, Any]) -> None:

@@ -5,11 +5,13 @@ Everything is inline; charts are Vega-Lite with a few hundred rows at most.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
+import scipy  # scipy.special takes a third of a second to load, and does when it is first used
 from numpy.typing import NDArray
 
 from analyzers.builtin.deepview.grid import Grid, crossing
@@ -27,30 +29,46 @@ _BARS = 72  # at most, so that a day is drawn in bars of 20 minutes
 _SERIES = 4
 _WARM = ["#c0392b", "#e67e22", "#8e44ad", "#16a085"]
 _GREY = "#9aa5b1"
+_ORDINARY = 0.01
+"""Failures that come by chance less often than this are not those that are usual."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The first and the last moment (ends of slices) at which what a component carries failed."""
+    """The first and the last moment (ends of slices) at which what a component carries failed, beyond what is usual."""
 
     first: datetime
     last: datetime
 
 
-def spans(window: Window, components: tuple[str, ...]) -> dict[str, Span]:
-    """When each component's paths failed; those that did not are left out."""
+def spans(window: Window, usual: Mapping[str, float]) -> dict[str, Span]:
+    """When the paths of each failed, of `usual` failures a window; who did not fail is left out."""
     sums = window.sums["over_time"]
     sets = component_sets(sums)
     at = np.asarray(sums.keys["slice"])
     owner = np.repeat(np.arange(len(sets)), np.diff(sets.indptr))
+    failures = np.asarray(sums.values["failures"])
     found = {}
-    for name in components:
+    for name, expected in usual.items():
         if name not in sets.names:
             continue
-        mine = at[owner[sets.indices == sets.names.index(name)]]
-        last = min(window.start + (int(mine.max()) + 1) * SLICE, window.end)
-        found[name] = Span(window.start + int(mine.min()) * SLICE, last)
+        mine = owner[sets.indices == sets.names.index(name)]
+        counts = np.bincount(at[mine], failures[mine], minlength=-(-window.length // SLICE))
+        last = min(window.start + (_last_unusual(counts, expected / len(counts)) + 1) * SLICE, window.end)
+        found[name] = Span(window.start + int(at[mine].min()) * SLICE, last)
     return found
+
+
+def _last_unusual(counts: NDArray[Any], usual: float) -> int:
+    """The last slice that fails, without those at the end that together fail no more than what is `usual` a slice may.
+
+    Else what always fails a little would keep a component failing after its repair, and open its ticket again.
+    """
+    failing = np.flatnonzero(counts)
+    since = np.cumsum(counts[::-1])[::-1][failing]
+    expected = usual * (len(counts) - failing)
+    unusual = failing[scipy.special.pdtrc(since - 1, expected) < _ORDINARY]
+    return int((unusual if len(unusual) else failing)[-1])
 
 
 def noun(window: Window) -> str:

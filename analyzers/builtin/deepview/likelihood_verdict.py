@@ -41,7 +41,7 @@ def tell(window: Window, outcome: Outcome, measures: Mapping[str, Any]) -> Verdi
         return Verdict("inconclusive", (), reason, figures, evidence)
     if not blamed:
         return quiet(figures, evidence)
-    when = show.spans(window, blamed)
+    when = show.spans(window, {charge.name: charge.expected for charge in outcome.charges})
     suspects = tuple(_suspect(charge, when.get(charge.name), noun) for charge in outcome.charges)
     return Verdict("named", suspects, None, figures, evidence)
 

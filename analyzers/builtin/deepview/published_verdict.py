@@ -58,7 +58,7 @@ def _suspects(window: Window, tested: Tested, names: tuple[str, ...]) -> tuple[S
     seen, noun = tested.seen, show.noun(window)
     lost = seen.per_component(seen.failures)
     first = alike(component_sets(window.sums["paths"]))
-    when = show.spans(window, names)
+    when = show.spans(window, dict.fromkeys(names, 0.0))  # it knows of no usual failures
     q_values = np.minimum(1.0, tested.p_values * len(seen.names))
     suspects = []
     for j in tested.blamed.tolist():
