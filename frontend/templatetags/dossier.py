@@ -194,12 +194,15 @@ def _cell(value: Any) -> str:
 
 
 def cell_class(value: Any) -> str:
-    """How a cell of a table is set: figures to the right, names of components unbroken, sentences with room."""
+    """How a cell of a table is set: figures to the right, names of components and `3 h 20 min` unbroken, sentences with
+    room."""
     if is_number(value):
         return ' class="number"'
     text = value if isinstance(value, str) else ""
     if len(text) <= NAME_LENGTH and _NAME.fullmatch(text):
         return ' class="name"'
+    if len(text) < WORDS and text[:1].isdigit():
+        return ' class="nowrap"'
     if len(text) < WORDS or " " not in text:
         return ""
     return ' class="long"' if len(text) >= LONG else ' class="words"'

@@ -29,6 +29,7 @@ def test_an_age_is_said_in_its_largest_unit(seconds: int, said: str) -> None:
         ("storage_cluster/of-a-name-that-is-too-long-for-a-line", ""),
         ("all its failures are on one host, and on one path", ' class="long"'),
         ("above its share", ""),
+        ("36 h 45 min", ' class="nowrap"'),
         (None, ""),
     ],
 )
