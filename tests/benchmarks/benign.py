@@ -51,7 +51,7 @@ from analyzers.simulators.fleet import M, build
 from analyzers.simulators.mesh import Mesh
 from analyzers.simulators.mesh import build as build_mesh
 from analyzers.simulators.trace_rows import case
-from tests.benchmarks import voting as flows
+from tests.benchmarks import voting_trials as flows
 from tests.benchmarks.glance import told
 from tests.benchmarks.scoring import spread
 
