@@ -3,9 +3,19 @@
 
 import os
 import sys
+from typing import NoReturn
+
+from django.core.management.base import CommandError, CommandParser
 
 OFFLINE = {"analyze", "analyzers", "convert", "diagnose", "simulate"}
 """Commands that work on files alone; their settings open no connection and read no environment."""
+
+
+def refuse(parser: CommandParser, message: str) -> NoReturn:
+    """One line in place of the usage, which `--help` prints; no code of a command is to see the process end."""
+    if not parser.called_from_command_line:
+        raise CommandError(message)
+    parser.exit(2, f"{' '.join(message.split())}; see {parser.prog} --help\n")
 
 
 def main() -> None:
@@ -13,6 +23,7 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "deploy.offline" if offline else "deploy.settings")
     from django.core.management import execute_from_command_line
 
+    CommandParser.error = refuse  # type: ignore[assignment, method-assign]
     try:
         execute_from_command_line(sys.argv)
     except Exception as error:

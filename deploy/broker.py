@@ -8,15 +8,17 @@ from django.conf import settings
 from redis import Redis
 
 QUEUE = "celery"
+SOCKET = "redis+socket://"
 TIMEOUT = 2.0  # seconds
 
 
 @cache
 def client() -> Redis:
-    if settings.REDIS_URL:
-        return Redis.from_url(settings.REDIS_URL, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT)
-    path = str(settings.HOME.broker_socket)
-    return Redis(unix_socket_path=path, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT)
+    """Where Celery's tasks wait; a socket is spelt in another way there."""
+    url: str = settings.CELERY_BROKER_URL
+    if url.startswith(SOCKET):
+        url = "unix://" + url.removeprefix(SOCKET).replace("virtual_host=", "db=")
+    return Redis.from_url(url, socket_timeout=TIMEOUT, socket_connect_timeout=TIMEOUT)
 
 
 def ping() -> None:

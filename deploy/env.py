@@ -51,14 +51,18 @@ def text(name: str, default: str, help: str, *, shown: str | None = None) -> str
 
 
 def broker(name: str, help: str) -> str:
-    """The address of a Redis, empty when unset; `redis+socket://` is read by workers alone."""
+    """The address of a Redis as Celery writes it, empty when unset."""
 
     def parse(raw: str) -> str:
-        if not raw.startswith(("redis://", "rediss://", "redis+socket://")):
+        url = urlsplit(raw)
+        is_socket = url.scheme == "redis+socket" and not url.hostname and url.path.strip("/")
+        if not is_socket and url.scheme not in ("redis", "rediss"):
             raise ValueError(raw)
+        _ = url.port  # ValueError for one that is no number
         return raw
 
-    return _read(name, "", "", help, parse, "redis://host:port/0, or rediss:// (TLS)")
+    right = "redis://host:port/0, rediss:// (TLS) or redis+socket:///path?virtual_host=0"
+    return _read(name, "", "", help, parse, right)
 
 
 def integer(name: str, default: int, help: str, *, low: int = 0, high: int = 2**63 - 1) -> int:

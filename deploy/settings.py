@@ -30,12 +30,12 @@ DATABASE_URL = env.text(
     "a Postgres to use instead of the embedded one, postgresql://user:password@host:port/name",
 )
 REDIS_URL = env.broker(
-    "REDIS_URL", "a Redis or Valkey to use instead of the embedded one, redis://host:port/0"
+    "REDIS_URL",
+    "a Redis or Valkey to use instead of the embedded one, redis://host:port/0 or redis+socket:///path?virtual_host=0",
 )
 PORT = env.integer("PORT", 8000, "port of the console, the API and the doors", low=1, high=65535)
-EVENTS_PORT = env.integer(
-    "EVENTS_PORT", PORT + 1, "port of live updates (default: PORT + 1)", low=1, high=65535
-)
+_NEXT = PORT + 1 if PORT < 65535 else PORT - 1
+EVENTS_PORT = env.integer("EVENTS_PORT", _NEXT, "port of live updates (default: PORT + 1)", low=1, high=65535)
 BIND = env.text("DOSSIER_BIND", "127.0.0.1", "address that the servers listen on")
 BASE_URL = env.text(
     "DOSSIER_URL",

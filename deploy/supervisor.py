@@ -172,7 +172,8 @@ def check_ports() -> None:
     for name in ("PORT", "EVENTS_PORT", "MAIL_PORT"):
         port = getattr(settings, name)
         if port and not port_is_free(port):
-            free = next(p for p in range(port + 1, 65535) if port_is_free(p) and port_is_free(p + 1))
+            others = (*range(port + 1, 65535), *range(1024, port))
+            free = next(p for p in others if port_is_free(p) and port_is_free(p + 1))
             raise CannotStart(f"{name} {port} is in use. Free it, or choose another: {name}={free} make demo")
 
 

@@ -216,8 +216,6 @@ def rows(*changes: dict[str, Any]) -> bytes:
             rows({}),
             "deepview has no parameter ",
         ),
-        (["deepview", "--colour"], b"", "unrecognized arguments: --colour"),
-        ([], b"", "the following arguments are required: NAME"),
     ],
 )
 def test_what_is_wrong_is_one_clear_line_and_exit_code_2(

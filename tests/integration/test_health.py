@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from kombu import Connection
 from pytest_django import Settings
 from redis.exceptions import ConnectionError as RedisAway
 
@@ -52,6 +53,19 @@ def test_a_broker_that_is_away_is_named(client: Client, monkeypatch: pytest.Monk
     monkeypatch.setattr(broker, "ping", away)
     answer = client.get("/readyz")
     assert (answer.status_code, answer.json()["reasons"]) == (503, ["broker: does not answer"])
+
+
+def test_a_socket_is_spelt_as_celery_spells_it(settings: Settings, home: Home) -> None:
+    settings.CELERY_BROKER_URL = f"redis+socket://{home.broker_socket}?virtual_host=3"
+    broker.client.cache_clear()
+    try:
+        with Connection(settings.CELERY_BROKER_URL) as celery, celery.SimpleQueue(broker.QUEUE) as queue:
+            before = broker.queue_length()
+            queue.put({"a": "task"})
+            assert broker.queue_length() == before + 1
+            queue.clear()
+    finally:
+        broker.client.cache_clear()
 
 
 @pytest.mark.django_db

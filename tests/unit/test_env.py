@@ -33,7 +33,17 @@ def test_a_malformed_number_fails_with_its_name_and_bounds(raw: str, monkeypatch
         env.integer("ALICE_PORT", 8000, "a port", low=1, high=65535)
 
 
-@pytest.mark.parametrize("raw", ["cache:6379", "http://cache:6379", "redis"])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "cache:6379",
+        "http://cache:6379",
+        "redis",
+        "redis+socket://",
+        "redis+socket://run/cache.sock",
+        "redis://cache:port",
+    ],
+)
 def test_an_address_that_is_no_broker_s_is_malformed(raw: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALICE_CACHE", raw)
     with pytest.raises(env.Malformed, match="ALICE_CACHE"):

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import IO, Any, NoReturn
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand
 
 REFUSED = 2
 FAILED = 1
@@ -26,11 +26,6 @@ class LineCommand(BaseCommand):
     """Subclasses do their work in `work`, raise Refused or Failed, and write with `show` and `progress`."""
 
     requires_system_checks = ()
-
-    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
-        parser = super().create_parser(prog_name, subcommand, **kwargs)
-        parser.error = self._refuse  # type: ignore[method-assign]  # one line, without the usage before it
-        return parser
 
     def work(self, **options: Any) -> None:
         raise NotImplementedError

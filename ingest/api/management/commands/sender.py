@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+import re
+from argparse import ArgumentParser, ArgumentTypeError
 
 from django.core.management.base import BaseCommand
 
 from ingest.doors.mappings import ADDRESS, READY
+
+_ADDRESS = re.compile(r"""https?://[^\s/'"]+/integrations/[^\s'"]+""")
+
+
+def _address(typed: str) -> str:
+    if _ADDRESS.fullmatch(typed) is None:
+        raise ArgumentTypeError(f"{typed!r} is no address of an integration; {ADDRESS} is one")
+    return typed
 
 
 class Command(BaseCommand):
@@ -14,7 +23,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", choices=READY)
-        parser.add_argument("--address", default=ADDRESS, help="of the integration, its key at the end")
+        parser.add_argument(
+            "--address", type=_address, default=ADDRESS, help="of the integration, its key at the end"
+        )
 
     def handle(self, *args: object, **options: object) -> None:
         for where, text in READY[str(options["name"])].configured(str(options["address"])):
