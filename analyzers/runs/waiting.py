@@ -10,7 +10,7 @@ from django.db.models import Exists, OuterRef
 from analyzers.registry import RegistryError, UnknownAnalyzer
 from analyzers.runs import feeds
 from analyzers.runs.models import Feed, Run, Schedule
-from analyzers.runs.timing import clock, first_end, span_text
+from analyzers.runs.timing import clock, first_end
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def _wait(schedule: Schedule, region: str, span: feeds.Span, now: datetime) -> W
     if left <= timedelta(0):
         return Wait(region, "its first window is over and runs next", span.first)
     if at - schedule.length < span.first:
-        why = f"its window of {span_text(schedule.length)} begins before the first row"
+        why = "its window begins before the first row"
     else:
         why = "its first window is not over yet"
     return Wait(region, why, span.first, now + left)

@@ -90,9 +90,8 @@ class Suggesting:
         if len(self._teams) < 2 and self._known > LEARNS:
             return "one team resolved everything so far"
         least = LEARNS + CALIBRATES
-        return (
-            f"too little to learn from: of {least} tickets at least {self._known} were resolved with a cause"
-        )
+        resolved = "1 ticket was" if self._known == 1 else f"{self._known} tickets were"
+        return f"too little to learn from: {resolved} resolved with a cause, and at least {least} are needed"
 
 
 def _bare(ticket: Described) -> Described:
