@@ -7,7 +7,6 @@ from importlib.util import find_spec
 
 from django.conf import settings
 from django.core.exceptions import DisallowedHost, TooManyFieldsSent
-from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.urls import Resolver404, URLPattern, URLResolver, include, path, re_path, resolve
@@ -18,6 +17,7 @@ from drf_spectacular.views import SpectacularAPIView
 from frontend.views.pages import show
 from frontend.zones import COOKIE
 from ingest.api.problems import Unavailable, problem
+from ingest.commands import database_is_away
 
 OF_PROGRAMS = ("/api/", "/v1/", "/v2/", "/integrations/")
 handler400 = "deploy.urls.bad_request"
@@ -53,8 +53,8 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def broken(request: HttpRequest) -> HttpResponse:
-    """What no view or middleware answered: a database that is away is no mistake of ours, and passes."""
-    if isinstance(sys.exception(), OperationalError | InterfaceError):
+    """What no view, door or middleware answered: a database that is away is no mistake of ours, and passes."""
+    if database_is_away(sys.exception()):
         return _unavailable(request)
     return server_error(request)
 

@@ -4,6 +4,7 @@ from ingest.alerts.expiring import expire_some as expire_alerts
 from ingest.alerts.expiring import settle as settle_alerts
 from ingest.alerts.heartbeats import check as check_heartbeats
 from ingest.log.configuration import record_configuration
+from ingest.log.database import is_away as database_is_away
 from ingest.log.database import is_lost as database_is_lost
 from ingest.log.follow import Follower, register_follower
 from ingest.log.follow import run_once as run_follower_once
@@ -24,6 +25,7 @@ __all__ = [
     "UnrecordableEvent",
     "append",
     "check_heartbeats",
+    "database_is_away",
     "database_is_lost",
     "expire_alerts",
     "extend",

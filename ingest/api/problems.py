@@ -6,11 +6,12 @@ import json
 from http import HTTPStatus
 from typing import Any
 
-from django.db import InterfaceError, OperationalError
 from django.http import HttpResponse
 from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import exception_handler as drf_handler
+
+from ingest.log.database import is_away
 
 CONTENT_TYPE = "application/problem+json"
 
@@ -36,7 +37,7 @@ class Unavailable(exceptions.APIException):
 
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
     """What DRF raises, as a problem, with the `members` that it has. Of others only a database that is away."""
-    if isinstance(exc, OperationalError | InterfaceError):
+    if is_away(exc):
         exc = Unavailable()
     response = drf_handler(exc, context)
     if response is None:

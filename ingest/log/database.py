@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, OperationalError, connections
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    DatabaseError,
+    InterfaceError,
+    InternalError,
+    OperationalError,
+    connections,
+)
 
 
 def name() -> str:
@@ -15,12 +22,25 @@ def is_lost(error: BaseException) -> bool:
 
     What else a server refuses (a row too long for an index, a statement that takes too long) it would refuse again.
     """
-    # A driver whose server goes in the middle of an answer may say no more than that there was an error.
-    bare = type(error) is DatabaseError and error.__cause__ is not None
-    if not bare and not isinstance(error, (OperationalError, InterfaceError)):
+    if not _is_bare(error) and not isinstance(error, (OperationalError, InterfaceError)):
         return False
     code = getattr(error.__cause__, "pgcode", None)
     return code is None or code.startswith(("08", "57P"))
+
+
+def is_away(error: BaseException | None) -> bool:
+    """Whether the same may be done later: the server is gone or overloaded, or takes nothing for a while.
+
+    It is read-only where an administrator or a full disk wants it so; a process that stood still has lost its turn.
+    """
+    if isinstance(error, InternalError):
+        return getattr(error.__cause__, "pgcode", None) in ("25006", "25P03")
+    return _is_bare(error) or isinstance(error, (OperationalError, InterfaceError))
+
+
+def _is_bare(error: BaseException | None) -> bool:
+    """A driver whose server goes in the middle of an answer may say no more than that there was an error."""
+    return type(error) is DatabaseError and error.__cause__ is not None
 
 
 def is_deadlock(error: BaseException) -> bool:
