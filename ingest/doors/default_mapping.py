@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from ingest.doors.mapping_form import mapping
 
+_SAYS = ["$.title", "$.summary", "$.message", "$.subject", "$.name", "$.text"]
+_STEADY = ["$.title", "$.summary", "$.name", "$.subject", "$.message", "$.text"]
+"""The same, first what seldom has figures in it that change while the alert fires."""
+
 DEFAULT = mapping(
     {
-        "title": {"from": ["$.title", "$.summary", "$.message", "$.subject", "$.name", "$.text"]},
-        "key": {
-            "from": [
-                "$.dedup_key",
-                "$.key",
-                "$.fingerprint",
-                "$.alias",
-                "$.id",
-                "$.title",
-                "$.summary",
-                "$.name",
-            ]
-        },
+        "title": {"from": _SAYS},
+        "key": {"from": ["$.dedup_key", "$.key", "$.fingerprint", "$.alias", "$.id", *_STEADY]},
         "status": {"from": ["$.status", "$.state", "$.action", "$.event_action"], "default": "firing"},
         "severity": {"from": ["$.severity", "$.level", "$.priority"], "default": "warning"},
         "group": {"from": ["$.group", "$.class", "$.rule", "$.check", "$.alertname"], "default": ""},

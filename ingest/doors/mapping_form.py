@@ -14,7 +14,7 @@ from ingest.doors.templates import BadTemplate, Path, Template, path, template
 
 TEXTS = ("title", "key", "status", "severity", "component", "group", "description", "starts_at")
 REQUIRED = ("title", "key")
-MOST_CHOICES, MOST_WORDS = 10, 100
+MOST_CHOICES, MOST_WORDS = 12, 100
 LONGEST_PATTERN = 500
 
 

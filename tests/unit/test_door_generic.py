@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ingest.doors.alert import Alert, BadPayload
+from ingest.doors.default_mapping import DEFAULT
 from ingest.doors.generic import (
     FORM,
     MOST_ITEMS,
@@ -163,6 +164,13 @@ def test_an_item_without_a_key_is_refused(payload: dict[str, Any]) -> None:
     item = only(payload, title="t")
     assert (item.alert, item.refused_field) == (None, "key")
     assert item.refused.startswith("is empty: $.host is ")
+
+
+@pytest.mark.parametrize("name", ["title", "summary", "message", "subject", "name", "text"])
+def test_what_alone_says_what_is_wrong_is_title_and_key_without_a_mapping(name: str) -> None:
+    [item] = apply(DEFAULT, {name: "No space left"}).items
+    assert item.alert is not None, item
+    assert item.alert.title == "No space left"
 
 
 def test_a_component_is_the_mapping_s_or_one_that_labels_name() -> None:
