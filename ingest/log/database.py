@@ -17,25 +17,23 @@ def name() -> str:
     return str(connections.settings[DEFAULT_DB_ALIAS]["NAME"])
 
 
-def is_lost(error: BaseException) -> bool:
-    """Whether the error says that the server is gone or going.
+def is_lost(error: BaseException | None) -> bool:
+    """Whether the error says that the server is gone or going, or takes nothing for a while.
 
+    It is read-only where an administrator or a full disk wants it so; a process that stood still has lost its turn.
     What else a server refuses (a row too long for an index, a statement that takes too long) it would refuse again.
     """
+    code = getattr(getattr(error, "__cause__", None), "pgcode", None)
+    if isinstance(error, InternalError):
+        return code in ("25006", "25P03")
     if not _is_bare(error) and not isinstance(error, (OperationalError, InterfaceError)):
         return False
-    code = getattr(error.__cause__, "pgcode", None)
     return code is None or code.startswith(("08", "57P"))
 
 
 def is_away(error: BaseException | None) -> bool:
-    """Whether the same may be done later: the server is gone or overloaded, or takes nothing for a while.
-
-    It is read-only where an administrator or a full disk wants it so; a process that stood still has lost its turn.
-    """
-    if isinstance(error, InternalError):
-        return getattr(error.__cause__, "pgcode", None) in ("25006", "25P03")
-    return _is_bare(error) or isinstance(error, (OperationalError, InterfaceError))
+    """Whether the same may be asked for later: the server is lost, or refused it as it was busy."""
+    return is_lost(error) or isinstance(error, (OperationalError, InterfaceError))
 
 
 def _is_bare(error: BaseException | None) -> bool:

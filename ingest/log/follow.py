@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import structlog
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import DatabaseError, InterfaceError, connection, transaction
 
 from ingest.log import database, metrics, reading, registry
 from ingest.log.types import Event, Position
@@ -233,7 +233,9 @@ def run_followers(
             with _Doorbell() as doorbell:
                 pause = FIRST_RETRY
                 _serve(stop, chosen, limit, poll, doorbell)
-        except (OperationalError, InterfaceError) as error:
+        except (DatabaseError, InterfaceError) as error:
+            if not database.is_away(error):
+                raise
             log.warning("database away", error=str(error).strip(), seconds=pause)
             connection.close()
             stop.wait(pause)

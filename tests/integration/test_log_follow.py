@@ -219,6 +219,21 @@ def test_what_the_database_refuses_one_follower_does_not_stop_another() -> None:
     assert "statement timeout" in (place("a").error or "")
 
 
+def test_a_database_that_takes_nothing_is_waited_for() -> None:
+    run_once(SCRIBE)
+    say("a")
+    stop = threading.Event()
+
+    def handle(events: list[Event]) -> None:
+        write_down(events)
+        stop.set()
+
+    with connection.cursor() as cursor:  # of this connection, so that the next one finds it over
+        cursor.execute("SET default_transaction_read_only = on")
+    follow.run_followers(stop, [Follower("scribe", SCRIBE.types, handle)], poll=0.05)
+    assert (heard(), place().error) == (["a"], None)
+
+
 def test_an_event_that_this_version_cannot_read_stops_its_followers_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
