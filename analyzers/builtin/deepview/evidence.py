@@ -127,6 +127,10 @@ def _stacked(counts: NDArray[np.float64], names: list[str], edges: list[datetime
     ]
 
 
+_BARE: Json = {"labelExpr": "slice(datum.label, indexof(datum.label, '/') + 1)"}
+"""Names without their kind, which the title of the axis says: with it they are cut off where there is little room."""
+
+
 def _bars(values: list[Json], names: list[str], title: str) -> Json:
     colours = [*_WARM[: len(names) - 1], _GREY]
     hour = {"format": "%H:%M", "labelOverlap": True}
@@ -167,7 +171,7 @@ def grid_chart(window: Window, seen: Observed, blamed: tuple[str, ...], counted:
     spec: Json = {
         "$schema": SCHEMA,
         "data": {"values": values},
-        "encoding": {"x": {**x, "axis": {"labelAngle": -40}}, "y": y},
+        "encoding": {"x": {**x, "axis": {"labelAngle": -40, **_BARE}}, "y": {**y, "axis": _BARE}},
         "layer": [
             {
                 "mark": {"type": "rect", "tooltip": {"content": "data"}},
