@@ -56,7 +56,9 @@ def broker(name: str, help: str) -> str:
     def parse(raw: str) -> str:
         url = urlsplit(raw)
         is_socket = url.scheme == "redis+socket" and not url.hostname and url.path.strip("/")
-        if not is_socket and url.scheme not in ("redis", "rediss"):
+        if not raw.startswith(f"{url.scheme}://") or (
+            not is_socket and url.scheme not in ("redis", "rediss")
+        ):
             raise ValueError(raw)
         _ = url.port  # ValueError for one that is no number
         return raw

@@ -42,6 +42,8 @@ def test_a_malformed_number_fails_with_its_name_and_bounds(raw: str, monkeypatch
         "redis+socket://",
         "redis+socket://run/cache.sock",
         "redis://cache:port",
+        "redis:cache",
+        "redis+socket:/run/cache.sock",
     ],
 )
 def test_an_address_that_is_no_broker_s_is_malformed(raw: str, monkeypatch: pytest.MonkeyPatch) -> None:
