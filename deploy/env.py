@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -19,6 +19,8 @@ from urllib.parse import unquote, urlsplit
 import psycopg2.extensions
 
 T = TypeVar("T")
+
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 VARIABLES: dict[str, Variable] = {}
 """Every variable that has been read, by name."""
@@ -48,6 +50,18 @@ def _read(name: str, default: T, shown: str, help: str, parse: Callable[[str], T
 
 def text(name: str, default: str, help: str, *, shown: str | None = None) -> str:
     return _read(name, default, default if shown is None else shown, help, str, "text")
+
+
+def choice(name: str, default: str, of: Sequence[str], help: str) -> str:
+    """One of these words, whatever their case."""
+
+    def parse(raw: str) -> str:
+        for one in of:
+            if one.lower() == raw.lower():
+                return one
+        raise ValueError(raw)
+
+    return _read(name, default, default, help, parse, f"one of {', '.join(of)}")
 
 
 def broker(name: str, help: str) -> str:

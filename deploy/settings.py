@@ -393,7 +393,7 @@ CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 
 # Logs ---------------------------------------------------------------------------------------------
-LOG_LEVEL = env.text("DOSSIER_LOG_LEVEL", "INFO", "least severe level that is logged")
-LOG_FORMAT = env.text("DOSSIER_LOG_FORMAT", "json", "json or console")
+LOG_LEVEL = env.choice("DOSSIER_LOG_LEVEL", "INFO", env.LEVELS, "least severe level that is logged")
+LOG_FORMAT = env.choice("DOSSIER_LOG_FORMAT", "json", ("json", "console"), "json or console")
 LOGGING_CONFIG = "deploy.logs.configure"
 LOGGING = {"level": LOG_LEVEL, "format": LOG_FORMAT}

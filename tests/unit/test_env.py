@@ -58,6 +58,17 @@ def test_words_for_true_and_false_are_read(raw: str, value: bool, monkeypatch: p
     assert env.boolean("ALICE_DEBUG", not value, "debug") is value
 
 
+def test_a_word_of_several_is_read_whatever_its_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALICE_LEVEL", "info")
+    assert env.choice("ALICE_LEVEL", "ERROR", ("INFO", "ERROR"), "a level") == "INFO"
+
+
+def test_a_word_of_none_of_them_fails_with_those_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALICE_LEVEL", "loud")
+    with pytest.raises(env.Malformed, match="ALICE_LEVEL is set to 'loud'; it must be one of INFO, ERROR"):
+        env.choice("ALICE_LEVEL", "ERROR", ("INFO", "ERROR"), "a level")
+
+
 def test_another_word_is_neither_true_nor_false(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALICE_DEBUG", "maybe")
     with pytest.raises(env.Malformed, match="ALICE_DEBUG"):
