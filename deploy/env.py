@@ -210,6 +210,10 @@ def database(url: str) -> dict[str, object]:
         raise Malformed(
             f"DATABASE_URL is malformed; it must be postgresql://user:password@host:port/name ({str(error).strip()})"
         ) from error
+    if not parts.keys() & {"dbname", "service"}:
+        raise Malformed(
+            "DATABASE_URL names no database; it must be postgresql://user:password@host:port/name"
+        )
     known = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST", "port": "PORT"}
     return {
         "ENGINE": "django.db.backends.postgresql",

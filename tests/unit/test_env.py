@@ -107,3 +107,9 @@ def test_a_database_that_vanishes_is_noticed_unless_its_address_says_otherwise()
     assert isinstance(told, dict)
     assert (usual["tcp_user_timeout"], usual["keepalives_idle"]) == (30_000, 30)
     assert told == {**usual, "tcp_user_timeout": "5000"}
+
+
+@pytest.mark.parametrize("url", ["postgresql://", "postgresql://alice@db:5432", "host=db user=alice"])
+def test_an_address_without_a_database_is_malformed(url: str) -> None:
+    with pytest.raises(env.Malformed, match="DATABASE_URL names no database"):
+        env.database(url)
