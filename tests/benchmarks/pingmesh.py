@@ -49,7 +49,8 @@ WINDOWS_A_DAY = 288
 def share(name: str, hits: int, trials: int, bar: str | None = None, note: str = "") -> Row:
     low, high = wilson(hits, trials)
     said = f"{hits} of {trials}, 95 % {low:.3f} to {high:.3f}" + (f"; {note}" if note else "")
-    return {"name": name, "value": round(hits / max(1, trials), 4), "unit": "", "bar": bar, "note": said}
+    value = round(hits / max(1, trials), 4)
+    return {"name": name, "value": value, "unit": "", "bar": bar, "interval": [low, high], "note": said}
 
 
 def patterns(trials: int, first: int, params: tuple[tuple[str, Any], ...]) -> list[Row]:
@@ -134,12 +135,12 @@ def black_holes(trials: int, first: int, params: tuple[tuple[str, Any], ...]) ->
         tally = _summed([one.tally for one in mine])
         low, high = wilson(tally.found, tally.found + tally.false)
         note = f"95 % {low:.3f} to {high:.3f}, F1 {tally.f1:.3f}, {tally.windows} windows"
-        rows.append(
-            {"name": f"{name}: precision", "value": round(tally.precision, 4), "bar": bar, "note": note}
-        )
+        row = {"name": f"{name}: precision", "value": round(tally.precision, 4), "bar": bar, "note": note}
+        rows.append(row | {"interval": [low, high]})
         low, high = wilson(tally.found, tally.found + tally.missed)
         note = f"95 % {low:.3f} to {high:.3f}"
         row = {"name": f"{name}: recall", "value": round(tally.recall, 4), "bar": bar, "note": note}
+        row["interval"] = [low, high]
         plain = _summed([Tally.of(sorted(one.plain_holes), set(one.truth)) for one in mine])
         beside = {"the score alone": other(plain)}
         rows.append(row | (told("pingmesh", name, **counts(tally), beside=beside) if bar else {}))

@@ -139,6 +139,7 @@ def false_row(name: str, seen: Sequence[Told], bar: str | None) -> Row:
         "value": round(sum(one.false for one in seen) / len(seen), 4),
         "unit": "",
         "bar": bar,
+        "interval": [low, high],
         "note": f"windows that accuse anyone {accused} of {len(seen)} [{low:.4f}, {high:.4f}], "
         f"inconclusive {sum(one.inconclusive for one in seen)}",
     }

@@ -122,6 +122,7 @@ def _recorded_row(places: Sequence[Place], name: str, bar: str | None) -> Row:
         "value": round(first / max(1, len(places)), 3),
         "unit": "",
         "bar": bar,
+        "interval": [low, high],
         **_recorded_cells(places, name),
         "note": f"{first} of {len(places)} [{low:.3f}, {high:.3f}], first three {three}, quiet {quiet}, "
         f"others named {others}{published}",

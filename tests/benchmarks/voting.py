@@ -75,7 +75,8 @@ def flow_row(label: str, tally: Tally, bar: str | None) -> Row:
     low, high = wilson(tally.right, tally.flows)
     note = f"[{low:.4f}, {high:.4f}], {tally.flows} flows that lost packets on a bad link"
     share = round(tally.right / max(1, tally.flows), 4)
-    return row(f"failing flows put on the right link, {label}", share, bar, note)
+    interval = {"interval": [low, high]}
+    return row(f"failing flows put on the right link, {label}", share, bar, note) | interval
 
 
 LINKS = 400
@@ -156,7 +157,8 @@ def healthy(first: int, share: float, params: tuple[tuple[str, Any], ...]) -> It
 def blames(label: str, tally: Tally, bar: str | None) -> Row:
     low, high = wilson(tally.accused, tally.windows)
     note = f"windows that accuse anyone [{low:.3f}, {high:.3f}], {tally.windows} windows"
-    return row(f"false blames per {label}", round(tally.false / tally.windows, 4), bar, note)
+    interval = {"interval": [low, high]}
+    return row(f"false blames per {label}", round(tally.false / tally.windows, 4), bar, note) | interval
 
 
 def harder(first: int, share: float, params: tuple[tuple[str, Any], ...]) -> Iterator[Row]:
