@@ -45,7 +45,10 @@ def _read(name: str, default: T, shown: str, help: str, parse: Callable[[str], T
     try:
         return parse(raw)
     except ValueError as error:
-        raise Malformed(f"{name} is set to {raw!r}; it must be {right}") from error
+        raise Malformed(f"{name} is set to {_PASSWORD.sub('…@', raw)!r}; it must be {right}") from error
+
+
+_PASSWORD = re.compile(r"(?<=:)[^:/@]*@")  # what is malformed is printed, and logged
 
 
 def text(name: str, default: str, help: str, *, shown: str | None = None) -> str:
@@ -62,6 +65,24 @@ def choice(name: str, default: str, of: Sequence[str], help: str) -> str:
         raise ValueError(raw)
 
     return _read(name, default, default, help, parse, f"one of {', '.join(of)}")
+
+
+def address(name: str, default: str, help: str, *, shown: str | None = None, path: bool = True) -> str:
+    """`https://host:port/path`, without the slash at its end; the path only where there may be one."""
+
+    def parse(raw: str) -> str:
+        url = urlsplit(raw.rstrip("/"))
+        if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment:
+            raise ValueError(raw)
+        if url.path and not path:
+            raise ValueError(raw)
+        _ = url.port  # ValueError for one that is no number
+        return url.geturl()
+
+    right = "http:// or https:// and a host, " + (
+        "with a port and a path or without" if path else "with a port or without, and no path"
+    )
+    return _read(name, default, default if shown is None else shown, help, parse, right)
 
 
 def broker(name: str, help: str) -> str:

@@ -37,13 +37,14 @@ PORT = env.integer("PORT", 8000, "port of the console, the API and the doors", l
 _NEXT = PORT + 1 if PORT < 65535 else PORT - 1
 EVENTS_PORT = env.integer("EVENTS_PORT", _NEXT, "port of live updates (default: PORT + 1)", low=1, high=65535)
 BIND = env.text("DOSSIER_BIND", "127.0.0.1", "address that the servers listen on")
-BASE_URL = env.text(
+BASE_URL = env.address(
     "DOSSIER_URL",
     f"http://localhost:{PORT}",
-    "the address that people reach the console at, without a slash at the end",
+    "the address that people reach the console at",
     shown="http://localhost:PORT",
+    path=False,
 )
-EVENTS_URL = env.text(
+EVENTS_URL = env.address(
     "EVENTS_URL",
     "",
     "the address of live updates where a proxy serves them, say https://dossier.example/events",
@@ -314,7 +315,7 @@ MFA_TOTP_ISSUER = "Dossier"
 MFA_ALLOW_UNVERIFIED_EMAIL = (
     True  # addresses are not verified here: whoever is signed in may protect their account
 )
-OIDC_URL = env.text(
+OIDC_URL = env.address(
     "OIDC_URL",
     "",
     "an OpenID Connect provider to sign in through: its issuer, https://login.example/realms/dc",

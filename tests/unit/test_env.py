@@ -52,6 +52,35 @@ def test_an_address_that_is_no_broker_s_is_malformed(raw: str, monkeypatch: pyte
         env.broker("ALICE_CACHE", "a broker")
 
 
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        ("https://dossier.example/", "https://dossier.example"),
+        ("http://[::1]:8000", "http://[::1]:8000"),
+        ("https://login.example/realms/dc/", "https://login.example/realms/dc"),
+    ],
+)
+def test_an_address_has_no_slash_at_its_end(raw: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALICE_URL", raw)
+    assert env.address("ALICE_URL", "", "an address") == value
+
+
+@pytest.mark.parametrize(
+    "raw", ["x", "dossier.example", "ftp://a.example", "https://", "https://a.example:b", "https://a/b"]
+)
+def test_what_is_no_address_is_malformed(raw: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALICE_URL", raw)
+    with pytest.raises(env.Malformed, match="ALICE_URL"):
+        env.address("ALICE_URL", "", "an address", path=False)
+
+
+def test_what_is_malformed_is_told_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALICE_CACHE", "http://alice:wonderland@cache:6379")
+    with pytest.raises(env.Malformed, match="http://alice:…@cache:6379") as told:
+        env.broker("ALICE_CACHE", "a broker")
+    assert "wonderland" not in str(told.value)
+
+
 @pytest.mark.parametrize(("raw", "value"), [("yes", True), ("1", True), ("OFF", False), ("false", False)])
 def test_words_for_true_and_false_are_read(raw: str, value: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALICE_DEBUG", raw)
