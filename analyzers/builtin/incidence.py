@@ -54,11 +54,13 @@ class Incidence:
 
     def holding(self, components: Iterable[int]) -> Mask:
         """Which paths hold any of the components; shape (paths,)."""
+        return self.per_path(components) > 0
+
+    def per_path(self, components: Iterable[int]) -> Ints:
+        """How many of the components each path holds; shape (paths,)."""
         wanted = np.zeros(self.components, dtype=bool)
         wanted[list(components)] = True
-        found = np.zeros(self.paths, dtype=bool)
-        found[self.row[wanted[self.column]]] = True
-        return found
+        return np.bincount(self.row[wanted[self.column]], minlength=self.paths).astype(np.int64)
 
     def number(self) -> dict[str, int]:
         """The component that each name belongs to."""

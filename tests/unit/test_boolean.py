@@ -11,14 +11,16 @@ from analyzers.builtin.boolean import ANALYZER
 from analyzers.builtin.tomography import METHODS, TITLE
 from analyzers.contract import Sums, Window
 from analyzers.shell import judge
-from analyzers.simulators.tables import paths_of
+from analyzers.simulators.tables import paths_of, sums_of
 from analyzers.testing import check_analyzer, crossing_cases
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 Outcomes = Mapping[tuple[str, ...], tuple[int, int]]
 
 
-def verdict_on(outcomes: Outcomes, kind: str = "path_outcome", **params: object) -> dict[str, Any]:
+def verdict_on(
+    outcomes: Outcomes, kind: str = "path_outcome", over_time: Sums | None = None, **params: object
+) -> dict[str, Any]:
     keyed = sorted(outcomes)
     keys: dict[str, Any] = {"components" if kind == "path_outcome" else "hops": paths_of(keyed)}
     if kind == "probe":
@@ -27,9 +29,8 @@ def verdict_on(outcomes: Outcomes, kind: str = "path_outcome", **params: object)
         name: np.array([outcomes[key][i] for key in keyed], dtype=np.int64)
         for i, name in enumerate(("attempts", "failures"))
     }
-    window = Window(
-        START, START + timedelta(hours=1), "north", kind, {"paths": Sums(keys, values, len(keyed))}
-    )
+    sums = {"paths": Sums(keys, values, len(keyed))} | ({"over_time": over_time} if over_time else {})
+    window = Window(START, START + timedelta(hours=1), "north", kind, sums)
     return judge(ANALYZER, window, params)
 
 
@@ -55,6 +56,15 @@ def test_outcomes_and_probes_name_the_component_behind_the_bad_paths(method: str
 def test_it_gives_no_probability_and_is_never_sure() -> None:
     (suspect,) = verdict_on(grid("left/2"))["suspects"]
     assert (suspect["score"], suspect["sure"]) == (None, False)
+
+
+@pytest.mark.parametrize(("late", "last"), [(1, "01:00"), (20, "59:30")])
+def test_what_is_usual_after_a_repair_does_not_make_the_failure_last(late: int, last: str) -> None:
+    told = {pair: (1000, lost or 1) for pair, (_, lost) in grid("left/2", 90).items()}
+    bad = sorted(pair for pair in told if "left/2" in pair)
+    over_time = sums_of([*bad, bad[0]], {"failures": [90] * len(bad) + [late]}, slices=[1] * len(bad) + [118])
+    (suspect,) = verdict_on(told, over_time=over_time)["suspects"]
+    assert (suspect["component"], suspect["last_failure"]) == ("left/2", f"2026-01-05T00:{last}Z")
 
 
 def test_the_other_methods_are_heard_in_the_evidence() -> None:

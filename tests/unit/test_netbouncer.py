@@ -184,6 +184,23 @@ def test_it_says_when_it_cannot_say(
     assert reason in verdict["reason"]
 
 
+@pytest.mark.parametrize(("late", "last"), [(1, "01:00"), (5, "05:00")])
+def test_what_is_usual_after_a_repair_does_not_make_the_failure_last(late: int, last: str) -> None:
+    sets = [("link/a", "link/x"), ("link/a", "link/y"), *((f"link/{n}", "link/z") for n in range(20))]
+    lost = [100, 100 + late, *([1] * 20)]
+    seen = of(sets, [2000] * len(sets), lost)
+    rows = [0, 1, *range(2, 22), 1]
+    at = np.array([1, 1, *([4] * 20), 9])
+    told = Sums(
+        {"hops": paths_of([sets[row] for row in rows]), "layer": ("underlay",) * len(rows), "slice": at},
+        {"failures": np.array([100, 100, *([1] * 20), late])},
+        len(rows),
+    )
+    suspect = named(replace(seen, sums={**seen.sums, "over_time": told}))["link/a"]
+    assert suspect["first_failure"] == "2026-01-05T00:00:30Z"
+    assert suspect["last_failure"] == f"2026-01-05T00:{last}Z"
+
+
 def test_probes_of_the_other_layer_are_left_out() -> None:
     seen = of([("link/a",), ("link/b",), ("link/c",)], [100] * 3, [50, 0, 0])
     sums = seen.sums["paths"]

@@ -24,6 +24,15 @@ def named(verdict: dict[str, Any]) -> list[str]:
     return [one["component"] for one in verdict["suspects"]]
 
 
+def rows_of(failing: Sums) -> list[tuple[set[str], int]]:
+    """The hops of each row, and what it lost."""
+    sets = failing.keys["hops"]
+    assert isinstance(sets, Paths)
+    ends = zip(sets.indptr[:-1].tolist(), sets.indptr[1:].tolist(), strict=True)
+    names = [{sets.names[i] for i in sets.indices[low:high].tolist()} for low, high in ends]
+    return list(zip(names, failing.values["lost"].tolist(), strict=True))
+
+
 def piece(verdict: dict[str, Any], title: str) -> dict[str, Any]:
     (found,) = (one for one in verdict["evidence"] if one["title"] == title)
     return dict(found)
@@ -73,6 +82,21 @@ def test_the_blamed_link_has_a_score_an_estimate_and_times() -> None:
         "2026-01-05T00:00:00Z",
         "2026-01-05T00:00:30Z",
     )
+
+
+@pytest.mark.parametrize(("late", "last"), [(1, "00:30"), (4, "10:00")])
+def test_what_is_usual_after_a_repair_does_not_make_the_failure_last(late: int, last: str) -> None:
+    rows: list[Row] = [
+        (hops, a, b, 4000, 400 if BAD in hops else int(number % 7 == 0))
+        for number, (hops, a, b, _, _) in enumerate(star(size=6))
+    ]
+    hops = next(row[0] for row in rows if BAD in row[0])
+    window = window_of([*rows, (hops, "host/2", "host/1", 4000, late)], length=600.0)
+    told = window.sums["failing"]
+    at = np.array([19 * (lost == late and BAD in names) for names, lost in rows_of(told)])
+    moved = replace(told, keys={**told.keys, "slice": at})
+    (suspect,) = verdict_on(replace(window, sums={**window.sums, "failing": moved}))["suspects"]
+    assert (suspect["component"], suspect["last_failure"]) == (BAD, f"2026-01-05T00:{last}Z")
 
 
 def test_the_sentence_says_what_was_lost_and_how_widely() -> None:

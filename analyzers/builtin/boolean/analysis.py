@@ -7,11 +7,13 @@ finding opens a ticket only when it comes back in further windows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from analyzers.builtin.endings import over_time, spans
 from analyzers.builtin.incidence import Incidence, incidence
 from analyzers.builtin.tomography import METHODS, Bad, Found, bad_paths, names_of, simpler_methods, solve
 from analyzers.builtin.words import count, listed, percent
@@ -48,6 +50,7 @@ INPUTS = (
                 group_by=("components",),
                 aggregates={"attempts": Sum("attempts"), "failures": Sum("failures")},
             ),
+            over_time("path_outcome", "components", failures="failures"),
         ),
     ),
     Input(
@@ -59,6 +62,7 @@ INPUTS = (
                 group_by=("hops", "layer"),
                 aggregates={"attempts": Sum("sent"), "failures": Sum("lost")},
             ),
+            over_time("probe", "hops", "layer", failures="lost"),
         ),
     ),
 )
@@ -109,15 +113,22 @@ def analyze(window: Window, params: Params) -> Verdict:
     evidence = _evidence(seen, bad, found, params)
     if not found:
         return quiet(measures, evidence)
-    return Verdict("named", tuple(_suspect(seen, bad, one) for one in found), None, measures, evidence)
+    when = _when(window, seen, found, params)
+    suspects = tuple(_suspect(seen, bad, one, when.get(one.component)) for one in found)
+    return Verdict("named", suspects, None, measures, evidence)
 
 
 def _observe(window: Window, layer: str) -> Incidence:
     sums = window.sums["paths"]
-    paths = sums.keys["hops"] if window.input == "probe" else sums.keys["components"]
+    paths = sums.keys[_paths(window)]
     assert isinstance(paths, Paths)
     attempts = np.where(_of_layer(sums, layer), sums.values["attempts"], 0)
     return incidence(paths, attempts, sums.values["failures"])
+
+
+def _paths(window: Window) -> str:
+    """The key that holds the paths."""
+    return "hops" if window.input == "probe" else "components"
 
 
 def _of_layer(sums: Sums, layer: str) -> NDArray[np.bool_]:
@@ -130,7 +141,7 @@ def _of_layer(sums: Sums, layer: str) -> NDArray[np.bool_]:
 
 
 def _nothing_to_judge(seen: Incidence, bad: Bad, window: Window) -> str | None:
-    where = "hops" if window.input == "probe" else "components"
+    where = _paths(window)
     if not seen.paths:
         return f"No attempt of this window names what it passed (`{where}`), so there is nothing to compare."
     if not len(bad.failures):
@@ -142,7 +153,17 @@ def _nothing_to_judge(seen: Incidence, bad: Bad, window: Window) -> str | None:
     return None
 
 
-def _suspect(seen: Incidence, bad: Bad, found: Found) -> Suspect:
+def _when(
+    window: Window, seen: Incidence, found: Sequence[Found], params: Params
+) -> dict[int, tuple[datetime, datetime]]:
+    """When the blamed failed; what fails on good paths is usual."""
+    good = seen.failures <= float(params["threshold"]) * seen.attempts
+    noise = float(seen.failures[good].sum() / max(1.0, seen.attempts[good].sum()))
+    blamed = [one.component for one in found]
+    return spans(window, _paths(window), str(params["layer"]), seen, blamed, noise)
+
+
+def _suspect(seen: Incidence, bad: Bad, found: Found, when: tuple[datetime, datetime] | None) -> Suspect:
     names = names_of(seen, found)
     on = int(np.count_nonzero(seen.column == found.component))
     hit = round(float(bad.hit[found.component]) * on)
@@ -151,7 +172,14 @@ def _suspect(seen: Incidence, bad: Bad, found: Found) -> Suspect:
         f"{count(on)} paths are bad ({percent(hit / on)})."
     )
     more = f" It may as well be {listed(names[1:])}: the paths cannot tell them apart." if names[1:] else ""
-    return Suspect(names[0], None, first + more, ambiguous_with=tuple(sorted(names[1:])))
+    return Suspect(
+        names[0],
+        None,
+        first + more,
+        ambiguous_with=tuple(sorted(names[1:])),
+        first_failure=when[0] if when else None,
+        last_failure=when[1] if when else None,
+    )
 
 
 def _evidence(seen: Incidence, bad: Bad, found: Sequence[Found], params: Params) -> tuple[Evidence, ...]:
@@ -245,7 +273,7 @@ def _shares_chart(seen: Incidence, bad: Bad, blamed: Sequence[int], runners: Seq
 
 ANALYZER = Analyzer(
     name="boolean",
-    version="1.0.0",
+    version="1.0.1",
     title="Boolean baselines: what good and bad paths alone say about who is at fault",
     inputs=INPUTS,
     params=PARAMS,

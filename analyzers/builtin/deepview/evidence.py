@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
-import scipy  # scipy.special takes a third of a second to load, and does when it is first used
 from numpy.typing import NDArray
 
 from analyzers.builtin.deepview.grid import Grid, crossing
 from analyzers.builtin.deepview.observed import Observed, component_sets
 from analyzers.builtin.deepview.reductions import SLICE
+from analyzers.builtin.endings import last_unusual
 from analyzers.contract import Evidence, Window, chart
 
 Json = dict[str, Any]
@@ -29,8 +29,6 @@ _BARS = 72  # at most, so that a day is drawn in bars of 20 minutes
 _SERIES = 4
 _WARM = ["#c0392b", "#e67e22", "#8e44ad", "#16a085"]
 _GREY = "#9aa5b1"
-_ORDINARY = 0.01
-"""Failures that come by chance less often than this are not those that are usual."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +52,9 @@ def spans(window: Window, usual: Mapping[str, float]) -> dict[str, Span]:
             continue
         mine = owner[sets.indices == sets.names.index(name)]
         counts = np.bincount(at[mine], failures[mine], minlength=-(-window.length // SLICE))
-        last = min(window.start + (_last_unusual(counts, expected / len(counts)) + 1) * SLICE, window.end)
+        last = min(window.start + (last_unusual(counts, expected) + 1) * SLICE, window.end)
         found[name] = Span(window.start + int(at[mine].min()) * SLICE, last)
     return found
-
-
-def _last_unusual(counts: NDArray[Any], usual: float) -> int:
-    """The last slice that fails, without those at the end that together fail no more than what is `usual` a slice may.
-
-    Else what always fails a little would keep a component failing after its repair, and open its ticket again.
-    """
-    failing = np.flatnonzero(counts)
-    since = np.cumsum(counts[::-1])[::-1][failing]
-    expected = usual * (len(counts) - failing)
-    unusual = failing[scipy.special.pdtrc(since - 1, expected) < _ORDINARY]
-    return int((unusual if len(unusual) else failing)[-1])
 
 
 def noun(window: Window) -> str:

@@ -6,12 +6,16 @@ its binomial likelihood, because the penalty that makes the descent decide also 
 
 from __future__ import annotations
 
+from analyzers.builtin.endings import over_time
 from analyzers.builtin.netbouncer.analysis import analyze
 from analyzers.contract import Analyzer, Input, Param, Reduction, Sum
 
 _PROBES = Input(
     "probe",
-    (Reduction("paths", "probe", ("layer", "hops"), {"sent": Sum("sent"), "lost": Sum("lost")}),),
+    (
+        Reduction("paths", "probe", ("layer", "hops"), {"sent": Sum("sent"), "lost": Sum("lost")}),
+        over_time("probe", "hops", "layer", failures="lost"),
+    ),
 )
 _OUTCOMES = Input(
     "path_outcome",
@@ -19,12 +23,13 @@ _OUTCOMES = Input(
         Reduction(
             "paths", "path_outcome", ("components",), {"sent": Sum("attempts"), "lost": Sum("failures")}
         ),
+        over_time("path_outcome", "components", failures="failures"),
     ),
 )
 
 ANALYZER = Analyzer(
     name="netbouncer",
-    version="1.3.0",
+    version="1.3.1",
     title="Infers each link's loss from probes over known paths",
     inputs=(_PROBES, _OUTCOMES),
     params=(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from analyzers.builtin.endings import spans
 from analyzers.builtin.false_discovery import q_values
 from analyzers.builtin.incidence import Incidence, incidence
 from analyzers.builtin.netbouncer.calibration import SURE, probability, surplus_of
@@ -43,14 +45,18 @@ def analyze(window: Window, params: Params) -> Verdict:
     if not found.blamed:
         return quiet(measures, shown)
     adjusted = q_values(np.array([one.p_value for one in found.blamed]), seen.components)
+    blamed = [one.component for one in found.blamed]
+    when = spans(window, _paths(window), str(params["layer"]), seen, blamed, found.noise)
     suspects = [
-        _suspect(seen, one, q, len(found.blamed))
+        _suspect(seen, one, q, len(blamed), when.get(one.component))
         for one, q in zip(found.blamed[:MOST_SUSPECTS], adjusted.tolist()[:MOST_SUSPECTS], strict=True)
     ]
     return Verdict("named", tuple(suspects), None, measures, shown)
 
 
-def _suspect(seen: Incidence, one: Blamed, q_value: float, blamed: int) -> Suspect:
+def _suspect(
+    seen: Incidence, one: Blamed, q_value: float, blamed: int, when: tuple[datetime, datetime] | None
+) -> Suspect:
     low, high = min(one.low, one.loss), max(one.high, one.loss)
     return Suspect(
         component=seen.names[one.component],
@@ -61,12 +67,19 @@ def _suspect(seen: Incidence, one: Blamed, q_value: float, blamed: int) -> Suspe
         estimate=Estimate(one.loss, low, high, "loses {} of the probes over it"),
         ambiguous_with=tuple(sorted(seen.alike[one.component])),
         sure=surplus_of(one.ratio, seen.components) >= SURE,
+        first_failure=when[0] if when else None,
+        last_failure=when[1] if when else None,
     )
+
+
+def _paths(window: Window) -> str:
+    """The key that holds the paths."""
+    return "hops" if "hops" in window.sums["paths"].keys else "components"
 
 
 def _observed(window: Window, layer: str) -> Incidence:
     sums = window.sums["paths"]
-    key = sums.keys["hops"] if "hops" in sums.keys else sums.keys["components"]
+    key = sums.keys[_paths(window)]
     assert isinstance(key, Paths)
     sent = np.asarray(sums.values["sent"], dtype=np.float64)
     if "layer" in sums.keys:

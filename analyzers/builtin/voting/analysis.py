@@ -210,7 +210,7 @@ def _outvoted(seen: Observed, elected: tuple[Elected, ...], votes: Floats) -> tu
 
 ANALYZER = Analyzer(
     name="voting",
-    version="1.2.1",
+    version="1.2.2",
     title="Blames the link or device that the flows which lost packets have in common",
     inputs=INPUTS,
     params=PARAMS,

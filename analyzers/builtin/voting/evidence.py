@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analyzers.builtin.endings import last_unusual
 from analyzers.builtin.voting.charges import Charge, rate_interval
 from analyzers.builtin.voting.observed import Observed
 from analyzers.builtin.voting.reductions import SLICE
@@ -229,13 +230,14 @@ def _rate(name: str, lost: float, carried: float, verdict: str) -> Json:
     }
 
 
-def span(window: Window, seen: Observed, rows: Ints) -> tuple[datetime, datetime] | None:
-    """When the rows lost their packets: the beginning of the first slice and the end of the last."""
-    if not len(rows):
+def span(window: Window, seen: Observed, charge: Charge) -> tuple[datetime, datetime] | None:
+    """When its rows lost packets: the first slice, and the last in which that was more than usual."""
+    if not len(charge.rows):
         return None
-    at = seen.failing.at[rows]
-    first, last = int(at.min()), int(at.max())
-    return window.start + first * SLICE, min(window.start + (last + 1) * SLICE, window.end)
+    at = seen.failing.at[charge.rows]
+    lost = np.bincount(at, seen.failing.lost[charge.rows], minlength=-(-window.length // SLICE))
+    last = last_unusual(lost, charge.expected)
+    return window.start + int(at.min()) * SLICE, min(window.start + (last + 1) * SLICE, window.end)
 
 
 def _instant(when: datetime) -> str:

@@ -99,7 +99,7 @@ def _nothing_known(seen: Observed, charges: Sequence[Charge], said: show.Words) 
 
 
 def _suspect(window: Window, seen: Observed, charge: Charge, said: show.Words) -> Suspect:
-    when = show.span(window, seen, charge.rows)
+    when = show.span(window, seen, charge)
     return Suspect(
         component=charge.names[0],
         score=charge.score,
