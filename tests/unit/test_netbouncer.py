@@ -201,6 +201,29 @@ def test_what_is_usual_after_a_repair_does_not_make_the_failure_last(late: int, 
     assert suspect["last_failure"] == f"2026-01-05T00:{last}Z"
 
 
+def test_a_repaired_link_does_not_fail_with_one_beside_it() -> None:
+    sets = [
+        *((f"link/{one}", f"link/{n}") for one in "ab" for n in range(3)),
+        ("link/a", "link/b"),
+        *((f"link/{n}", "link/z") for n in range(20)),
+    ]
+    lost = [*([100] * 6), 200, *([0] * 20)]
+    rows = [*range(7), 6]
+    told = Sums(
+        {
+            "hops": paths_of([sets[row] for row in rows]),
+            "layer": ("underlay",) * len(rows),
+            "slice": np.array([1, 1, 1, 9, 9, 9, 1, 9]),
+        },
+        {"failures": np.full(len(rows), 100)},
+        len(rows),
+    )
+    seen = of(sets, [2000] * len(sets), lost)
+    suspects = named(replace(seen, sums={**seen.sums, "over_time": told}))
+    ends = {name: suspects[name]["last_failure"] for name in ("link/a", "link/b")}
+    assert ends == {"link/a": "2026-01-05T00:01:00Z", "link/b": "2026-01-05T00:05:00Z"}
+
+
 def test_probes_of_the_other_layer_are_left_out() -> None:
     seen = of([("link/a",), ("link/b",), ("link/c",)], [100] * 3, [50, 0, 0])
     sums = seen.sums["paths"]
