@@ -46,6 +46,7 @@ NAMES = (
     "voting",
     "boolean",
     "fusion",
+    "endings",
     "trace_blame",
     "netbouncer",
     "validator",

@@ -1,0 +1,168 @@
+"""Whether a ticket that was resolved after the repair stays so, and one whose fault goes on is opened again.
+
+    python -m tests.benchmarks.endings [--trials N] [--first SEED]
+
+NetBouncer's network (k = 8, 512 paths, 100 probes a path and minute), good links lose U(0, 1e-4). One loses
+U(.02, .3) for 12 to 17 minutes; the ticket is resolved 2 to 5 minutes after the repair, or while the fault goes on.
+Windows of 15 minutes every 5, and the rule of incidents on each that ends after the resolution.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyzers.builtin import boolean, netbouncer, voting
+from analyzers.contract import Analyzer, Sums, Suspect, Window
+from analyzers.params import check_params
+from analyzers.simulators.deepview import EPOCH, FIRST_REPORTING_SEED
+from analyzers.simulators.fabric import Fabric, build, fat_tree, healthy_loss, send
+from analyzers.simulators.routes import gathered, path_table
+from incidents.domain.blame import OpenNew, ScheduleWindow, place
+from incidents.domain.finding import Finding
+from incidents.domain.incident import Incident
+from tests.benchmarks.scoring import spread
+
+Row = dict[str, Any]
+ANALYZERS = {one.name: one for one in (voting.ANALYZER, netbouncer.ANALYZER, boolean.ANALYZER)}
+LENGTH, EVERY, MOST = 15, 5, 6
+"""Minutes, minutes, and windows after the resolution."""
+NOISE = 1e-4
+SLICES = 240
+"""Half minutes; the fault begins in the second half hour."""
+
+
+@dataclass(frozen=True)
+class Job:
+    analyzer: str
+    seed: int
+    goes_on: bool
+
+
+@dataclass(frozen=True)
+class Story:
+    """`lost[s, p]` of the probes of path p in half minute s; the bad `link`, and the minute of the resolution."""
+
+    fabric: Fabric
+    lost: NDArray[np.int64]
+    link: str
+    resolved: float
+
+
+def story(job: Job) -> Story:
+    rng = np.random.default_rng([job.seed, 78])
+    fabric = build(fat_tree(8, 1), directed=False)
+    begin = 30 + rng.uniform(0, 5)
+    end = begin + rng.uniform(12, 17)
+    resolved = end + rng.uniform(2, 5)
+    routes, good = fabric.bounces(np.arange(fabric.hosts)), healthy_loss(fabric, rng, NOISE)
+    bad, link = good.copy(), int(rng.integers(len(fabric.links)))
+    bad[link] = rng.uniform(0.02, 0.3)
+    sent = np.full(len(routes), 50)
+    lost = []
+    for half in range(SLICES):
+        struck = begin <= half / 2 and (job.goes_on or half / 2 < end)
+        lost.append(send(routes, sent, bad if struck else good, rng).lost)
+    return Story(fabric, np.array(lost), fabric.links[link], resolved)
+
+
+def window(one: Story, end: int) -> Window:
+    """The tables of all three analyzers."""
+    fabric = one.fabric
+    paths, row = path_table(fabric.links, fabric.bounces(np.arange(fabric.hosts)))
+    inside = one.lost[2 * (end - LENGTH) : 2 * end]
+    lost = np.array([np.bincount(row, half, minlength=len(paths)) for half in inside]).astype(np.int64).T
+    sent = np.bincount(row, minlength=len(paths)).astype(np.int64) * 50
+    at, half = np.nonzero(lost)
+    layer = {"layer": ("underlay",) * len(paths)}
+    whole, total = sent * len(inside), lost.sum(axis=1)
+    values = {"sent": whole, "lost": total, "attempts": whole, "failures": total}
+    keys: Row = {"hops": gathered(paths, at), "layer": ("underlay",) * len(at), "slice": half}
+    some = lost[at, half]
+    failing = {"flows": np.ones_like(some), "sent": sent[at], "lost": some, "failures": some}
+    sums = {"paths": Sums({"hops": paths, **layer}, values, len(paths))}
+    sums |= {name: Sums(keys, failing, len(at)) for name in ("failing", "over_time")}
+    start, until = (EPOCH + timedelta(minutes=minute) for minute in (end - LENGTH, end))
+    return Window(start, until, "simulated", "probe", sums)
+
+
+def run_trial(job: Job) -> int | None:
+    """In which window after the resolution another ticket opens: 0 if in none, None if there was no first one."""
+    one, analyzer = story(job), ANALYZERS[job.analyzer]
+    watched: list[ScheduleWindow] = []
+    ticket: Incident | None = None
+    after = 0
+    for end in range(30, SLICES // 2, EVERY):
+        seen = window(one, end)
+        verdict = analyzer.analyze(seen, check_params(analyzer, {}))
+        causes = tuple(frozenset((each.component, *each.ambiguous_with)) for each in verdict.suspects)
+        if verdict.status != "inconclusive":
+            watched.append(ScheduleWindow(seen.start, seen.end, causes))
+        mine = [each for each in verdict.suspects if one.link in (each.component, *each.ambiguous_with)]
+        if end <= one.resolved:
+            ticket = ticket or (_resolved(mine[0], one.resolved) if mine else None)
+            continue
+        if ticket is None:
+            return None
+        after += 1
+        for each in mine:
+            if isinstance(place(_finding(analyzer, seen, each), [ticket], watched), OpenNew):
+                return after
+        if after == MOST:
+            break
+    return 0
+
+
+def _resolved(suspect: Suspect, minute: float) -> Incident:
+    return Incident(
+        id="1", number=1, title="", description="", state="resolved", severity="error",
+        component=suspect.component, ambiguous_with=suspect.ambiguous_with, region="simulated", team="", routing="",
+        dedup_key="", labels={}, links=(), opened_at=EPOCH, opened_by="", team_since=EPOCH, counted_at=EPOCH,
+        resolved_at=EPOCH + timedelta(minutes=minute),
+    )  # fmt: skip
+
+
+def _finding(analyzer: Analyzer, seen: Window, suspect: Suspect) -> Finding:
+    return Finding(
+        run="1", schedule="1", analyzer=analyzer.name, version=analyzer.version, params={}, region=seen.region,
+        window_start=seen.start, window_end=seen.end, component=suspect.component,
+        ambiguous_with=suspect.ambiguous_with, score=suspect.score, failure_rate=None, summary="", sure=suspect.sure,
+        first_failure=suspect.first_failure, last_failure=suspect.last_failure, evidence=(),
+    )  # fmt: skip
+
+
+def figures(trials: int, first: int) -> Iterator[Row]:
+    for name in ANALYZERS:
+        for goes_on in (False, True):
+            found = spread(run_trial, [Job(name, first + at, goes_on) for at in range(trials)])
+            told = [one for one in found if one is not None]
+            again = [one for one in told if one]
+            late = sum(one > 1 for one in again)
+            yield {
+                "name": f"{name}: opened again {'while the fault goes on' if goes_on else 'after the repair'}",
+                "value": round(len(again) / max(1, len(told)), 3),
+                "unit": "",
+                "bar": ">= 1" if goes_on else "<= 0.05",
+                "note": f"{len(again)} of {len(told)} tickets, {late} later than with the first window",
+            }
+
+
+def main(trials: int = 50, first: int = FIRST_REPORTING_SEED) -> list[Row]:
+    return list(figures(trials, first))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--trials", type=int, default=50)
+    parser.add_argument("--first", type=int, default=FIRST_REPORTING_SEED)
+    arguments = parser.parse_args()
+    from tests.benchmarks.__main__ import line
+
+    for row in figures(arguments.trials, arguments.first):
+        print(line(row), flush=True)
