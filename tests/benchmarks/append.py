@@ -5,8 +5,8 @@ beside them. Each writer is a process that appends to its own streams, 1 or 10 e
 reader follows. The naive side is what one writes without thinking of readers: one multi-row INSERT of the
 same columns with an identity column as the position, no hash, no trigger, no watermark, no notification;
 its reader asks for `position > last` and is counted too. The library (psycopg 3, in an environment of its
-own) has a reader as well. The sides take turns in short slices, so that a slow minute of the machine is
-shared by all.
+own) has a reader as well. The sides take turns in short slices; a figure is the median of the turns' ratios,
+so that a slow minute of the machine is shared by all.
 
     python -m tests.benchmarks.append
 """
@@ -138,28 +138,25 @@ def _measure(home: Home, crews: list[Crew]) -> list[dict[str, Any]]:
 
 
 def _rows(name: str, crews: dict[str, Crew]) -> list[dict[str, Any]]:
-    mean = {side: statistics.mean(crew.rates) for side, crew in crews.items()}
+    log, naive = crews["log"], crews["naive"]
     machine = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
     rows = [
-        _row(name, mean["log"], "events/s", None, machine),
-        _row(
-            f"{name}, against naive inserts",
-            mean["log"] / mean["naive"],
-            "x",
-            ">= 0.65",
-            _rate(mean["naive"]),
-        ),
-        _row(f"{name}, skipped by the reader", crews["log"].skipped, "events", "= 0", ""),
-        _row(f"{name}, skipped by the naive reader", crews["naive"].skipped, "events", None, ""),
+        _row(name, statistics.median(log.rates), "events/s", None, machine),
+        _against(f"{name}, against naive inserts", log, naive, ">= 0.65", "naive"),
+        _row(f"{name}, skipped by the reader", log.skipped, "events", "= 0", ""),
+        _row(f"{name}, skipped by the naive reader", naive.skipped, "events", None, ""),
     ]
     if "peer" in crews:
-        note = f"{PEER[0]}: {_rate(mean['peer'])}"
-        rows.append(_row(f"{name}, against eventsourcing", mean["log"] / mean["peer"], "x", ">= 2.5", note))
+        rows.append(_against(f"{name}, against eventsourcing", log, crews["peer"], ">= 2.5", PEER[0]))
     return rows
 
 
-def _rate(value: float) -> str:
-    return f"{value:,.0f} events/s"
+def _against(name: str, log: Crew, other: Crew, bar: str, called: str) -> dict[str, Any]:
+    ratios = sorted(mine / theirs for mine, theirs in zip(log.rates, other.rates, strict=True))
+    note = (
+        f"{called}: {statistics.median(other.rates):,.0f} events/s; turns {ratios[0]:.2f} to {ratios[-1]:.2f}"
+    )
+    return _row(name, statistics.median(ratios), "x", bar, note)
 
 
 def _row(name: str, value: float, unit: str, bar: str | None, note: str) -> dict[str, Any]:
