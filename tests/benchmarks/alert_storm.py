@@ -33,7 +33,7 @@ from tests.senders.daemons import ALERTMANAGER, alertmanager, missing
 
 LEVELS = (30_000, 100_000)
 BATCH = 500
-POSTS, PAGES, GROUPS = 60, 20, 3
+POSTS, PAGES, GROUPS = 60, 60, 3
 PASSWORD = "correct horse battery staple"
 Row = dict[str, Any]
 Send = Callable[[bytes], None]
