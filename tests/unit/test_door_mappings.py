@@ -110,6 +110,6 @@ def test_downtimes_and_flapping_of_nagios_are_left_out_and_say_so() -> None:
 
 def test_what_to_paste_is_printed() -> None:
     out = StringIO()
-    call_command("sender", "icinga", "--address", "https://here/k", stdout=out)
+    call_command("sender", "icinga", "--address", "https://here/integrations/generic/k", stdout=out)
     assert 'object NotificationCommand "dossier-service"' in out.getvalue()
-    assert '"https://here/k"' in out.getvalue()
+    assert '"https://here/integrations/generic/k"' in out.getvalue()

@@ -77,7 +77,7 @@ def test_a_unit_without_an_outage_is_at_a_hundred_per_cent() -> None:
 
 
 def test_more_downtime_than_time_does_not_fit() -> None:
-    with pytest.raises(ValueError, match="are more than 1 days"):
+    with pytest.raises(ValueError, match=r"are more than 1 day$"):
         answer(AVAILABILITY, defaults(AVAILABILITY, days=1, outages=2, minutes=1440))
 
 
