@@ -34,9 +34,10 @@ def record_body(body: Mapping[str, Json]) -> tuple[str, Body]:
     """
     try:
         text, kept = _round_trip(body)
-        if kept != body:
-            text, kept = _round_trip(_plain(body))
+        is_kept = kept == body
     except (TypeError, ValueError, RecursionError):
+        is_kept = False
+    if not is_kept:
         text, kept = _round_trip(_plain(body))
     # An escaped backslash before "u0000" gives the same six characters, hence the second look.
     if "\\u0000" in text and any("\0" in string for string in _strings(kept)):
