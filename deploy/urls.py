@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib.util import find_spec
 
@@ -19,6 +20,7 @@ from frontend.zones import COOKIE
 from ingest.api.problems import Unavailable, problem
 from ingest.commands import database_is_away
 
+_SECRET = re.compile("password|secret")
 OF_PROGRAMS = ("/api/", "/v1/", "/v2/", "/integrations/")
 handler400 = "deploy.urls.bad_request"
 handler500 = "deploy.urls.broken"
@@ -72,8 +74,8 @@ def _unavailable(request: HttpRequest) -> HttpResponse:
             "wait": Unavailable.wait,
             "zone": request.COOKIES.get(COOKIE, ""),
             "posted": request.method == "POST",
-            # No page holds a password, or can hold a file.
-            "sent": [] if request.FILES or any("password" in name for name, _ in sent) else sent,
+            # No page holds what is secret, or can hold a file.
+            "sent": [] if request.FILES or any(_SECRET.search(name) for name, _ in sent) else sent,
         }
         answer = HttpResponse(render_to_string("503.html", context), status=503)
     answer["Retry-After"] = str(Unavailable.wait)

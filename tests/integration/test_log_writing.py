@@ -123,30 +123,20 @@ NO_EVENTS = {
 """What no event has, by what is wrong, as SQL; of one that continues a stream the version is that before it."""
 
 
-@pytest.mark.parametrize("wrong", NO_EVENTS)
-def test_the_database_refuses_what_is_no_event(wrong: str) -> None:
-    good = {"stream": "'talk/1'", "version": "0", "actor": "'user:bob'", "cause": "NULL", "trace": "NULL",
-            "schema": "1", "hash": "sha256('x')"}  # fmt: skip
-    call = (
-        "SELECT log_append({stream}, {version}, '', {actor}, {cause}, {trace}, now(), ARRAY['test.said'],"
-        " ARRAY[{schema}], '{{}}', ARRAY[now()], {hash})"
-    )
-    _assert_refused(call, good, wrong)
+OF_NO_EVENT = {
+    "0": "SELECT log_append({stream}, {version}, '', {actor}, {cause}, {trace}, now(), ARRAY['test.said'],"
+    " ARRAY[{schema}], '{{}}', ARRAY[now()], {hash})",
+    "1": "SELECT log_begin(now(), ARRAY[{stream}], ARRAY[{version}], ARRAY[{actor}], ARRAY[{cause}], ARRAY[{trace}],"
+    " ARRAY['test.said'], ARRAY[{schema}], '{{}}', ARRAY[now()], {hash})",
+}
+"""What continues a stream and what begins one, by the version that is right there."""
 
 
 @pytest.mark.parametrize("wrong", NO_EVENTS)
-def test_the_database_begins_no_stream_with_what_is_no_event(wrong: str) -> None:
-    good = {"stream": "'talk/1'", "version": "1", "actor": "'user:bob'", "cause": "NULL", "trace": "NULL",
+@pytest.mark.parametrize(("version", "call"), OF_NO_EVENT.items(), ids=["append", "begin"])
+def test_the_database_refuses_what_is_no_event(version: str, call: str, wrong: str) -> None:
+    good = {"stream": "'talk/1'", "version": version, "actor": "'user:bob'", "cause": "NULL", "trace": "NULL",
             "schema": "1", "hash": "sha256('x')"}  # fmt: skip
-    call = (
-        "SELECT log_begin(now(), ARRAY[{stream}], ARRAY[{version}], ARRAY[{actor}], ARRAY[{cause}], ARRAY[{trace}],"
-        " ARRAY['test.said'], ARRAY[{schema}], '{{}}', ARRAY[now()], {hash})"
-    )
-    _assert_refused(call, good, wrong)
-
-
-def _assert_refused(call: str, good: dict[str, str], wrong: str) -> None:
-    """That the call is refused with what is wrong, and not without."""
     with connection.cursor() as cursor:
         with pytest.raises(IntegrityError, match="this is no event"), transaction.atomic():
             cursor.execute(call.format(**{**good, wrong: NO_EVENTS[wrong]}))
