@@ -7,6 +7,7 @@ import shutil
 import signal
 import uuid
 from collections.abc import Iterator
+from itertools import takewhile
 
 import psycopg2
 import pytest
@@ -41,8 +42,32 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say in one line when the browser tests were left out."""
+_ran: dict[str, list[str]] = {}  # the files of each worker, in the order in which they ran
+
+
+def _files(report: pytest.TestReport) -> list[str]:
+    return _ran.setdefault(getattr(report, "worker_id", "main"), [])
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    files, file = _files(report), report.nodeid.partition("::")[0]
+    if file not in files:
+        files.append(file)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say in one line when the browser tests were left out, and with what each failure comes again: a browser test
+    with those that ran before it, because they share a database.
+    """
+    again = set()
+    for report in terminalreporter.stats.get("failed", []) + terminalreporter.stats.get("error", []):
+        files, file = _files(report), report.nodeid.partition("::")[0]
+        before = takewhile(file.__ne__, files if "/browser/" in file else [])
+        again.add(" ".join([*(other for other in before if "/browser/" in other), file]))
+    seed = config.getoption("randomly_seed", None)
+    order = "-p no:randomly" if seed is None else f"--randomly-seed={seed}"
+    for those in sorted(again):
+        terminalreporter.write_line(f"Again: pytest {order} {those}")
     reasons = {str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])}
     if any("no Chromium" in reason for reason in reasons):
         terminalreporter.write_line(
