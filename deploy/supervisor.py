@@ -7,6 +7,7 @@ around it.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -164,28 +165,38 @@ def programs() -> list[tuple[str, list[str], int]]:
 
 
 def check_ports() -> None:
-    """CannotStart, with a port that is free, when PORT, EVENTS_PORT or MAIL_PORT is taken."""
+    """CannotStart when DOSSIER_BIND is no address of this machine, or, with a port that can be had, when PORT,
+    EVENTS_PORT or MAIL_PORT is taken or not this user's to open.
+    """
+    if problem := port_problem(0):
+        raise CannotStart(
+            f"DOSSIER_BIND is {settings.BIND!r}, which {problem}. It must be an address of "
+            "this machine, such as 127.0.0.1, or 0.0.0.0 for all of them."
+        )
     if settings.PORT == settings.EVENTS_PORT:
         raise CannotStart(
             f"PORT and EVENTS_PORT are both {settings.PORT}; live updates need one of their own."
         )
     for name in ("PORT", "EVENTS_PORT", "MAIL_PORT"):
         port = getattr(settings, name)
-        if port and not port_is_free(port):
-            others = (*range(port + 1, 65535), *range(1024, port))
-            free = next(p for p in others if port_is_free(p) and port_is_free(p + 1))
-            raise CannotStart(f"{name} {port} is in use. Free it, or choose another: {name}={free} make demo")
+        if port and (problem := port_problem(port)):
+            others = (*range(max(port + 1, 1024), 65535), *range(1024, port))
+            free = next(p for p in others if not port_problem(p) and not port_problem(p + 1))
+            raise CannotStart(f"{name} {port} {problem}. Choose another: {name}={free} make demo")
 
 
-def port_is_free(port: int) -> bool:
+def port_problem(port: int) -> str | None:
+    """Why nothing of this user's can listen at this port of DOSSIER_BIND (0: at any), or None."""
     family = socket.AF_INET6 if ":" in settings.BIND else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((settings.BIND, port))
-        except OSError:
-            return False
-        return True
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                return "is in use"
+            return f"cannot be opened: {(error.strerror or str(error)).lower()}"
+        return None
 
 
 def reachable(bind: str) -> str:
