@@ -18,11 +18,11 @@ Ints = NDArray[np.int64]
 SAMPLES = Reduction(
     "samples",
     kind="benchmark",
-    group_by=("node", "benchmark", "metric", "sku"),
+    group_by=("node", "benchmark", "metric", "sku", "time"),
     aggregates={"times": Count()},
     each=Each("values"),
 )
-"""Every value of every node with how often it occurred: the exact samples."""
+"""Every value of every node with when and how often it occurred: the exact samples."""
 
 
 class Stratum(NamedTuple):

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -178,44 +178,48 @@ def window(
 ) -> Window:
     """The sums of one day's results, as the validator's input declares them."""
     start = EPOCH + day * DAY
-    sums = {"samples": samples_of(fleet, measured, sku), "moments": moments_of(fleet, measured, start)}
+    sums = {"samples": samples_of(fleet, measured, start, sku)}
     return Window(start, start + DAY, "simulated", "benchmark", sums, tuple(history))
 
 
-def samples_of(fleet: Fleet, measured: Floats, sku: str = "") -> Sums:
-    """Every value of every node and metric, in the order of their names."""
+def samples_of(fleet: Fleet, measured: Floats, start: datetime, sku: str = "") -> Sums:
+    """Every value of every node and metric, in the order of their names, of a round that begins at `start`."""
     metrics = fleet.preset.metrics
     by_name = sorted(range(len(metrics)), key=lambda m: (metrics[m].benchmark, metrics[m].name))
     keys: list[tuple[str, str, str]] = []
     values: list[float] = []
     times: list[int] = []
+    taken: list[int] = []
     for node in range(fleet.preset.nodes):
+        at = _microseconds(taken_at(start, node))
         for m in by_name:
             distinct, counts = np.unique(measured[node, m][~np.isnan(measured[node, m])], return_counts=True)
             keys += [(fleet.name(node), metrics[m].benchmark, metrics[m].name)] * len(distinct)
             values += distinct.tolist()
             times += counts.tolist()
+            taken += [at] * len(distinct)
     nodes, benchmarks, names = zip(*keys, strict=True) if keys else ((), (), ())
     columns: dict[str, Any] = {
         "node": nodes,
         "benchmark": benchmarks,
         "metric": names,
         "sku": (sku,) * len(keys),
+        "time": np.array(taken, dtype=np.int64),
         "value": np.array(values, dtype=np.float64),
     }
     return Sums(columns, {"times": np.array(times, dtype=np.int64)}, len(keys))
 
 
-def moments_of(fleet: Fleet, measured: Floats, start: datetime) -> Sums:
-    """When each node was measured: its rows by time."""
-    there = np.flatnonzero(~np.isnan(measured).all(axis=(1, 2))).tolist()
-    times = [_microseconds(taken_at(start, node)) for node in there]
-    rows = [int((~np.isnan(measured[node]).all(axis=1)).sum()) for node in there]
+def joined(parts: Sequence[Sums]) -> Sums:
+    """The samples of several rounds, or of several fleets, as one table."""
     keys: dict[str, Any] = {
-        "node": tuple(fleet.name(node) for node in there),
-        "time": np.array(times, dtype=np.int64),
+        name: tuple(text for part in parts for text in cast("Sequence[str]", part.keys[name]))
+        for name in ("node", "benchmark", "metric", "sku")
     }
-    return Sums(keys, {"rows": np.array(rows, dtype=np.int64)}, len(there))
+    for name in ("time", "value"):
+        keys[name] = np.concatenate([np.asarray(part.keys[name]) for part in parts])
+    times = np.concatenate([part.values["times"] for part in parts])
+    return Sums(keys, {"times": times}, len(times))
 
 
 def taken_at(start: datetime, node: int) -> datetime:

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from datetime import timedelta
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from analyzers.simulators.node_benchmarks import (
     Fleet,
     Preset,
     build,
+    joined,
     results,
     rows_of,
     samples_of,
@@ -27,6 +29,7 @@ from analyzers.testing import Case, check_analyzer
 
 SMALL = Preset(nodes=40, runs=10, metrics=METRICS[:2])
 GRAY = "node/gpu-0007"
+HOUR = timedelta(hours=1)
 
 
 def fleet_window(
@@ -61,12 +64,11 @@ def of_values(metric: str, values: Mapping[str, list[float]], benchmark: str = "
         "benchmark": (benchmark,) * len(flat),
         "metric": (metric,) * len(flat),
         "sku": ("",) * len(flat),
+        "time": np.zeros(len(flat), dtype=np.int64),
         "value": np.array([value for _, value in flat], dtype=np.float64),
     }
     times = np.array([values[node].count(value) for node, value in flat], dtype=np.int64)
-    empty = Sums({"node": (), "time": np.empty(0, dtype=np.int64)}, {"rows": np.empty(0, dtype=np.int64)}, 0)
-    seen = fleet_window()
-    return replace(seen, sums={"samples": Sums(keys, {"times": times}, len(flat)), "moments": empty})
+    return replace(fleet_window(), sums={"samples": Sums(keys, {"times": times}, len(flat))})
 
 
 def texts(sums: Sums, name: str) -> tuple[str, ...]:
@@ -95,6 +97,61 @@ def test_a_gray_node_is_named_with_its_metric_its_time_and_its_score() -> None:
     assert suspect["score"] > 0.95
     assert suspect["sure"]
     assert suspect["first_failure"] == "2026-01-05T00:04:00Z"
+
+
+def in_rounds(*failing: float, often: float = 1.0) -> Mapping[str, Any]:
+    """The suspect of a day with a round every three hours, each with how much worse the gray node is in it."""
+    rng = np.random.default_rng(5)
+    fleet = build(SMALL, rng)
+    rounds = []
+    for at, severity in enumerate(failing):
+        measured = results(fleet, rng, [Defect(7, (0,), severity, often)] if severity else [])
+        rounds.append(samples_of(fleet, measured, EPOCH + 3 * at * HOUR))
+    (suspect,) = verdict_of(replace(fleet_window(), sums={"samples": joined(rounds)}))["suspects"]
+    assert suspect["component"] == GRAY
+    return cast("Mapping[str, Any]", suspect)
+
+
+def moment(round_: int) -> str:
+    return f"{EPOCH + 3 * round_ * HOUR + timedelta(minutes=4):%Y-%m-%dT%H:%M:%SZ}"
+
+
+@pytest.mark.parametrize(
+    ("failing", "first", "last"),
+    [
+        ((0.1,) * 8, 0, 7),
+        ((0, 0, 0.2, 0.2, 0.2, 0.2, 0, 0), 2, 5),
+        ((0.2, 0.2, 0.2, 0, 0, 0, 0.2, 0), 0, 6),
+        ((0.3, 0.3, 0, 0, 0, 0, 0, 0), 0, 1),
+    ],
+)
+def test_it_failed_in_the_rounds_in_which_it_was_worse(
+    failing: tuple[float, ...], first: int, last: int
+) -> None:
+    suspect = in_rounds(*failing)
+    assert (suspect["first_failure"], suspect["last_failure"]) == (moment(first), moment(last))
+
+
+def test_a_failed_test_fails_in_the_rounds_in_which_it_did() -> None:
+    seen = of_values("return_code", {f"node/n{i:02d}": [0.0] for i in range(30)}, "gpu-copy")
+    sums = seen.sums["samples"]
+    rounds = []
+    for at in range(4):
+        value = np.asarray(sums.keys["value"]).copy()
+        value[7] = 2.0 if at in (1, 2) else 0.0
+        time = np.full(len(value), at * 1_000_000, dtype=np.int64)
+        rounds.append(replace(sums, keys={**sums.keys, "value": value, "time": time}))
+    (suspect,) = verdict_of(replace(seen, sums={"samples": joined(rounds)}))["suspects"]
+    found = suspect["component"], suspect["first_failure"], suspect["last_failure"]
+    assert found == ("node/n07", "1970-01-01T00:00:01Z", "1970-01-01T00:00:02Z")
+
+
+def test_samples_without_times_name_the_node_all_the_same() -> None:
+    seen = fleet_window()
+    sums = seen.sums["samples"]
+    keys = {name: key for name, key in sums.keys.items() if name != "time"}
+    (suspect,) = verdict_of(replace(seen, sums={"samples": replace(sums, keys=keys)}))["suspects"]
+    assert (suspect["component"], suspect["first_failure"], suspect["last_failure"]) == (GRAY, None, None)
 
 
 def test_the_evidence_shows_the_failure_the_runs_and_who_was_cleared() -> None:
@@ -180,16 +237,10 @@ def test_kinds_of_machine_that_are_named_are_judged_apart() -> None:
     rng = np.random.default_rng(1)
     fleet = build(SMALL, rng)
     one, other = results(fleet, rng, [Defect(7, (0,), 0.1)]), results(fleet, rng) * 0.5
-    first, second = samples_of(fleet, one, "a100"), samples_of(fleet, other, "v100")
-    keys: dict[str, Any] = {
-        name: texts(first, name) + texts(second, name) for name in ("benchmark", "metric", "sku")
-    }
-    keys["node"] = (*texts(first, "node"), *(f"{name}-old" for name in texts(second, "node")))
-    keys["value"] = np.concatenate([np.asarray(first.keys["value"]), np.asarray(second.keys["value"])])
-    times = np.concatenate([first.values["times"], second.values["times"]])
-    seen = window(fleet, one)
-    both = {**seen.sums, "samples": Sums(keys, {"times": times}, first.rows + second.rows)}
-    assert named(replace(seen, sums=both)) == [GRAY]
+    first, second = samples_of(fleet, one, EPOCH, "a100"), samples_of(fleet, other, EPOCH, "v100")
+    old = tuple(f"{name}-old" for name in texts(second, "node"))
+    both = joined([first, replace(second, keys={**second.keys, "node": old})])
+    assert named(replace(window(fleet, one), sums={"samples": both})) == [GRAY]
 
 
 def test_too_few_nodes_are_inconclusive_with_the_number_needed() -> None:
@@ -270,4 +321,3 @@ def test_rows_and_windows_of_the_simulator_agree() -> None:
     cut = window(fleet, measured)
     rows = rows_of(fleet, measured, EPOCH)
     assert sum(len(row["values"]) for row in rows) == int(cut.sums["samples"].values["times"].sum())
-    assert len(rows) == int(cut.sums["moments"].values["rows"].sum())

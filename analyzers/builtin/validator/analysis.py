@@ -8,19 +8,16 @@ on the worse side, is a gray failure before anyone's job fails on it.
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import numpy as np
-
-from analyzers.builtin.benchmark_samples import samples
+from analyzers.builtin.benchmark_samples import SAMPLES, samples
 from analyzers.builtin.directions import words_given
 from analyzers.builtin.node_defects import Charge, Outcome, Rules, judge
 from analyzers.builtin.validator import evidence as show
 from analyzers.builtin.validator.calibration import probability
-from analyzers.builtin.validator.reductions import INPUTS
+from analyzers.builtin.validator.rounds import spans
 from analyzers.builtin.words import count, figure
-from analyzers.contract import Analyzer, Param, Params, Suspect, Verdict, Window, inconclusive, quiet
+from analyzers.contract import Analyzer, Input, Param, Params, Suspect, Verdict, Window, inconclusive, quiet
 
 PARAMS = (
     Param(
@@ -58,7 +55,6 @@ PARAMS = (
 
 HISTORY = 3
 SURE = 0.9
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def analyze(window: Window, params: Params) -> Verdict:
@@ -120,7 +116,7 @@ def _undecided(outcome: Outcome) -> str | None:
 
 
 def _suspects(outcome: Outcome, window: Window) -> tuple[Suspect, ...]:
-    when = _moments(window)
+    when = spans(window.sums["samples"], outcome.charges)
     suspects = []
     for charge in outcome.charges:
         tested = charge.failures[0].judged.criteria is None
@@ -152,27 +148,11 @@ def _said(charge: Charge) -> str:
     return f"is {show.change(mean, usual)} than the fleet in {name} ({figure(mean)} instead of {figure(usual)}){more}"
 
 
-def _moments(window: Window) -> dict[str, tuple[datetime, datetime]]:
-    """The first and the last time at which each node was measured."""
-    sums = window.sums["moments"]
-    nodes, times = sums.keys["node"], np.asarray(sums.keys["time"]).tolist()
-    found: dict[str, tuple[int, int]] = {}
-    for row, time in enumerate(times):
-        name = str(nodes[row])
-        first, last = found.get(name, (time, time))
-        found[name] = (min(first, time), max(last, time))
-    return {name: (_instant(first), _instant(last)) for name, (first, last) in found.items()}
-
-
-def _instant(microseconds: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=microseconds)
-
-
 ANALYZER = Analyzer(
     name="validator",
-    version="1.2.0",
+    version="1.2.1",
     title="Names nodes whose benchmark results are worse than the fleet's own criteria",
-    inputs=INPUTS,
+    inputs=(Input("benchmark", (SAMPLES,)),),
     params=PARAMS,
     analyze=analyze,
     history=HISTORY,
