@@ -24,8 +24,10 @@ LATEST = 1000
 def storm(now: datetime) -> Storm | None:
     """The storm that goes on now, or None. `now` with an offset."""
     gathering = _unresolved().filter(dedup_key__startswith="storm:").order_by("-alerts", "number")
-    found = [Gathering(row.number, row.title, row.alerts, row.firing) for row in gathering[:SUGGESTED]]
-    return storm_of(found, IncidentRow.objects.filter(opened_at__gt=now - SPAN).count())
+    rows = gathering.values_list("number", "title", "alerts", "firing")[:SUGGESTED]
+    return storm_of(
+        [Gathering(*row) for row in rows], IncidentRow.objects.filter(opened_at__gt=now - SPAN).count()
+    )
 
 
 def values_in_use(field: str, begin: str) -> list[str]:

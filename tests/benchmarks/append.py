@@ -27,14 +27,14 @@ from typing import Any
 from deploy.embedded import Home, start_postgres, stop
 
 WRITERS = 8
-SLICES = 8
+SLICES = 16
 SECONDS = 1.5
 ROOT = Path(__file__).parent.parent.parent
 PEER = ("eventsourcing==9.5.6", "psycopg[binary,pool]>=3.2,<4")
 
 
 def main() -> list[dict[str, Any]]:
-    """Rows of name, value, unit, bar and a note. Takes about two minutes."""
+    """Rows of name, value, unit, bar and a note. Takes about three minutes."""
     root = Path(os.environ.get("DOSSIER_HOME", ".dossier")).absolute()
     home = Home(root / "bench" / "append")
     home.forget()

@@ -63,8 +63,12 @@ def prometheus(
 
 
 @contextmanager
-def alertmanager(directory: Path, receivers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """An Alertmanager that sends every group to all of `receivers`, as in its configuration; its address."""
+def alertmanager(
+    directory: Path, receivers: Sequence[Mapping[str, Any]], interval: str = "1s"
+) -> Iterator[str]:
+    """An Alertmanager that sends every group to all of `receivers`, as in its configuration, and again after an
+    `interval` where it has changed; its address.
+    """
     routes = [{"receiver": receiver["name"], "continue": True} for receiver in receivers]
     (directory / "alertmanager.yml").write_text(
         json.dumps(
@@ -73,7 +77,7 @@ def alertmanager(directory: Path, receivers: Sequence[Mapping[str, Any]]) -> Ite
                     "receiver": receivers[0]["name"],
                     "group_by": ["alertname"],
                     "group_wait": "1s",
-                    "group_interval": "1s",
+                    "group_interval": interval,
                     "routes": routes,
                 },
                 "receivers": receivers,
