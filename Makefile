@@ -54,7 +54,7 @@ test: dev  ## everything: unit, integration, acceptance, browser, architecture
 soak: dev  ## the long ones: storms, kills, a million rows
 	@$(PY) -m pytest -q -m soak
 
-bench: dev  ## the benchmark suite, hours (SHARE=.2 of the trials: sooner); writes a table and bench.json
+bench: dev  ## the benchmark suite, about 50 minutes (SHARE=.2 of the trials: 35); writes a table and bench.json
 	@$(PY) -m tests.benchmarks $(SHARE:%=--share %)
 
 pictures: dev  ## every screen of the console as a picture, in .dossier/pictures/index.html; PART, LOOK, PAGE choose; README=1 those of the README
