@@ -188,15 +188,15 @@ def check_ports() -> None:
 def port_problem(port: int) -> str | None:
     """Why nothing of this user's can listen at this port of DOSSIER_BIND (0: at any), or None."""
     family = socket.AF_INET6 if ":" in settings.BIND else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
+    try:
+        with socket.socket(family) as probe:  # OSError here, too, on a machine without IPv6
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((settings.BIND, port))
-        except OSError as error:
-            if error.errno == errno.EADDRINUSE:
-                return "is in use"
-            return f"cannot be opened: {(error.strerror or str(error)).lower()}"
-        return None
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            return "is in use"
+        return f"cannot be opened: {(error.strerror or str(error)).lower()}"
+    return None
 
 
 def reachable(bind: str) -> str:
