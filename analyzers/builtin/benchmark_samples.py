@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from analyzers.builtin.keys import numbered, texts
 from analyzers.builtin.similarity import quantiles_of
 from analyzers.contract import Count, Each, Reduction, Sums
 
@@ -62,7 +63,7 @@ def samples(sums: Sums) -> dict[Stratum, Sample]:
     """The samples of the reduction `SAMPLES`, by stratum in order of names."""
     if not sums.rows:
         return {}
-    keys = [_coded(_texts(sums, name)) for name in ("benchmark", "metric", "sku", "node")]
+    keys = [numbered(texts(sums, name)) for name in ("benchmark", "metric", "sku", "node")]
     values = np.asarray(sums.keys["value"], dtype=np.float64)
     times = np.asarray(sums.values["times"], dtype=np.int64)
     codes = [code for _, code in keys]
@@ -77,19 +78,6 @@ def samples(sums: Sums) -> dict[Stratum, Sample]:
         stratum = Stratum(*(key[0][code[start]] for key, code in zip(keys[:3], ordered[:3], strict=True)))
         found[stratum] = Sample(names, values[start:end], times[start:end], starts)
     return found
-
-
-def _texts(sums: Sums, name: str) -> Sequence[str]:
-    texts = sums.keys[name]
-    assert isinstance(texts, Sequence)
-    return texts
-
-
-def _coded(texts: Sequence[str]) -> tuple[list[str], Ints]:
-    """The distinct texts, sorted, and the place of each text among them."""
-    distinct = sorted(set(texts))
-    place = {text: i for i, text in enumerate(distinct)}
-    return distinct, np.fromiter((place[text] for text in texts), np.int64, len(texts))
 
 
 def _runs(columns: Sequence[Ints]) -> Iterator[tuple[int, int]]:

@@ -34,12 +34,12 @@ def last_unusual(counts: NDArray[Any], expected: float) -> int:
 
 
 def over_time(kind: str, *group_by: str, failures: str) -> Reduction:
-    """What failed on each path and when, for `spans`; paths are the first of `group_by`."""
+    """What failed on each path and when, for `spans`; one of `group_by` holds the paths."""
     return Reduction("over_time", kind, group_by, {"failures": Sum(failures)}, slice=_SLICE, where=failures)
 
 
 def spans(
-    window: Window, paths: str, layer: str, seen: Incidence, blamed: Sequence[int], noise: float
+    window: Window, layer: str, seen: Incidence, blamed: Sequence[int], noise: float
 ) -> dict[int, tuple[datetime, datetime]]:
     """When each of the blamed failed: the beginning of its first slice and the end of the last, where a share `noise`
     of what is tried fails anyway. Paths that hold another blamed one say nothing, unless there are no others. Who did
@@ -49,8 +49,8 @@ def spans(
     if "over_time" not in window.sums:
         return found
     sums = of_layer(window.sums["over_time"], layer)
-    table, at, failures = sums.keys[paths], whole(sums, "slice"), np.asarray(sums.values["failures"])
-    assert isinstance(table, Paths)
+    (table,) = (key for key in sums.keys.values() if isinstance(key, Paths))
+    at, failures = whole(sums, "slice"), np.asarray(sums.values["failures"])
     names = {name: place for place, name in enumerate(table.names)}
     places = [names.get(seen.names[one], -1) for one in blamed]
     crowd, here = _blamed_on(table, places), seen.per_path(blamed)

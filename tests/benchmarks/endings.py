@@ -124,7 +124,7 @@ def node_story(job: Job) -> Story:
 def node_window(rounds: Sequence[Sums], end: int, history: int = validator.ANALYZER.history) -> Window:
     """A day of rounds, after the days before it."""
     start, until = (EPOCH + timedelta(minutes=minute) for minute in (end - DAY, end))
-    sums = {"samples": nodes.joined(rounds[-((DAY - end) // ROUND) : end // ROUND + 1])}
+    sums = {"samples": nodes.joined(rounds[-(-(end - DAY) // ROUND) : end // ROUND + 1])}
     past = [
         node_window(rounds, end - days * DAY, 0) for days in range(1, history + 1) if end >= (days + 1) * DAY
     ]

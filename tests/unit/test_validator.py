@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from analyzers.builtin.keys import texts
 from analyzers.builtin.validator import ANALYZER
 from analyzers.builtin.validator.calibration import SCORES, probability
 from analyzers.contract import Sums, Window
@@ -71,12 +72,6 @@ def of_values(metric: str, values: Mapping[str, list[float]], benchmark: str = "
     return replace(fleet_window(), sums={"samples": Sums(keys, {"times": times}, len(flat))})
 
 
-def texts(sums: Sums, name: str) -> tuple[str, ...]:
-    key = sums.keys[name]
-    assert isinstance(key, tuple)
-    return key
-
-
 def nodes(count: int, value: float = 100.0) -> dict[str, list[float]]:
     return {f"node/n{i:02d}": [value + 0.01 * i, value] for i in range(count)}
 
@@ -99,13 +94,13 @@ def test_a_gray_node_is_named_with_its_metric_its_time_and_its_score() -> None:
     assert suspect["first_failure"] == "2026-01-05T00:04:00Z"
 
 
-def in_rounds(*failing: float, often: float = 1.0) -> Mapping[str, Any]:
+def in_rounds(*failing: float) -> Mapping[str, Any]:
     """The suspect of a day with a round every three hours, each with how much worse the gray node is in it."""
     rng = np.random.default_rng(5)
     fleet = build(SMALL, rng)
     rounds = []
     for at, severity in enumerate(failing):
-        measured = results(fleet, rng, [Defect(7, (0,), severity, often)] if severity else [])
+        measured = results(fleet, rng, [Defect(7, (0,), severity)] if severity else [])
         rounds.append(samples_of(fleet, measured, EPOCH + 3 * at * HOUR))
     (suspect,) = verdict_of(replace(fleet_window(), sums={"samples": joined(rounds)}))["suspects"]
     assert suspect["component"] == GRAY

@@ -160,7 +160,7 @@ def _when(
     good = seen.failures <= float(params["threshold"]) * seen.attempts
     noise = float(seen.failures[good].sum() / max(1.0, seen.attempts[good].sum()))
     blamed = [one.component for one in found]
-    return spans(window, _paths(window), str(params["layer"]), seen, blamed, noise)
+    return spans(window, str(params["layer"]), seen, blamed, noise)
 
 
 def _suspect(seen: Incidence, bad: Bad, found: Found, when: tuple[datetime, datetime] | None) -> Suspect:

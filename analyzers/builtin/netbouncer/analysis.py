@@ -46,7 +46,7 @@ def analyze(window: Window, params: Params) -> Verdict:
         return quiet(measures, shown)
     adjusted = q_values(np.array([one.p_value for one in found.blamed]), seen.components)
     blamed = [one.component for one in found.blamed]
-    when = spans(window, _paths(window), str(params["layer"]), seen, blamed, found.noise)
+    when = spans(window, str(params["layer"]), seen, blamed, found.noise)
     suspects = [
         _suspect(seen, one, q, len(blamed), when.get(one.component))
         for one, q in zip(found.blamed[:MOST_SUSPECTS], adjusted.tolist()[:MOST_SUSPECTS], strict=True)
@@ -72,14 +72,9 @@ def _suspect(
     )
 
 
-def _paths(window: Window) -> str:
-    """The key that holds the paths."""
-    return "hops" if "hops" in window.sums["paths"].keys else "components"
-
-
 def _observed(window: Window, layer: str) -> Incidence:
     sums = window.sums["paths"]
-    key = sums.keys[_paths(window)]
+    key = sums.keys["hops"] if "hops" in sums.keys else sums.keys["components"]
     assert isinstance(key, Paths)
     sent = np.asarray(sums.values["sent"], dtype=np.float64)
     if "layer" in sums.keys:

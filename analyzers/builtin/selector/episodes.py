@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from analyzers.builtin.keys import texts
 from analyzers.contract import Sums, Window
 
 Floats = NDArray[np.float64]
@@ -115,7 +116,7 @@ def _told(
     for sums in tables:
         times = np.asarray(sums.keys["time"]).tolist()
         for node, time, kind, text in zip(
-            _texts(sums, "node"), times, _texts(sums, "kind"), _texts(sums, "covariates"), strict=True
+            texts(sums, "node"), times, texts(sums, "kind"), texts(sums, "covariates"), strict=True
         ):
             row = told.setdefault(node, {}).setdefault(time, _Row(False, False, {}))
             row.gone |= kind in gone
@@ -125,12 +126,6 @@ def _told(
             for name, value in parsed[text].items():
                 row.measured[name] = max(float(value), row.measured.get(name, float("-inf")))
     return told
-
-
-def _texts(sums: Sums, name: str) -> Sequence[str]:
-    texts = sums.keys[name]
-    assert isinstance(texts, Sequence)
-    return texts
 
 
 def _walk(

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.benchmark_samples import Stratum
+from analyzers.builtin.intervals import moment
+from analyzers.builtin.keys import texts, whole
 from analyzers.builtin.node_defects import Charge, Failure
 from analyzers.builtin.similarity import quantiles_of, worse_by
 from analyzers.contract import Sums
 
 Span = tuple[datetime, datetime]
 Rows = list[int]
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def spans(sums: Sums, charges: Sequence[Charge]) -> dict[str, Span]:
@@ -27,32 +27,26 @@ def spans(sums: Sums, charges: Sequence[Charge]) -> dict[str, Span]:
     """
     if "time" not in sums.keys:
         return {}
-    times = np.asarray(sums.keys["time"])
+    times = whole(sums, "time")
     rows = _rows(sums, charges)
     found = {}
     for charge in charges:
         every = [(one, rows[charge.node, one.judged.stratum]) for one in charge.failures]
         bad = [time for one, mine in every for time in _bad(sums, times, mine, one)]
         among = bad or [int(times[row]) for _, mine in every for row in mine]
-        found[charge.node] = _instant(min(among)), _instant(max(among))
+        found[charge.node] = moment(min(among)), moment(max(among))
     return found
 
 
 def _rows(sums: Sums, charges: Sequence[Charge]) -> dict[tuple[str, Stratum], Rows]:
     """Where the samples are that each is charged for."""
     wanted = {(charge.node, *one.judged.stratum) for charge in charges for one in charge.failures}
-    keys = zip(*(_texts(sums, name) for name in ("node", "benchmark", "metric", "sku")), strict=True)
+    keys = zip(*(texts(sums, name) for name in ("node", "benchmark", "metric", "sku")), strict=True)
     found: dict[tuple[str, Stratum], Rows] = defaultdict(list)
     for row, key in enumerate(keys):
         if key in wanted:
             found[key[0], Stratum(*key[1:])].append(row)
     return found
-
-
-def _texts(sums: Sums, name: str) -> Sequence[str]:
-    texts = sums.keys[name]
-    assert isinstance(texts, Sequence)
-    return texts
 
 
 def _bad(sums: Sums, times: NDArray[np.int64], rows: Rows, failure: Failure) -> Iterator[int]:
@@ -69,7 +63,3 @@ def _bad(sums: Sums, times: NDArray[np.int64], rows: Rows, failure: Failure) -> 
         worse = worse_by(quantiles, usual.quantiles, usual.scale, judged.direction == "higher")
         least = float(judged.worse[failure.at]) / 2
     yield from rounds[worse > least].tolist()
-
-
-def _instant(microseconds: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=microseconds)
