@@ -7,7 +7,6 @@ Every trial is a fresh month. Figures use seeds from `FIRST_REPORTING_SEED` on, 
 
 from __future__ import annotations
 
-import argparse
 import math
 import time
 import tracemalloc
@@ -28,6 +27,7 @@ from analyzers.simulators import outages, uptimes
 from analyzers.simulators.deepview import FIRST_REPORTING_SEED
 from tests.benchmarks.glance import counts, told
 from tests.benchmarks.scoring import Tally, note_of, spread, windows_row, windows_until
+from tests.benchmarks.script import script
 
 Row = dict[str, Any]
 
@@ -341,11 +341,4 @@ def main(trials: int = 200, first: int = FIRST_REPORTING_SEED) -> list[Row]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--trials", type=int, default=200)
-    parser.add_argument("--first", type=int, default=FIRST_REPORTING_SEED)
-    arguments = parser.parse_args()
-    from tests.benchmarks.__main__ import line
-
-    for row in figures(arguments.trials, arguments.first):
-        print(line(row), flush=True)
+    script(figures, 200, FIRST_REPORTING_SEED)

@@ -11,7 +11,6 @@ there, the share of failed links that are named.
 
 from __future__ import annotations
 
-import argparse
 import time
 import tracemalloc
 from collections.abc import Iterator
@@ -34,6 +33,7 @@ from analyzers.simulators.fabric import Fabric, build, draw_links, fat_tree, sen
 from analyzers.simulators.routes import Routes, path_table, routes_of
 from tests.benchmarks.glance import counts, other, told
 from tests.benchmarks.scoring import Tally, note_of, spread
+from tests.benchmarks.script import script
 
 Row = dict[str, Any]
 Ints = NDArray[np.int64]
@@ -235,11 +235,4 @@ def figures(trials: int, first: int) -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--trials", type=int, default=60)
-    parser.add_argument("--first", type=int, default=FIRST_REPORTING_SEED)
-    arguments = parser.parse_args()
-    from tests.benchmarks.__main__ import line
-
-    for one in figures(arguments.trials, arguments.first):
-        print(line(one), flush=True)
+    script(figures, 60, FIRST_REPORTING_SEED)

@@ -15,7 +15,6 @@ The rule of incidents is asked of each window that ends after the resolution.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -36,6 +35,7 @@ from incidents.domain.blame import OpenNew, ScheduleWindow, place
 from incidents.domain.finding import Finding
 from incidents.domain.incident import Incident
 from tests.benchmarks.scoring import spread
+from tests.benchmarks.script import script
 
 Row = dict[str, Any]
 ANALYZERS = {
@@ -198,11 +198,4 @@ def main(trials: int = 50, first: int = FIRST_REPORTING_SEED) -> list[Row]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--trials", type=int, default=50)
-    parser.add_argument("--first", type=int, default=FIRST_REPORTING_SEED)
-    arguments = parser.parse_args()
-    from tests.benchmarks.__main__ import line
-
-    for row in figures(arguments.trials, arguments.first):
-        print(line(row), flush=True)
+    script(figures, 50, FIRST_REPORTING_SEED)

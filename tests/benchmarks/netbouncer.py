@@ -10,7 +10,6 @@ tuning seeds.
 
 from __future__ import annotations
 
-import argparse
 import math
 import resource
 import time
@@ -33,6 +32,7 @@ from analyzers.params import check_params
 from analyzers.simulators.bounces import Bounced, again, bounce, sums_of
 from tests.benchmarks.glance import told
 from tests.benchmarks.scoring import kept_word, monotone, spread
+from tests.benchmarks.script import script
 
 Row = dict[str, Any]
 FIRST_SEED = 2_200_000
@@ -322,16 +322,4 @@ def figures(trials: int, first: int) -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--trials", type=int, default=TRIALS)
-    parser.add_argument("--first", type=int, default=FIRST_SEED)
-    parser.add_argument("--calibrate", action="store_true")
-    arguments = parser.parse_args()
-    if arguments.calibrate:
-        for pair in monotone(mixed(6 * arguments.trials, 10_000)):
-            print(pair)
-    else:
-        from tests.benchmarks.__main__ import line
-
-        for row in figures(arguments.trials, arguments.first):
-            print(line(row), flush=True)
+    script(figures, TRIALS, FIRST_SEED, lambda trials: monotone(mixed(6 * trials, 10_000)))

@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 import resource
 import time
@@ -38,6 +37,7 @@ from analyzers.simulators.traces import (
 from tests.benchmarks.glance import told
 from tests.benchmarks.real_traces import directory
 from tests.benchmarks.scoring import monotone, spread, windows_row, windows_until
+from tests.benchmarks.script import script
 from tests.benchmarks.trace_blame_recorded import recorded_rows, verdict_on
 
 Row = dict[str, Any]
@@ -236,16 +236,4 @@ def figures(trials: int, first: int) -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--trials", type=int, default=40)
-    parser.add_argument("--first", type=int, default=FIRST_REPORTING_SEED)
-    parser.add_argument("--calibrate", action="store_true")
-    arguments = parser.parse_args()
-    if arguments.calibrate:
-        for pair in calibration(arguments.trials):
-            print(pair)
-    else:
-        from tests.benchmarks.__main__ import line
-
-        for row in figures(arguments.trials, arguments.first):
-            print(line(row), flush=True)
+    script(figures, 40, FIRST_REPORTING_SEED, calibration)
