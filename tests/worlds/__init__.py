@@ -1,7 +1,7 @@
-"""Worlds that share no code and no assumption with `analyzers.simulators`: what analyzers are judged on, never tuned on.
+"""Worlds that share no code and no assumption with `analyzers.simulators`: analyzers are judged on them, never tuned.
 
-A module per analyzer has `make(seed, case) -> World` and `CASES`, the names of its cases. Who writes one knows the paper and
-the wire format and has not read the analyzer. Nothing here may import `analyzers.builtin` or `analyzers.simulators`.
+A module per analyzer has `make(seed, case) -> World` and `CASES`, the names of its cases. Its author knows the paper
+and the wire format and has not read the analyzer. Nothing here may import `analyzers.builtin` or `analyzers.simulators`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is broken from `start` until `end`: a component, and in one word how. `acceptable` are further components that
-    a careful person would accept as the answer, because the rows cannot tell them from it."""
+    """What is broken from `start` until `end`: a component, and in one word how.
+
+    `acceptable` are further components that a careful person would accept as the answer, because the rows cannot tell
+    them from it.
+    """
 
     component: str
     kind: str
@@ -37,8 +40,8 @@ class Fault:
 class World:
     """Rows by telemetry kind in the wire format, what was broken, and what harmless happened.
 
-    `every` is the length of a window. Windows that begin before `judged_from` are only history. `notes` say what is unlike
-    a textbook here: missing rows, biased sampling, benign events.
+    `every` is the length of a window. Windows that begin before `judged_from` are only history. `notes` say what is
+    unlike a textbook here: missing rows, biased sampling, benign events.
     """
 
     case: str
