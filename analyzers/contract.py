@@ -29,10 +29,12 @@ from ingest.telemetry.reductions import (
 )
 
 __all__ = [
+    "ASSUMPTIONS",
     "FAILS",
     "STILL_GOING",
     "Analyzer",
     "AsOf",
+    "Assumption",
     "Count",
     "CountDistinct",
     "CountWitnesses",
@@ -163,23 +165,54 @@ class Suspect:
     forecast: bool = False
 
 
+ASSUMPTIONS = {
+    "history": "the windows before show what is normal",
+    "sampling": "the rows are a fair sample of what happened",
+    "noise": "failures without a fault scatter as learnt",
+    "topology": "the rows pass the components that they name",
+}
+"""The assumptions that methods share, by name, each as the statement that was checked. A method may have others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """An assumption of the method that was checked on this window, and whether it holds.
+
+    `name` is one of `ASSUMPTIONS` or a name of the method's own (lower case letters, digits, underscores). `detail` is
+    one sentence with the figure that was checked. Where an assumption does not hold, the method lowers its
+    probabilities or abstains, and `detail` says which.
+    """
+
+    name: str
+    holds: bool
+    detail: str
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one analyzer concluded about one window. `suspects` holds the blamed only, best first."""
+    """What one analyzer concluded about one window. `suspects` holds the blamed only, best first; `assumptions` those
+    that were checked, each name once."""
 
     status: Status
     suspects: tuple[Suspect, ...] = ()
     reason: str | None = None
     measures: Mapping[str, Json] = field(default_factory=dict)
     evidence: tuple[Evidence, ...] = ()
+    assumptions: tuple[Assumption, ...] = ()
 
 
-def quiet(measures: Mapping[str, Json] | None = None, evidence: tuple[Evidence, ...] = ()) -> Verdict:
-    return Verdict("quiet", measures=measures or {}, evidence=evidence)
+def quiet(
+    measures: Mapping[str, Json] | None = None,
+    evidence: tuple[Evidence, ...] = (),
+    assumptions: tuple[Assumption, ...] = (),
+) -> Verdict:
+    return Verdict("quiet", measures=measures or {}, evidence=evidence, assumptions=assumptions)
 
 
-def inconclusive(reason: str, measures: Mapping[str, Json] | None = None) -> Verdict:
-    return Verdict("inconclusive", reason=reason, measures=measures or {})
+def inconclusive(
+    reason: str, measures: Mapping[str, Json] | None = None, assumptions: tuple[Assumption, ...] = ()
+) -> Verdict:
+    return Verdict("inconclusive", reason=reason, measures=measures or {}, assumptions=assumptions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ def whole(verdict: Mapping[str, Any], style: Style = PLAIN) -> list[str]:
         _status(verdict, style),
     ]
     lines += ["", *_suspects(verdict["suspects"], style)] if verdict["suspects"] else []
+    lines += ["", *_assumptions(verdict["assumptions"], style)] if verdict["assumptions"] else []
     for one in verdict["evidence"]:
         lines += ["", *_evidence(one, style)]
     footing = [_measures(verdict["measures"]), *([f"parameters: {parameters}"] if parameters else [])]
@@ -74,6 +75,19 @@ def _status(verdict: Mapping[str, Any], style: Style) -> str:
     if verdict["status"] == "quiet":
         return f"{style.green}quiet{style.reset}: nothing is to blame"
     return f"{style.yellow}inconclusive{style.reset}: {verdict['reason']}"
+
+
+def _assumptions(assumptions: Sequence[Mapping[str, Any]], style: Style) -> list[str]:
+    """Those that do not hold first."""
+    lines = ["assumptions"]
+    for one in sorted(assumptions, key=lambda one: bool(one["holds"])):
+        word = (
+            f"{style.green}holds{style.reset}"
+            if one["holds"]
+            else f"{style.yellow}does not hold{style.reset}"
+        )
+        lines.append(f"  {one['name']} {word}: {one['detail']}")
+    return lines
 
 
 def _suspects(suspects: Sequence[Mapping[str, Any]], style: Style) -> list[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import json
 import math
+import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from analyzers.contract import FAILS, Analyzer, Evidence, Paths, Sums, Suspect, Verdict, Window
+from analyzers.contract import FAILS, Analyzer, Assumption, Evidence, Paths, Sums, Suspect, Verdict, Window
 from analyzers.params import check_params
 from ingest.telemetry.component import COMPONENT_FORM, is_component
 
@@ -147,6 +148,7 @@ def _as_json(
         "window": {"start": _instant(window.start), "end": _instant(window.end)},
         "status": verdict.status,
         "reason": verdict.reason,
+        "assumptions": _assumptions(verdict.assumptions),
         "suspects": _suspects(verdict.suspects),
         "measures": {**_plain(verdict.measures, "measures"), "seconds": round(seconds, 6)},
         "evidence": [_evidence(one) for one in verdict.evidence],
@@ -160,6 +162,22 @@ def _check_status(verdict: Verdict) -> None:
         raise ValueError(f"status {verdict.status} with {len(verdict.suspects)} suspects")
     if (verdict.status == "inconclusive") != bool(verdict.reason):
         raise ValueError(f"status {verdict.status} with reason {verdict.reason!r}")
+
+
+def _assumptions(assumptions: Sequence[Assumption]) -> list[dict[str, Any]]:
+    names = [one.name for one in assumptions]
+    if len(set(names)) != len(names):
+        raise ValueError("an assumption is named twice")
+    for one in assumptions:
+        if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", one.name):
+            raise ValueError(
+                f"assumption {one.name!r} is no name of lower case letters, digits and underscores"
+            )
+        if not 0 < len(one.detail.strip()) <= 300:
+            raise ValueError(
+                f"assumption {one.name} needs a sentence of at most 300 characters as its detail"
+            )
+    return [{"name": one.name, "holds": bool(one.holds), "detail": one.detail} for one in assumptions]
 
 
 def _suspects(suspects: Sequence[Suspect]) -> list[dict[str, Any]]:

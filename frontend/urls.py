@@ -157,6 +157,7 @@ urlpatterns = [
     path("docs/console", reading.docs_console, name="docs_console"),
     path("docs/limits", reading.docs_limits, name="docs_limits"),
     path("docs/doors/<slug:slug>", reading.docs_door, name="docs_door"),
+    path("docs/<path:slug>", reading.read_document, name="document"),
     path("integrations", integrations.integrations, name="integrations"),
     # Not below /integrations/: what stands there is for machines, without sessions.
     path("integration/received", integrations.received, name="integrations_received"),

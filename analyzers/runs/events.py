@@ -41,6 +41,7 @@ def recorded(
         "input": input,
         "status": verdict["status"],
         "reason": verdict["reason"],
+        "assumptions": verdict["assumptions"],
         "suspects": verdict["suspects"],
         "measures": verdict["measures"],
         "window_hash": window_hash,

@@ -28,6 +28,7 @@ def verdict(run: Run) -> dict[str, Any] | None:
     kept = KeptVerdict.objects.filter(pk=run.verdict_hash).first()
     found: dict[str, Any] | None = _recorded(run) if kept is None else json.loads(bytes(kept.body))
     if found is not None:
+        found.setdefault("assumptions", [])  # verdicts of before there were any
         found["measures"]["seconds"] = run.seconds
     return found
 
@@ -42,7 +43,8 @@ def _recorded(run: Run) -> dict[str, Any] | None:
         return None
     evidence: list[Any] = next((e.body["evidence"] for e in told if e.type == FINDING.name), [])
     names = ("analyzer", "version", "params", "window", "status", "reason", "suspects")
-    return {**{name: body[name] for name in names}, "measures": dict(body["measures"]), "evidence": evidence}
+    told_later = {"assumptions": body.get("assumptions", []), "measures": dict(body["measures"])}
+    return {**{name: body[name] for name in names}, **told_later, "evidence": evidence}
 
 
 def is_repeatable(run: Run) -> bool:

@@ -115,13 +115,16 @@ def _judged(view: queries.View, entries: Sequence[queries.Entry], as_of: Positio
     attached, older = latest_of_each(groups, view.incident.analyzer)
     findings = _latest_findings(view, entries)
     current = [_as_of_the_latest_run(group, findings) for group in attached]
-    suspects = _suspects(view, findings)
+    finding = findings.get(view.incident.analyzer or "") or next(iter(findings.values()), None)
+    verdict = None if finding is None else _verdict_of(finding)
+    suspects = [] if finding is None else _suspects(view, finding, verdict)
     looked_into = cleared(piece for group in current for piece in group.pieces)
     return {
         "current": current,
         "older": [old for old, new in zip(attached, current, strict=True) if old is not new] + older,
         "evidence_version": f"{as_of}-{'-'.join(_version(group) for group in (*current, *older))}",
         "suspects": suspects,
+        "assumptions": verdict["assumptions"] if verdict else [],
         "alternatives": alternatives(view.incident, suspects, looked_into),
     }
 
@@ -179,14 +182,10 @@ def _version(group: Group) -> str:
     return f"{group.version}" if group.finding is None else f"{group.version}.{group.finding['run']}"
 
 
-def _suspects(view: queries.View, findings: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What the latest run that blamed this ticket's component said: the ticket's own suspect first; of the
-    analyzer whose sentence the ticket shows if it did, else of any.
-    """
-    finding = findings.get(view.incident.analyzer or "") or next(iter(findings.values()), None)
-    if finding is None:
-        return []
-    verdict = _verdict_of(finding)
+def _suspects(
+    view: queries.View, finding: Mapping[str, Any], verdict: Mapping[str, Any] | None
+) -> list[dict[str, Any]]:
+    """The suspects of the latest run that blamed this incident's component, its own suspect first."""
     if verdict is None:
         return [{**finding, "own": True, "rank": 1, "estimate": None}]
     numbers = {placed.component: placed.number for placed in queries.placed_findings(finding["run"])}

@@ -11,8 +11,9 @@ from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_safe
 
 from analyzers.queries import analyzers
+from frontend import documents
 from frontend.charts import BundleFailed, bundle, bundle_name
-from frontend.docs import WEBHOOK_REQUEST, WEBHOOK_SNIPPET, example
+from frontend.examples import WEBHOOK_REQUEST, WEBHOOK_SNIPPET, example
 from frontend.live import make_token
 from frontend.senders import BY_SLUG, SENDERS
 from frontend.views.pages import page, show, user_name
@@ -67,6 +68,7 @@ def docs(request: HttpRequest) -> HttpResponse:
     kinds = [{"kind": kind, "example": example(kind)} for kind in TELEMETRY_KINDS.values()]
     context = {"kinds": kinds, "address": address, "analyzers": analyzers().values(), "senders": SENDERS}
     context["guides"] = GUIDES
+    context["analyzer_pages"] = documents.documents("analyzers")
     return show(request, "frontend/docs.html", context, section="docs")
 
 
@@ -75,6 +77,16 @@ def docs(request: HttpRequest) -> HttpResponse:
 def guide(request: HttpRequest, about: str) -> HttpResponse:
     """A page of documentation that says the same to everybody."""
     return show(request, f"frontend/docs_{about}.html", section="docs")
+
+
+@page
+@require_safe
+def read_document(request: HttpRequest, slug: str) -> HttpResponse:
+    try:
+        found = documents.document(slug)
+    except KeyError:
+        raise Http404(f"no documentation page {slug}") from None
+    return show(request, "frontend/document.html", {"document": found}, section="docs")
 
 
 @page

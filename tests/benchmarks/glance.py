@@ -49,6 +49,7 @@ FAULTS = (
 WHOLES = (
     "analyzer",
     "healthy that accuse anyone",
+    "the same on the second generator",
     "inconclusive in them",
     "benign events that accuse anyone",
     "seconds (CPU)",
@@ -70,10 +71,10 @@ WHY: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "colocation": {
             **dict.fromkeys(("precision", "f1", "time", "undecided"), "a ratio: how often its interval held"),
             "beside": "the bare ratio, at the right",
-            **dict.fromkeys(("healthy", "healthy_undecided", "benign"), NOBODY),
+            **dict.fromkeys(("healthy", "healthy_second", "healthy_undecided", "benign"), NOBODY),
         },
         "selector": {
-            **dict.fromkeys(("healthy", "healthy_undecided", "benign"), NOBODY),
+            **dict.fromkeys(("healthy", "healthy_second", "healthy_undecided", "benign"), NOBODY),
             "undecided": "probabilities are asked",
             "beside": "see Selector: costs of fixed plans",
         },
@@ -93,8 +94,8 @@ def told(analyzer: str, fault: str = "", **cells: object) -> Row:
     and those told twice are added.
 
     Of a fault: `precision`, `recall`, `undecided`, `time`, `published`, and `beside`: other methods by name with
-    (found, named, found, true). Of an analyzer: `healthy`,
-    `healthy_undecided`, `benign`, `seconds`, `memory`, `growth`.
+    (found, named, found, true). Of an analyzer: `healthy`, `healthy_second` (on
+    worlds that share nothing with the simulators), `healthy_undecided`, `benign`, `seconds`, `memory`, `growth`.
     """
     return {"glance": {"analyzer": analyzer, "fault": fault, **cells}}
 
@@ -165,7 +166,7 @@ def _of_fault(key: tuple[str, str], cells: Cells) -> Iterator[str]:
 
 def _of_whole(name: str, cells: Cells) -> Iterator[str]:
     yield f"`{name}`"
-    for column in ("healthy", "healthy_undecided", "benign"):
+    for column in ("healthy", "healthy_second", "healthy_undecided", "benign"):
         yield _share(name, column, cells, counted=True)
     for column in ("seconds", "memory", "growth"):
         yield cells.get(column) or _why(name, column)

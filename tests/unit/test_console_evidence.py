@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from frontend.docs import example
 from frontend.evidence import Piece, chart_table, grouped, latest_of_each
+from frontend.examples import example
 from frontend.templatetags.dossier import told
 from incidents.queries import Evidence
 from ingest.queries import TELEMETRY_KINDS

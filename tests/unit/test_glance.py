@@ -25,7 +25,7 @@ def test_what_is_told_twice_is_added() -> None:
 
 def test_a_cell_without_a_figure_says_why() -> None:
     (_, _, row) = rows_of(told("colocation", seconds="0.1"))
-    assert row.split(" | ")[1:] == ["– (accuses nobody)"] * 3 + [
+    assert row.split(" | ")[1:] == ["– (accuses nobody)"] * 4 + [
         "0.1",
         "– (not measured)",
         "– (not measured) |",

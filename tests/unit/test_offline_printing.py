@@ -24,6 +24,7 @@ def verdict(status: str = "named", **more: Any) -> dict[str, Any]:
         "window": {"start": "2026-03-01T11:00:00Z", "end": "2026-03-01T12:00:00Z"},
         "status": status,
         "reason": None,
+        "assumptions": [],
         "suspects": [SUSPECT] if status == "named" else [],
         "measures": {"paths": 4096, "seconds": 0.0123},
         "evidence": [],
@@ -104,3 +105,16 @@ def test_in_short_each_window_is_a_line_and_each_suspect_another() -> None:
 def test_only_a_terminal_gets_escape_sequences() -> None:
     assert "\x1b" not in "".join(whole(verdict()))
     assert "\x1b[31mnamed" in "".join(whole(verdict(), TERMINAL))
+
+
+def test_an_assumption_that_does_not_hold_comes_before_those_that_do() -> None:
+    checked = [
+        {"name": "history", "holds": True, "detail": "24 windows before."},
+        {"name": "topology", "holds": False, "detail": "5 % of the failures pass no suspect."},
+    ]
+    lines = whole(verdict(assumptions=checked))
+    at = lines.index("assumptions")
+    assert lines[at + 1 : at + 3] == [
+        "  topology does not hold: 5 % of the failures pass no suspect.",
+        "  history holds: 24 windows before.",
+    ]

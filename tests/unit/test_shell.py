@@ -13,6 +13,7 @@ import pytest
 
 from analyzers.contract import (
     Analyzer,
+    Assumption,
     Count,
     Estimate,
     Evidence,
@@ -164,3 +165,22 @@ def test_no_component_is_named_twice() -> None:
 
 def test_doubt_has_its_reason() -> None:
     assert judge(giving(inconclusive("too little")), WINDOW)["reason"] == "too little"
+
+
+def test_assumptions_travel_with_the_verdict() -> None:
+    unmet = Assumption("topology", False, "5 % of the failures pass no suspect; probabilities are halved.")
+    said = judge(giving(quiet(assumptions=(unmet,))), WINDOW)["assumptions"]
+    assert said == [{"name": "topology", "holds": False, "detail": unmet.detail}]
+
+
+@pytest.mark.parametrize(
+    ("assumptions", "reason"),
+    [
+        ((Assumption("history", True, "ok"), Assumption("history", False, "no")), "named twice"),
+        ((Assumption("The history", True, "ok"),), "lower case letters"),
+        ((Assumption("history", True, " "),), "needs a sentence"),
+    ],
+)
+def test_a_malformed_assumption_is_refused(assumptions: tuple[Assumption, ...], reason: str) -> None:
+    with pytest.raises(AnalysisFailed, match=reason):
+        judge(giving(quiet(assumptions=assumptions)), WINDOW)

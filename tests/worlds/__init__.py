@@ -1,7 +1,8 @@
 """Worlds that share no code and no assumption with `analyzers.simulators`: analyzers are judged on them, never tuned.
 
 A module per analyzer has `make(seed, case) -> World` and `CASES`, the names of its cases. Its author knows the paper
-and the wire format and has not read the analyzer. Nothing here may import `analyzers.builtin` or `analyzers.simulators`.
+and the wire format and has not read the analyzer. Nothing here may import `analyzers.builtin`
+or `analyzers.simulators`.
 """
 
 from __future__ import annotations
