@@ -328,7 +328,9 @@ def _traffic(rng: np.random.Generator, plan: _Plan, region: _Region) -> _Traffic
     level = math.exp(rng.uniform(math.log(plan.base[0]), math.log(plan.base[1])))
     own = rng.normal(0.0, 0.25 + 0.35 * (plan.heavy > 0), len(region.names))
     rates = level * np.exp(region.crosses @ own) * failing
-    shapes = np.exp(rng.uniform(*np.log(plan.shapes), len(region.names)))[region.storage]
+    shapes = np.exp(rng.uniform(math.log(plan.shapes[0]), math.log(plan.shapes[1]), len(region.names)))[
+        region.storage
+    ]
     rates = rates * rng.gamma(shapes, 1 / shapes, shape)
     if plan.heavy:
         rates = rates * rng.lognormal(-(plan.heavy**2) / 2, plan.heavy, shape)
