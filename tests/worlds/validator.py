@@ -8,12 +8,13 @@ The suite, its units, its base values and the noise between repetitions follow a
 Noise: a node has a level that it keeps (`spread`, shared by metrics that share a resource, bounded at two spreads), a
 part that moves from day to day (AR(1), a third of the spread), and repetitions with a Student t (5 degrees of freedom)
 error. Spreads of .2 to 3 % are those of fleets that are power-capped or cooled unevenly (Sinha et al., "Not All GPUs
-Are Created Equal", SC 2022, reports 8 % between the extremes; Xiong et al., "SuperBench", USENIX ATC 2024, 10.36 % of
-the nodes defective and 5 % as the usual bar).
+Are Created Equal", SC 2022, has 8 % on average and 22 %
+at most; Xiong et al., "SuperBench", USENIX ATC 2024, has 10.36 % of the nodes defective and 5 % as the usual bar).
 
 A defect is a level relative to the fleet: "-6 %" measures 6 % under the median of its SKU in the metrics of its first
-resource, and half of that in those of its second. `VISIBLE`: it is planted only where that leaves it at least 1 % beyond
-the worst healthy node, so nothing planted hides in the spread.
+resource, and half of that where that resource is the second one. It is planted only in a resource with a metric where
+this is 1 % (`VISIBLE`) beyond the worst level of a healthy node and three standard errors of a median, so nothing
+planted hides in spread or noise.
 
 A common cause is one `Fault` whose kind begins with `common_`: its component is the first node that it reached and
 `acceptable` all others. Naming some of them is right; one incident is what it should be.
