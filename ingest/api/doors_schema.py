@@ -262,7 +262,10 @@ def _pagerduty() -> Told:
 _SIGNALS: Final = {
     "metrics": ("Data points, as rows of `metric`.", "resourceMetrics"),
     "traces": ("Spans, as rows of `span`.", "resourceSpans"),
-    "logs": ("Log records of severity ERROR and above, as alerts.", "resourceLogs"),
+    "logs": (
+        "Log records: severity ERROR and above as alerts, all of them counted as rows of `log_count`.",
+        "resourceLogs",
+    ),
 }
 
 

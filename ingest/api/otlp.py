@@ -24,9 +24,11 @@ from ingest.api.reading import read_body
 from ingest.api.refusals import note
 from ingest.doors import otlp, otlp_logs
 from ingest.doors.bodies import decompress
+from ingest.doors.log_templates import Templates
 from ingest.doors.otlp_messages import JSON, MOST_BYTES, PROTOBUF, SIGNALS, Signal, answer, read, status
 from ingest.telemetry import liveness
 from ingest.telemetry.check import Bounds
+from ingest.telemetry.columns import Rows
 from ingest.telemetry.faults import BadBody, TooLarge
 from ingest.telemetry.receiving import Delivery, find_repeated, receive
 
@@ -65,11 +67,13 @@ def traces(request: HttpRequest) -> HttpResponse:
 
 @csrf_exempt
 def logs(request: HttpRequest) -> HttpResponse:
-    """Log records of severity ERROR and above, as alerts."""
-    return _answered(request, SIGNALS["logs"], _take_alerts)
+    """Log records: those of severity ERROR and above as alerts, all of them counted as rows of the kind `log_count`."""
+    return _answered(request, SIGNALS["logs"], _take_logs)
 
 
-_KINDS = {"metrics": "metric", "traces": "span"}
+_KINDS = {"metrics": "metric", "traces": "span", "logs": "log_count"}
+_TEMPLATES = Templates()
+"""Of this process. Threads that add to it at once exceed its bound by a few."""
 Take = Callable[[HttpRequest, Signal, Key, bytes, str], _Done]
 
 
@@ -140,31 +144,48 @@ def _taken_of(request: HttpRequest, signal: Signal, media_type: str, take: Take,
 
 def _take_rows(made: Callable[..., otlp.Taken]) -> Take:
     def take(request: HttpRequest, signal: Signal, key: Key, body: bytes, media_type: str) -> _Done:
-        digest = hashlib.sha256(body).digest()
-        again = f"otlp {signal.name} {digest.hex()}"
-        delivery = Delivery(key.name, digest, len(body), _trace(request), again)
-        bounds = Bounds.around(datetime.now(UTC), settings.TELEMETRY_RETENTION, settings.TELEMETRY_FUTURE)
         with in_turn(len(body)):
-            taken = made(read(signal, body, media_type), key.region or "default", bounds)
+            taken = made(read(signal, body, media_type), key.region or "default", _bounds())
         told = taken.refusals.total, taken.message
-        if not taken.rows.count:
-            return _Done("", *told)
-        receipt = find_repeated(taken.rows.kind, delivery) or receive(taken.rows, delivery)
-        return _Done(receipt.id, *told)
+        return _Done(_stored(request, signal, key, body, taken.rows), *told)
 
     return take
 
 
-def _take_alerts(request: HttpRequest, signal: Signal, key: Key, body: bytes, media_type: str) -> _Done:
+def _bounds() -> Bounds:
+    return Bounds.around(datetime.now(UTC), settings.TELEMETRY_RETENTION, settings.TELEMETRY_FUTURE)
+
+
+def _stored(request: HttpRequest, signal: Signal, key: Key, body: bytes, rows: Rows) -> str:
+    """The receipt of the rows, the first one if the same body came before; empty for no rows."""
+    if not rows.count:
+        return ""
+    digest = hashlib.sha256(body).digest()
+    delivery = Delivery(key.name, digest, len(body), _trace(request), f"otlp {signal.name} {digest.hex()}")
+    return (find_repeated(rows.kind, delivery) or receive(rows, delivery)).id
+
+
+def _take_logs(request: HttpRequest, signal: Signal, key: Key, body: bytes, media_type: str) -> _Done:
+    """Counts first: they are stored once however often a body is sent, and repeated alerts are one.
+
+    A key that may not send telemetry has its errors taken as alerts, and nothing counted.
+    """
+    counts = key.allows("telemetry") and key.allows_kind(_KINDS[signal.name])
+    now, taken = datetime.now(UTC), None
     with in_turn(len(body)):
-        found = otlp_logs.alerts(read(signal, body, media_type), datetime.now(UTC))
-    told = found.refusals.total, found.refusals.sentence()
+        sent = read(signal, body, media_type)
+        found = otlp_logs.alerts(sent, now, counted=counts)
+        if counts:
+            taken = otlp.log_counts(sent, key.region or "default", _bounds(), now, _TEMPLATES)
+    rejected = found.refusals.total + (taken.refusals.total if taken else 0)
+    said = "; ".join(filter(None, (found.refusals.sentence(), taken.message if taken else "")))
+    receipt = _stored(request, signal, key, body, taken.rows) if taken else ""
     if not found.parsed.alerts:
-        return _Done("", *told)
+        return _Done(receipt, rejected, said)
     too_long = len(body) > settings.ALERT_MAX_BODY
     payload, content_type = (found.shown, PROTOBUF) if too_long else (body, media_type)
     delivery = alerts.Delivery(key.name, "otlp", content_type, payload, _trace(request))
-    return _Done(alerts.receive(found.parsed, delivery).receipt, *told)
+    return _Done(alerts.receive(found.parsed, delivery).receipt, rejected, said)
 
 
 def _trace(request: HttpRequest) -> str | None:

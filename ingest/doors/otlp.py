@@ -1,4 +1,4 @@
-"""OTLP metrics and traces to rows of the kinds `metric` and `span`. Pure.
+"""OTLP metrics, traces and logs to rows of the kinds `metric`, `span` and `log_count`. Pure.
 
 Data model: https://opentelemetry.io/docs/specs/otel/metrics/data-model/, with Prometheus' names for what it has no
 other: a histogram becomes `NAME_bucket` (cumulative, label `le`), `NAME_count` and `NAME_sum`, a summary `NAME` (label
@@ -16,6 +16,7 @@ import functools
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ from google.protobuf.message import DecodeError
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AGGREGATION_TEMPORALITY_DELTA, DataPointFlags
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
+from ingest.doors.log_templates import Templates, counted
+from ingest.doors.otlp_logs import records
 from ingest.doors.otlp_messages import Parts, attribute
 from ingest.doors.otlp_resources import attributes_of, identity, instance_of, service_of
 from ingest.doors.samples import Refusals, Samples, keep
@@ -33,6 +36,7 @@ from ingest.telemetry.kinds import KINDS
 from ingest.telemetry.kinds.declare import MAX_LABELS
 
 SPAN = KINDS["span"]
+LOG_COUNT = KINDS["log_count"]
 NANOSECONDS = 10**9
 NOT_RECORDED = DataPointFlags.DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK
 DELTA = ("__temporality__", "delta")
@@ -260,3 +264,28 @@ def _good_spans(assembly: Assembly, bounds: Bounds, refusals: Refusals) -> Rows:
         if len(new):
             refusals.add(reason, operations.names[operations.codes[new[0]]], len(new))
     return keep(rows, good) if unfit else rows
+
+
+# Logs
+# ----------------------------------------------------------------------------------------------------------
+_COUNTED = ("time", "component", "template", "severity", "count")
+
+
+def log_counts(request: Any, region: str, bounds: Bounds, now: datetime, templates: Templates) -> Taken:
+    """Rows of an ExportLogsServiceRequest: its records counted by component, template and severity."""
+    refusals = Refusals()
+    found = counted(records(request, now), templates)
+    assembly = Assembly(LOG_COUNT, region)
+    if found:
+        columns = dict(zip(_COUNTED, map(list, zip(*found, strict=True)), strict=True))
+        assembly.add({**columns, "region": [None] * len(found)}, np.arange(1, len(found) + 1))
+    rows, unfit = assembly.fit_rows(bounds)
+    good = np.ones(rows.count, np.bool_)
+    for which, reason in unfit:
+        new = which[good[which]]
+        good[new] = False
+        if len(new):
+            refusals.add(
+                f"not counted: {reason}", found[new[0]][2], sum(found[row][4] for row in new.tolist())
+            )
+    return Taken(keep(rows, good) if unfit else rows, refusals)

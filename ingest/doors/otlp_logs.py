@@ -1,8 +1,9 @@
-"""OTLP log records to alerts, by rule: severity ERROR and above. Pure.
+"""OTLP log records to alerts, by rule (severity ERROR and above), and to be counted, whatever their severity. Pure.
 
-Data model: https://opentelemetry.io/docs/specs/otel/logs/data-model/ (severity numbers 17 to 20 are ERROR, 21 to 24
-FATAL). Dossier keeps no logs: records below the threshold are refused as the protocol has it, so that nobody thinks
-that they are here.
+Data model: https://opentelemetry.io/docs/specs/otel/logs/data-model/ (severity numbers 1 to 4 are TRACE, 5 to 8 DEBUG,
+9 to 12 INFO, 13 to 16 WARN, 17 to 20 ERROR, 21 to 24 FATAL). Dossier keeps counts by template (`log_count`), no logs.
+Records below the threshold that are not counted are refused as the protocol has it, so that nobody thinks that they
+are here.
 
 Two records are the same alert if service, logger (scope), event name and the template of their text are the same: the
 first line with every word that holds a digit, and long hexadecimal, replaced by `#`. That errs towards one alert for
@@ -15,12 +16,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import Any
 
 from ingest.doors.alert import Alert, Notes, Parsed, Severity, component_of
+from ingest.doors.log_templates import Record, severity_of
 from ingest.doors.otlp_messages import SIGNALS, Parts, text_of
 from ingest.doors.otlp_resources import NO_SERVICE, attributes_of, identity, instance_of, service_of
 from ingest.doors.samples import Refusals
@@ -29,12 +32,21 @@ from ingest.telemetry.component import is_component
 ERROR, FATAL = 17, 21
 QUIET = timedelta(minutes=15)
 LONGEST_TEMPLATE = 500
+LONGEST_NAME = 190
+BLANK = r"[\s\x00-\x1f\x7f\ud800-\udfff]"
+"""What no component's name may hold."""
 MOST_ALERTS = 1_000
 """Different errors that one request may tell of; of more there is no telling whether the template is any good."""
 SEVERITY_WORDS = {"error": ERROR, "err": ERROR, "severe": ERROR, "critical": FATAL, "crit": FATAL, "fatal": FATAL,
     "alert": FATAL, "emergency": FATAL, "emerg": FATAL, "panic": FATAL}  # fmt: skip
 """What loggers that set no severity number write as its text."""
 
+_NOT_KEPT = (
+    f"the record's severity is below {{least}} (ERROR is {ERROR}); Dossier keeps no logs, and counts records only for "
+    "a key with the scope telemetry"
+)
+_RANGES = ("trace", "debug", "info", "warn", "error", "fatal")
+"""Severities, each of four numbers from 1 on."""
 _VARIES = re.compile(r"\b(?:[0-9a-fA-F]{8,}\b|[\w.:/-]*\d[\w.:/-]*)")
 
 
@@ -47,8 +59,10 @@ class FromLogs:
     shown: bytes
 
 
-def alerts(request: Any, now: datetime, least: int = ERROR) -> FromLogs:
-    """Alerts of an ExportLogsServiceRequest; `least` is the severity number from which on a record is one."""
+def alerts(request: Any, now: datetime, least: int = ERROR, counted: bool = False) -> FromLogs:
+    """Alerts of an ExportLogsServiceRequest; `least` is the severity number from which on a record is one. Records
+    below it are refused unless they are `counted`.
+    """
     refusals, found, counts = Refusals(), dict[str, _Record](), Counter[str]()
     of = Parts().of
     for resource_logs in of(request.resource_logs):
@@ -57,9 +71,8 @@ def alerts(request: Any, now: datetime, least: int = ERROR) -> FromLogs:
         for scope_logs in of(resource_logs.scope_logs):
             for record in of(scope_logs.log_records):
                 if severity_number(record) < least:
-                    refusals.add(
-                        f"the record's severity is below {least} (ERROR is {ERROR}); Dossier keeps no logs"
-                    )
+                    if not counted:
+                        refusals.add(_NOT_KEPT.format(least=least))
                     continue
                 attributes = attributes_of(resource_logs.resource) if attributes is None else attributes
                 one = _Record(resource_logs, scope_logs, record, attributes)
@@ -70,6 +83,45 @@ def alerts(request: Any, now: datetime, least: int = ERROR) -> FromLogs:
                 found.setdefault(one.key, one)
     made = tuple(_alert(one, now + QUIET, counts[key]) for key, one in found.items())
     return FromLogs(Parsed(made), refusals, _shown(found.values()))
+
+
+def records(request: Any, now: datetime) -> Iterator[Record]:
+    """The records of an ExportLogsServiceRequest, to be counted. One without a time is as of now.
+
+    The component is `instance/NAME`, as spans of the same resource name it; `service/NAME` where nothing names one.
+    """
+    of, at = Parts().of, int(now.timestamp() * 1e9)
+    for resource_logs in of(request.resource_logs):
+        of(resource_logs.resource.attributes)
+        attributes = attributes_of(resource_logs.resource)
+        service, component = service_of(attributes), _writer(attributes)
+        for scope_logs in of(resource_logs.scope_logs):
+            for record in of(scope_logs.log_records):
+                time = int(record.time_unix_nano or record.observed_time_unix_nano) or at
+                yield Record(time, component, service, _severity(record), _text(record))
+
+
+def _writer(attributes: dict[str, str]) -> str:
+    name = instance_of(attributes)
+    kind = "service" if name == service_of(attributes) else "instance"
+    return f"{kind}/{re.sub(BLANK, '_', name)[:LONGEST_NAME]}"
+
+
+def _severity(record: Any) -> str:
+    number = int(record.severity_number)
+    if number:
+        return _RANGES[min(max(0, number - 1) // 4, len(_RANGES) - 1)]
+    return severity_of(record.severity_text)
+
+
+def _text(record: Any) -> str:
+    """The body, or the event's name, with the type of an exception: what the program said."""
+    attributes = {
+        each.key: text_of(each.value) for each in record.attributes if each.key.startswith("exception.")
+    }
+    text = text_of(record.body) or record.event_name or attributes.get("exception.message", "")
+    first, kind = text.strip().partition("\n")[0], attributes.get("exception.type", "")
+    return f"{first} {kind}".strip() if kind and kind not in first else first
 
 
 def severity_number(record: Any) -> int:

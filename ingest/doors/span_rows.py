@@ -55,15 +55,14 @@ def span_rows(spans: Iterable[Span], shift: timedelta = timedelta(0)) -> list[di
     return rows
 
 
-def put_before(normal: Sequence[Sequence[Span]], spans: Sequence[Span]) -> list[timedelta]:
+def put_before(normal: Sequence[Sequence[int]], times: Sequence[int]) -> list[timedelta]:
     """How to move stretches of fault-free time so that they follow each other and end where the minute begins
-    in which the spans start: by whole minutes, so that a minute stays a minute.
+    in which `times` start: by whole minutes, so that a minute stays a minute. Times are nanoseconds since 1970.
     """
-    border = min(span.start for span in spans) // MINUTE_NS
+    border = min(times) // MINUTE_NS
     moves = []
     for stretch in reversed(normal):
-        last = max(span.start for span in stretch) // MINUTE_NS
-        first = min(span.start for span in stretch) // MINUTE_NS
+        last, first = max(stretch) // MINUTE_NS, min(stretch) // MINUTE_NS
         moves.append(timedelta(minutes=border - 1 - last))
         border -= last - first + 1
     return moves[::-1]

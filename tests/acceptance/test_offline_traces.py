@@ -88,3 +88,27 @@ def test_spans_in_csv_become_rows_with_the_normal_minute_before_them(tmp_path: P
     _, now = verdicts(out)
     assert now["suspects"][0]["component"] in ("service/cart", "service/shop")
     assert now["window"]["start"] == "2023-11-14T22:13:00Z"
+
+
+def test_log_records_in_csv_become_counts_with_the_normal_minute_before_them(tmp_path: Path) -> None:
+    out = tmp_path / "log_count.ndjson"
+    files = {"calm": NOON_NS + 86_400 * 10**9, "bad": NOON_NS}
+    for name, begins in files.items():
+        with (tmp_path / f"{name}.csv").open("w", newline="") as file:
+            lines = csv.writer(file)
+            lines.writerow(("TimeUnixNano", "PodName", "Log"))
+            for number in range(20):
+                line = f"12:00:0{number % 10}.1 INFO page {number} served"
+                lines.writerow((begins + number * 10**8, "shop-5b67c48447-fj8b7", json.dumps({"log": line})))
+    calm, bad = (tmp_path / f"{name}.csv" for name in files)
+    done = manage("convert", "logs", f"--normal={calm}", f"--input={bad}", f"--out={out}")
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [(row["time"], row["template"], row["severity"], row["count"]) for row in rows] == [
+        ("2023-11-14T22:12:00Z", "<*> INFO page <*> served", "info", 20),
+        ("2023-11-14T22:13:00Z", "<*> INFO page <*> served", "info", 20),
+    ]
+    bad.write_text("TimeUnixNano,PodName,Log\nnoon,p,x\n")
+    done = manage("convert", "logs", f"--input={bad}")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "row 1, field TimeUnixNano: 'noon'" in done.stderr

@@ -97,13 +97,53 @@ def test_spans_are_stored(post: Post) -> None:
 
 
 def test_an_error_in_the_logs_becomes_an_alert(post: Post) -> None:
-    answer = post("logs", body_of(logs({}, {"severity": 9})))
-    told: Any = SIGNALS["logs"].response.FromString(answer.content)
-    assert (answer.status_code, told.partial_success.rejected_log_records) == (200, 1)
+    answer = post("logs", fresh_logs({}, {"severity": 9}))
+    assert (answer.status_code, answer.content) == (200, b"")
     assert answer["Dossier-Receipt"]
     with connection.cursor() as cursor:
         cursor.execute("SELECT title, component, severity FROM alert")
         assert cursor.fetchall() == [("cart: no disk space left on 7", "service/cart", "error")]
+
+
+def counted() -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT component.name, template.name, severity.name, count FROM telemetry_log_count AS counted "
+            "JOIN telemetry_name AS component ON component.id = counted.component "
+            "JOIN telemetry_name AS template ON template.id = counted.template "
+            "JOIN telemetry_name AS severity ON severity.id = counted.severity ORDER BY 1, 2, 3"
+        )
+        return list(cursor.fetchall())
+
+
+def fresh_logs(*records: dict[str, Any]) -> bytes:
+    request = logs(*records)
+    for record in request.resource_logs[0].scope_logs[0].log_records:
+        record.time_unix_nano = now()
+    return body_of(request)
+
+
+def test_logs_of_every_severity_are_counted_by_template_once_however_often_they_are_sent(post: Post) -> None:
+    body = fresh_logs(
+        {"body": "disk 7 full"}, {"severity": 9, "body": "took 3 ms"}, {"severity": 9, "body": "took 4 ms"}
+    )
+    for _ in range(2):
+        answer = post("logs", body)
+        assert (answer.status_code, answer.content) == (200, b"")
+    assert sum(row[-1] for row in counted()) == 3
+    assert {row[:3] for row in counted()} == {
+        ("instance/h1", "disk <*> full", "error"), ("instance/h1", "took <*> ms", "info")
+    }  # fmt: skip
+    assert count("alert") == 1
+
+
+def test_a_key_for_alerts_alone_has_errors_as_alerts_and_nothing_counted() -> None:
+    client = Client(headers={"Authorization": f"Bearer {keys.create('errors only', ['alerts'])}"})
+    answer = client.post("/v1/logs", fresh_logs({}, {"severity": 9}), content_type=PROTOBUF)
+    told: Any = SIGNALS["logs"].response.FromString(answer.content)
+    assert (answer.status_code, told.partial_success.rejected_log_records) == (200, 1)
+    assert "the scope telemetry" in told.partial_success.error_message
+    assert (count("telemetry_log_count"), count("alert")) == (0, 1)
 
 
 def test_a_request_in_which_nothing_is_succeeds(post: Post) -> None:

@@ -49,6 +49,13 @@ GOOD: dict[str, dict[str, Any]] = {
         "values": [1.5],
         "sku": "",
     },
+    "log_count": {
+        "time": TIME,
+        "component": "instance/cart-1",
+        "template": "took <*> ms",
+        "severity": "warn",
+        "count": 7,
+    },
     "node_incident": {"time": TIME, "node": "node/1", "kind": "ecc", "covariates": {"age": 2}},
     "observation": {
         "time": TIME,

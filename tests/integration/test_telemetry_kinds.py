@@ -45,6 +45,8 @@ GOOD: dict[str, Row] = {
     "observation": {"time": at(5), "observer": "a/1", "subject": "b/1", "context": "put", "status": "unhealthy"},
     "span": {"time": at(5), "trace": "4BF92F3577B34DA6A3CE929D0E0E4736", "span": "00f067aa0ba902b7",
         "service": "cart", "instance": "cart-1", "operation": "GET", "duration_us": 3.5, "error": True},
+    "log_count": {"time": at(5), "component": "instance/cart-1", "template": "took <*> ms", "severity": "warn",
+        "count": 7},
     "metric": {"time": at(5), "name": "temperature", "labels": {"zone": "b"}, "value": -3.5},
 }  # fmt: skip
 LISTED = ("numbers",)

@@ -103,6 +103,7 @@ EVERYTHING = Input(
         Reduction("placed downs", "uptime", ("components", "state"), {"n": Count()}, as_of=PLACED),
         Reduction("seen", "observation", ("subject", "status", "score"), {"n": Count()}),
         Reduction("incidents", "node_incident", ("node", "covariates", "time"), {"n": Count()}),
+        Reduction("logs", "log_count", ("component", "template", "severity"), {"n": Sum("count")}),
         Reduction("levels", "metric", ("name", "labels"), {"n": Count(), "total": Sum("value")}),
         Reduction("samples of series", "metric", ("labels", "time", "value"), {"n": Count()}),
     ),
@@ -224,6 +225,15 @@ ROWS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
             "operation": st.just("GET /"),
             "duration_us": weights,
             "error": st.booleans(),
+        }
+    ),
+    "log_count": st.fixed_dictionaries(
+        {
+            "time": times,
+            "component": st.sampled_from(["instance/cart-1", "service/cart"]),
+            "template": st.sampled_from(["took <*> ms", ""]),
+            "severity": st.sampled_from(["info", "error", None]),
+            "count": st.integers(1, 2**31 - 1),
         }
     ),
     "node_incident": st.fixed_dictionaries(

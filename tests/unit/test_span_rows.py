@@ -59,6 +59,6 @@ def test_a_span_that_ends_before_it_starts_is_left_out() -> None:
 
 
 def test_normal_minutes_are_put_one_after_the_other_up_to_the_minute_of_the_first_span() -> None:
-    fault = [span(1, 100 * MINUTE_NS + 30 * 10**9)]
-    first, second = [span(1, 500 * MINUTE_NS)], [span(1, 7 * MINUTE_NS + 1)]
+    fault = [100 * MINUTE_NS + 30 * 10**9]
+    first, second = [500 * MINUTE_NS], [7 * MINUTE_NS + 1]
     assert put_before([first, second], fault) == [timedelta(minutes=98 - 500), timedelta(minutes=99 - 7)]

@@ -50,6 +50,8 @@ GOOD: dict[str, Row] = {
     "span": {"time": AT, "trace": "4BF92F3577B34DA6A3CE929D0E0E4736", "span": "00f067aa0ba902b7",
         "parent": "request 7", "service": "cart", "instance": "cart-1", "operation": "GET /",
         "duration_us": 12.5, "error": True},
+    "log_count": {"time": AT, "component": "instance/cart-1", "template": "took <*> ms", "severity": "warn",
+        "count": 7},
     "metric": {"time": AT, "name": "temperature", "labels": {"zone": "b", "host": "a"}, "value": -3.5},
 }  # fmt: skip
 

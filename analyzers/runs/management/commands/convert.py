@@ -1,4 +1,6 @@
-"""Makes telemetry rows of files in other formats: `spans` into `path_outcome`, `superbench` into `benchmark`."""
+"""Makes telemetry rows of files in other formats: `spans` into `path_outcome` or `span`, `logs` into `log_count`,
+`superbench` into `benchmark`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from analyzers.runs.management.line_command import LineCommand, Refused, progress
-from ingest.doors import spans, superbench
+from ingest.doors import log_lines, spans, superbench
+from ingest.doors.log_templates import Record, Templates, count_rows
 from ingest.doors.span_rows import put_before, span_rows
 
 
@@ -22,20 +25,21 @@ class Command(LineCommand):
         "Make telemetry rows (NDJSON) of files in other formats. spans: path_outcome rows of traces, one row a "
         "trace; it failed if it had an error or its root was slower than the normal p99 of its operation; or, with "
         "--to span, the spans themselves, those of --normal moved to just before them. "
+        "logs: log_count rows, records counted by template, those of --normal moved in the same way. "
         "superbench: benchmark rows of results-summary.jsonl, or of a node's monitor.jsonl. "
         "Examples: manage.py convert spans --normal calm.csv.gz --input bad.csv.gz --out mine.ndjson; "
         "manage.py convert superbench results-summary.jsonl --time 2026-03-01T12:00:00Z --out benchmark.ndjson"
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("format", choices=["spans", "superbench"], help="what the files hold")
+        parser.add_argument("format", choices=["spans", "logs", "superbench"], help="what the files hold")
         parser.add_argument("files", nargs="*", metavar="FILE", help="files to convert, as with --input")
         parser.add_argument(
             "--normal",
             action="append",
             default=[],
             metavar="FILE",
-            help="spans of fault-free time (.csv, .csv.gz)",
+            help="spans or logs of fault-free time (.csv, .csv.gz)",
         )
         parser.add_argument(
             "--input", action="append", default=[], metavar="FILE", help="a file to convert; may be repeated"
@@ -56,7 +60,7 @@ class Command(LineCommand):
         parser.add_argument(
             "--ending",
             metavar="TIME",
-            help="spans: shift all times so that the last row is at TIME (RFC 3339, or now)",
+            help="spans, logs: shift all times so that the last row is at TIME (RFC 3339, or now)",
         )
         parser.add_argument(
             "--time",
@@ -70,8 +74,8 @@ class Command(LineCommand):
         options["input"] = [*options["files"], *options["input"]]
         if not options["input"]:
             raise Refused(f"--input FILE is missing: which {options['format']} files should be converted?")
-        convert = self._spans if options["format"] == "spans" else self._superbench
-        convert(options)
+        convert = {"spans": self._spans, "logs": self._logs, "superbench": self._superbench}
+        convert[options["format"]](options)
 
     def _superbench(self, options: dict[str, Any]) -> None:
         at = _moment("--time", options["time"])
@@ -113,13 +117,32 @@ class Command(LineCommand):
         shift = timedelta(0) if ending is None else ending - spans.instant(last)
         rows = [
             row
-            for stretch, move in zip(normal, put_before(normal, found), strict=True)
+            for stretch, move in zip(normal, _moves(normal, found), strict=True)
             for row in span_rows(stretch, shift + move)
         ]
         before = len(rows)
         rows += span_rows(found, shift)
         _write(options["out"], rows)
         self.note(f"{len(rows)} rows, {before} of them of the fault-free time put before")
+
+    def _logs(self, options: dict[str, Any]) -> None:
+        ending = _moment("--ending", options["ending"])
+        normal = [one for name in options["normal"] if (one := _records([name]))]
+        found = _records(options["input"])
+        if not found:
+            raise Refused(f"there is no log record in {', '.join(options['input'])}")
+        shift = timedelta(0) if ending is None else ending - spans.instant(max(one.time for one in found))
+        templates, rows = Templates(), list[dict[str, Any]]()
+        moves = put_before([[one.time for one in stretch] for stretch in normal], [one.time for one in found])
+        for stretch, move in zip(normal, moves, strict=True):
+            rows += count_rows(stretch, templates, shift + move)
+        before = len(rows)
+        rows += count_rows(found, templates, shift)
+        _write(options["out"], rows)
+        different = len({row["template"] for row in rows})
+        self.note(
+            f"{len(rows)} rows of {different} templates, {before} of them of the fault-free time put before"
+        )
 
     def _report(self, rows: list[dict[str, Any]], holes: spans.Holes) -> None:
         slow = sum(row["failures"] for row in rows)
@@ -152,6 +175,25 @@ def _parsed(files: list[str]) -> list[spans.Span]:
         try:
             found += spans.parse(_payload(name))
         except spans.BadSpans as error:
+            raise Refused(f"{name}: {error}") from error
+    tell("")
+    return found
+
+
+def _moves(normal: list[list[spans.Span]], found: list[spans.Span]) -> list[timedelta]:
+    return put_before(
+        [[span.start for span in stretch] for stretch in normal], [span.start for span in found]
+    )
+
+
+def _records(files: list[str]) -> list[Record]:
+    found: list[Record] = []
+    tell = progress("reading")
+    for name in files:
+        tell(name)
+        try:
+            found += log_lines.parse(_payload(name))
+        except log_lines.BadLogsError as error:
             raise Refused(f"{name}: {error}") from error
     tell("")
     return found
