@@ -25,10 +25,13 @@ class CannotBuild(RuntimeError):
 
 def why_not() -> str | None:
     """Why the lab cannot run on this machine, or None if it can."""
+    for command, package in (("ip", "iproute2"), ("tc", "iproute2"), ("nft", "nftables")):
+        if shutil.which(command) is None:
+            return (
+                f"the command `{command}` is missing: install the package {package} (deploy/install-lab.sh)"
+            )
     if os.geteuid() != 0:
         return "the lab makes network namespaces: it must run as root"
-    if shutil.which("ip") is None:
-        return "the command `ip` is missing: install the package iproute2 (deploy/install-lab.sh)"
     probe = f"{plan.PREFIX}probe-{os.getpid()}"  # of this process: another may be asking, too
     try:
         run("ip", "netns", "add", probe)

@@ -16,7 +16,7 @@ from incidents import commands
 from incidents.commands import Report
 from incidents.reports.composing import compose
 from incidents.reports.models import ProducedReport, ReportSchedule
-from incidents.reports.periods import Period, period_of
+from incidents.reports.periods import Period, period_at
 from incidents.reports.producing import again, produce, produce_missing
 from ingest.api import keys
 from ingest.commands import append
@@ -144,7 +144,7 @@ def test_a_week_of_a_team_in_its_own_time_zone_is_made_when_it_is_over() -> None
     ReportSchedule.objects.create(
         name="berlin", title="Berlin", cadence="weekly", team="storage", zone="Europe/Berlin", since=NOW
     )
-    week = period_of("weekly", TODAY, "Europe/Berlin")
+    week = period_at("weekly", NOW, "Europe/Berlin")
     assert f"berlin-{week.name}" not in produce_missing(week.end)
     assert f"berlin-{week.name}" in produce_missing(week.end + timedelta(minutes=20))
     body = ProducedReport.objects.get(schedule="berlin").body

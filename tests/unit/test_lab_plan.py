@@ -1,8 +1,10 @@
 """The fabric of the fault lab, as planned."""
 
+from pathlib import Path
+
 import pytest
 
-from deploy.lab import plan
+from deploy.lab import namespaces, plan
 from deploy.lab.faults import Fault
 from deploy.lab.probing import PATHS
 
@@ -46,3 +48,15 @@ def test_a_broken_switch_loses_packets_on_every_way_out() -> None:
 def test_a_component_that_is_not_there_is_refused_with_those_that_are() -> None:
     with pytest.raises(ValueError, match="no link/leaf1~leaf2; it has switch/leaf1"):
         plan.component("link/leaf1~leaf2")
+
+
+@pytest.mark.parametrize("missing", ["ip", "tc", "nft"])
+def test_a_lab_without_one_of_its_commands_says_which_script_installs_it(
+    missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for command in {"ip", "tc", "nft"} - {missing}:
+        (tmp_path / command).symlink_to("/bin/true")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    reason = namespaces.why_not() or ""
+    assert f"`{missing}`" in reason
+    assert "deploy/install-lab.sh" in reason
