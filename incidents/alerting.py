@@ -148,11 +148,8 @@ class _Placing:
         back = [alert for alert in heard if alert.alert in self._members]
         for incident, again in _by(back, lambda alert: str(self._members[alert.alert].incident_id)):
             members = tuple(Member(one.alert, one.title, one.severity, again=True) for one in again)
-            record(
-                incident,
-                c.JoinAlerts(members, self._because("they were part of this ticket before")),
-                self._context,
-            )
+            why = self._because("they were part of this ticket before")
+            self._resume(record(incident, c.JoinAlerts(members, why), self._context).incident, again)
         new = [alert for alert in heard if alert.alert not in self._members]
         self._join_groups(self._grouped(self._join_causes(new)))
 
@@ -288,10 +285,14 @@ class _Placing:
         after = record(found, c.JoinAlerts(members, place.why), self._context).incident
         if is_storm(place.dedup_key):
             self._name(after, len(members), alerts[0].integration)
-        # Put to sleep for planned work, which is not all that happens here any more.
-        if after.snoozed_by == ACTOR and not all(self._holding.quiet(a.component, a.labels) for a in alerts):
-            record(found, c.Undo("snooze"), self._context)
+        self._resume(after, alerts)
         return True
+
+    def _resume(self, after: Incident, joined: Sequence[Reported]) -> None:
+        """Notify again about an incident that was suppressed for planned work or a silence, which do not cover all that
+        happens there any more."""
+        if after.snoozed_by == ACTOR and not all(self._holding.quiet(a.component, a.labels) for a in joined):
+            record(after.id, c.Undo("snooze"), self._context)
 
     def _name(self, storm: Incident, joined: int, integration: str) -> None:
         """The title of a storm says how large it has become, unless somebody gave it another one."""

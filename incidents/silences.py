@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Count
 from django.utils import timezone
 
-from incidents import queries
+from incidents import queries, suppression
 from incidents.allowing import allow
 from incidents.catalog.models import Silence
 from incidents.correlation.models import SilenceRecurrence
@@ -61,10 +61,12 @@ def create_silence(
     comment: object,
     context: Context,
     again: Again | None = None,
+    incidents: Sequence[str] = (),
 ) -> Silence:
     """Alerts that every matcher fits call nobody from `starts_at` (None: now) until `ends_at`, and `again`.
 
-    Raises Invalid.
+    Incidents all of whose firing alerts it covers notify nobody meanwhile: those of these ids from now on, others
+    within seconds. Raises Invalid.
     """
     allow("silence", context)
     now = timezone.now()
@@ -87,6 +89,8 @@ def create_silence(
         if recurrence is not None:
             recurrence.save(force_insert=True)
         note_change(row, None, context)
+        if incidents:
+            suppression.suppress(incidents, timezone.now())
     return row
 
 
@@ -138,6 +142,8 @@ def place_silence(id: uuid.UUID, wanted: Wanted, context: Context) -> None:
         if row is not None and row.matchers != made.matchers:
             # What the older matchers held is held by nothing that there is, so it is looked at again.
             SuppressedAlert.objects.filter(silence=id).update(silence=uuid.uuid4())
+        if row is not None:
+            suppression.resume(id, context)
         record_configuration("silence", str(id), before, after, context)
 
 
@@ -217,7 +223,8 @@ def find_silence(id: str) -> Silence | None:
 
 @transaction.atomic
 def end_silence(row: Silence, context: Context) -> bool:
-    """End it now; says whether it was not over yet. What still fires gets its ticket within a minute."""
+    """End it now; says whether it was not over yet. Incidents that it covered notify again, and alerts that it held
+    get their incident within a minute."""
     allow("silence", context)
     now = timezone.now()
     if row.ends_at <= now:
@@ -226,6 +233,7 @@ def end_silence(row: Silence, context: Context) -> bool:
     row.ends_at, row.starts_at = now, min(row.starts_at, now)
     row.save(update_fields=["starts_at", "ends_at", "updated_at"])
     note_change(row, before, context)
+    suppression.resume(row.pk, context)
     return True
 
 
@@ -287,7 +295,11 @@ def held_alerts(limit: int = 100) -> tuple[list[Held], int]:
 def holding() -> Mapping[str, int]:
     """How many firing alerts each silence holds back, by its id."""
     counted = SuppressedAlert.objects.values_list("silence").annotate(n=Count("pk")).order_by()
-    return {str(silence): count for silence, count in counted}
+    held = {str(silence): count for silence, count in counted}
+    members = suppression.covered_by(
+        Silence.objects.filter(ends_at__gt=timezone.now()).values_list("pk", flat=True)
+    )
+    return {id_: held.get(id_, 0) + members.get(id_, 0) for id_ in {*held, *members}}
 
 
 def labels_in_common(reference: str, most: int = 500) -> dict[str, str]:

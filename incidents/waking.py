@@ -1,4 +1,6 @@
-"""Snoozed tickets whose time has come, or whose planned work was called off. What wakes them before is decided where it
+"""Snoozed tickets whose time has come, or whose planned work or silence was called off.
+
+What wakes them before is decided where it
 happens (`domain.snoozing`)."""
 
 from __future__ import annotations
@@ -7,12 +9,11 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from incidents.correlation.holding import windows_in_force
 from incidents.domain import commands as c
 from incidents.domain.alerting import reported_from
-from incidents.domain.maintaining import InForce
 from incidents.projections.models import IncidentRow, MemberAlert
 from incidents.projections.store import record, record_on
+from incidents.suppression import Covers
 from ingest.queries import Context, firing_alerts
 
 ACTOR = "system:incidents"
@@ -33,30 +34,31 @@ def wake(ids: Sequence[str], now: datetime) -> int:
 
 
 def called_off(now: datetime, but: Collection[str] = ()) -> list[str]:
-    """Tickets that sleep for planned work which was called off, ended early, or is about something else by now.
+    """Incidents that sleep for planned work or a silence which was called off, ended early, or is about something else
+    by now.
 
-    One that sleeps until a window ends that is in force is taken to be of it: thousands may sleep for one.
+    One that sleeps until a window or silence ends that is in force is taken to be of it: thousands may sleep for one.
     """
-    windows = windows_in_force(now)
-    ends = [one.span.ends_at for one in windows]
+    covers = Covers(now)
+    spans = [one.span for one in covers.windows]
+    spans += [span for one in covers.silences if (span := one.span(now)) is not None]
     asleep = IncidentRow.objects.filter(state="snoozed", snoozed_by=ACTOR, snoozed_until__gt=now)
-    rest = asleep.exclude(snoozed_until__in=ends).exclude(pk__in=list(but)).order_by("number")
+    rest = asleep.exclude(snoozed_until__in=[one.ends_at for one in spans])
+    rest = rest.exclude(pk__in=list(but)).order_by("number")
     ids, found = list(rest.values_list("pk", flat=True)), list[str]()
     for start in range(0, len(ids), AT_ONCE):
-        found += _uncovered(ids[start : start + AT_ONCE], windows)
+        found += _uncovered(ids[start : start + AT_ONCE], covers)
         if len(found) >= AT_ONCE:
             break
     return found[:AT_ONCE]
 
 
-def _uncovered(incidents: Sequence[UUID], windows: Sequence[InForce]) -> list[str]:
+def _uncovered(incidents: Sequence[UUID], covers: Covers) -> list[str]:
     """Those of them in which something fires that nobody works on."""
     members = MemberAlert.objects.filter(incident__in=incidents, resting=False)
     home = {str(alert): str(pk) for pk, alert in members.values_list("incident_id", "alert")}
     alerts = [reported_from(event.body) for event in firing_alerts(list(home))]
-    awake = {
-        home[a.alert] for a in alerts if not any(one.window.covers(a.component, a.labels) for one in windows)
-    }
+    awake = {home[alert.alert] for alert in alerts if covers.of_alert(alert) is None}
     return [str(pk) for pk in incidents if str(pk) in awake]
 
 

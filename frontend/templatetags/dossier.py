@@ -110,6 +110,12 @@ def removed_view(tags: str) -> str:
     return tags.removeprefix("view ") if (tags or "").startswith("view ") else ""
 
 
+@register.filter
+def made_silence(tags: str) -> str:
+    """The id of the silence that the button in a message ends; empty where it is about something else."""
+    return tags.removeprefix("silence ") if (tags or "").startswith("silence ") else ""
+
+
 @register.simple_tag
 def charts_address() -> str:
     return reverse("charts", args=[bundle_name()])

@@ -45,7 +45,7 @@ def maintenance(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         errors = _create_window(request, typed)
         if not errors:
-            messages.success(request, "Planned. Tickets that are open stay open.")
+            messages.success(request, "Scheduled.")
             return HttpResponseRedirect(reverse("maintenance"))
     states = list(WORDS)
     lines = [(MaintenanceSerializer().get_state(row), row) for row in MaintenanceWindow.objects.all()]
@@ -146,7 +146,9 @@ def inhibitions(request: HttpRequest) -> HttpResponse:
         }
         errors = _kept(request, InhibitionsView, InhibitionSerializer(data=told))
         if not errors:
-            messages.success(request, "In force. Tickets that are open stay open.")
+            messages.success(
+                request, "In force. Open tickets whose firing alerts it covers page nobody until it ends."
+            )
             return HttpResponseRedirect(reverse("inhibitions"))
     found = listed(request, list(InhibitionRule.objects.all()), _words_of_rule, lambda row: (row.slug,))
     rules = [

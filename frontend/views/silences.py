@@ -16,8 +16,11 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from frontend import zones
 from frontend.durations import parse_span
+from frontend.templatetags.times import exact
+from frontend.views.actions import safe_next
 from frontend.views.pages import context_of, page, show, user_name
 from frontend.views.paging import listed
+from incidents import queries
 from incidents import silences as writing
 from incidents.catalog.models import Silence
 from incidents.commands import Invalid
@@ -26,7 +29,7 @@ from incidents.domain.recurring import recurrence_from
 from incidents.domain.rotation_form import read_zone
 from incidents.domain.silencing import Matcher
 
-SPANS = ("30 min", "1 h", "4 h", "1 d", "7 d")
+SPANS = ("30 min", "1 h", "2 h", "4 h", "1 d", "7 d")
 AGAIN = (
     ("every day", "FREQ=DAILY"),
     ("Monday to Friday", "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR"),
@@ -45,10 +48,9 @@ def silences(request: HttpRequest) -> HttpResponse:
     errors: dict[str, str] = {}
     typed = {name: str(value) for name, value in request.POST.items()}
     if request.method == "POST":
-        errors = _create(request)
-        if not errors:
-            messages.success(request, "Silenced. Tickets that are open stay open.")
-            return HttpResponseRedirect(reverse("silences"))
+        made, errors = _create(request)
+        if made is not None:
+            return _created(request, made)
     elif number := request.GET.get("ticket", ""):
         typed = {"matchers": _suggested(number), "ticket": number}
     held, total = writing.held_alerts()
@@ -110,9 +112,37 @@ def _suggested(number: str) -> str:
     return write_matchers(Matcher(name, value) for name, value in common.items())
 
 
-def _create(request: HttpRequest) -> dict[str, str]:
-    """Make the silence that was typed; the reason by field where it cannot be."""
-    form, errors = request.POST, {}
+def _created(request: HttpRequest, made: Silence) -> HttpResponse:
+    """Says what the silence does, with an undo; back to the ticket that it was made from."""
+    view = _ticket(request.POST.get("ticket", ""))
+    back = f"silence {made.pk}"
+    if view is None:
+        messages.success(request, "Silenced. Open tickets that it covers notify nobody.", extra_tags=back)
+        return HttpResponseRedirect(reverse("silences"))
+    one, until = view.incident, exact(made.ends_at)
+    if one.silence is not None:
+        told = f"Silenced #{one.number} until {until}. Nobody is paged for it meanwhile."
+    elif made.starts_at > timezone.now():
+        told = f"#{one.number} will be silenced from {exact(made.starts_at)}."
+    else:
+        told = (
+            f"Silenced until {until}, but #{one.number} still pages: it has firing alerts or findings that the "
+            "silence does not match."
+        )
+    messages.success(request, told, extra_tags=back)
+    return HttpResponseRedirect(reverse("incident", args=[one.number]))
+
+
+def _ticket(number: str) -> queries.View | None:
+    try:
+        return queries.get(number) if number else None
+    except queries.NoSuchIncident:
+        return None
+
+
+def _create(request: HttpRequest) -> tuple[Silence | None, dict[str, str]]:
+    """The silence that was typed; None with the reasons by field where it cannot be made."""
+    form, errors = request.POST, dict[str, str]()
     span = timedelta(0)
     try:
         span = parse_span(form.get("other") or form.get("span", ""))
@@ -127,11 +157,14 @@ def _create(request: HttpRequest) -> dict[str, str]:
         if not errors:
             ends = (starts or timezone.now()) + span
             who, why = context_of(request), form.get("comment", "")
-            writing.create_silence(matchers, starts, ends, user_name(request), why, who, again)
+            view = _ticket(form.get("ticket", ""))
+            of = () if view is None else (view.incident.id,)
+            made = writing.create_silence(matchers, starts, ends, user_name(request), why, who, again, of)
+            return made, {}
     except Invalid as error:
         field = {"ends_at": "span"}.get(error.field, re.split(r"[.\[]", error.field)[0])
         errors[field] = error.reason
-    return errors
+    return None, errors
 
 
 def typed_again(form: QueryDict) -> writing.Again | None:
@@ -163,7 +196,7 @@ def end_silence(request: HttpRequest, id: UUID) -> HttpResponse:
     if row is None:
         raise Http404("no such silence")
     if writing.end_silence(row, context_of(request)):
-        messages.success(request, "Ended. What still fires gets its ticket within a minute.")
+        messages.success(request, "Silence ended. Alerts that still fire page again.")
     else:
         messages.error(request, "That silence was over already.")
-    return HttpResponseRedirect(reverse("silences"))
+    return HttpResponseRedirect(safe_next(request, reverse("silences")))

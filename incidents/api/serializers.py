@@ -133,6 +133,9 @@ class IncidentShape(s.Serializer[Any]):
         allow_null=True, help_text="null while `state` is snoozed: until it changes"
     )
     snoozed_by = s.CharField(allow_null=True)
+    silence = s.UUIDField(
+        allow_null=True, help_text="the silence that holds all its firing alerts and so its notifications"
+    )
     merged_into = MergedShape(
         allow_null=True, help_text="where it is worked on; it counts as resolved from then on"
     )

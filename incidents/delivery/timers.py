@@ -16,7 +16,7 @@ from typing import Final
 
 from django.db import connection, transaction
 
-from incidents import alerting, calming, rescuing, waking
+from incidents import alerting, calming, rescuing, suppression, waking
 from incidents.delivery.sweeps import Sweep, sweep_once
 from incidents.projections.store import keep_reactor_out
 from ingest.commands import PassedOver, check_heartbeats, expire_alerts, in_halves, retrying
@@ -67,6 +67,7 @@ OF_TICKETS: Final[Mapping[str, Sweep]] = {
     "held alerts": Apart(alerting.let_go, alerting.unsilence),
     "sleeping tickets": Apart(waking.oversleeping, waking.wake),
     "planned work": Apart(waking.called_off, waking.rouse),
+    "silenced incidents": Apart(suppression.newly_covered, suppression.suppress),
     "quiet tickets": Apart(calming.gone_quiet, calming.settle),
     "stray tickets": Apart(rescuing.astray, rescuing.rescue),
 }

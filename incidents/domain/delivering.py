@@ -43,6 +43,7 @@ class Ticket:
     acknowledged_by: str | None = None
     resolved_by: str | None = None
     snoozed_by: str | None = None
+    silence: str | None = None
     merged_number: int | None = None
 
 
@@ -61,7 +62,7 @@ def answered(ticket: Ticket, made_at: datetime, team: str = "") -> str | None:
     if ticket.state == "resolved":
         return f"{ticket.resolved_by} resolved it"
     if ticket.state == "snoozed":
-        return f"{ticket.snoozed_by} snoozed it"
+        return "its alerts are silenced" if ticket.silence else f"{ticket.snoozed_by} snoozed it"
     if ticket.state == "acknowledged":
         return f"{ticket.acknowledged_by} acknowledged it"
     if ticket.team_since > made_at:

@@ -100,7 +100,7 @@ _TURNS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "incident.handed_over": lambda body: f"it was handed over to {body['to']}",
     "incident.bounced": lambda body: f"it was bounced back to {body['to']}",
     "incident.hand_over_undone": lambda body: f"the hand-over was taken back, it is with {body['to']} again",
-    "incident.snoozed": lambda _: "it is snoozed",
+    "incident.snoozed": lambda body: "its alerts are silenced" if body.get("silence") else "it is snoozed",
     "incident.woken": lambda body: (
         "the snooze was taken back" if body["undone"] else f"it woke: {body['why']}"
     ),

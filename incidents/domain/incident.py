@@ -128,6 +128,8 @@ class Incident:
     snoozed_until: datetime | None = None
     """None while it is snoozed: until it changes."""
     snoozed_by: str | None = None
+    silence: str | None = None
+    """The silence that holds all its firing alerts, while it is snoozed for that."""
     known_until: Mapping[str, datetime] = field(default_factory=dict)
     """By feed (`feed_of`): how far the telemetry had come when it was resolved, where it was behind the clock."""
     merged_into: str | None = None
@@ -171,7 +173,7 @@ class Incident:
         return frozenset(name for name in names if name and "/" in name)
 
 
-AWAKE: Mapping[str, Any] = {"snoozed_until": None, "snoozed_by": None}
+AWAKE: Mapping[str, Any] = {"snoozed_until": None, "snoozed_by": None, "silence": None}
 """What a ticket that sleeps no more forgets."""
 
 

@@ -18,10 +18,11 @@ def _set(command: object, name: str, value: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Snooze:
-    """Until a time, at most 30 days away; None: until it changes."""
+    """Until a time, at most 30 days away; None: until it changes. `silence` holds all its firing alerts until then."""
 
     until: datetime | None = None
     reason: str = ""
+    silence: str | None = None
 
     def __post_init__(self) -> None:
         _set(self, "reason", check_text("reason", self.reason, LONGEST_REASON))

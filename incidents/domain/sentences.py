@@ -184,10 +184,14 @@ def _firing(count: int) -> str:
 
 def _snoozed(name: str, body: Mapping[str, Any]) -> str:
     until = "it changes" if body["until"] is None else _minute(body["until"])
+    if body.get("silence"):
+        return f"Notifications suppressed until {until}{_because(body['reason'])}"
     return f"{name} snoozed it until {until}{_because(body['reason'])}"
 
 
 def _woken(name: str, body: Mapping[str, Any]) -> str:
+    if body["undone"] and body["why"]:
+        return f"Notifications resumed: {body['why']}"
     return f"{name} took the snooze back" if body["undone"] else f"it woke: {body['why']}"
 
 

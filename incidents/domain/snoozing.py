@@ -32,7 +32,11 @@ def snooze(state: Incident, command: c.Snooze, now: datetime) -> Bodies:
         raise Invalid("until", f"must be within {LONGEST.days} days")
     if state.state == "snoozed" and state.snoozed_until == command.until:
         return []
-    body = {"until": optional_rfc3339(command.until), "reason": command.reason}
+    body = {
+        "until": optional_rfc3339(command.until),
+        "reason": command.reason,
+        "silence": command.silence,
+    }
     return [("incident.snoozed", body)]
 
 
@@ -47,7 +51,8 @@ def undo_snooze(state: Incident) -> Bodies:
     """Back to how it stood before: one that was acknowledged is so again."""
     if state.state != "snoozed":
         raise Refused(f"#{state.number} is not snoozed, it is {state.state}")
-    return [("incident.woken", {"why": "", "undone": True})]
+    why = "" if state.silence is None else "the silence no longer holds all its firing alerts"
+    return [("incident.woken", {"why": why, "undone": True})]
 
 
 def woken_by(state: Incident, bodies: Bodies) -> Bodies:
@@ -61,6 +66,8 @@ def woken_by(state: Incident, bodies: Bodies) -> Bodies:
 def _change(state: Incident, type_: str, body: Mapping[str, Any]) -> str | None:
     if type_ == "incident.severity_set" and not body["by_person"]:
         return f"it got worse: {body['severity']}"
+    if state.silence is not None and type_ in ("incident.finding_joined", "incident.joined"):
+        return "an analyzer blames it" if type_ == "incident.finding_joined" else "it was reported again"
     if state.snoozed_until is not None:
         return None
     if type_ == "incident.absorbed":
@@ -79,7 +86,13 @@ def _change(state: Incident, type_: str, body: Mapping[str, Any]) -> str | None:
 # ----------------------------------------------------------------------------------------------------------
 def snoozed(state: Incident, event: Fact) -> Incident:
     until = optional_time(event.body["until"])
-    return replace(state, state="snoozed", snoozed_until=until, snoozed_by=person(event.actor))
+    return replace(
+        state,
+        state="snoozed",
+        snoozed_until=until,
+        snoozed_by=person(event.actor),
+        silence=event.body.get("silence"),
+    )
 
 
 def woken(state: Incident, event: Fact) -> Incident:

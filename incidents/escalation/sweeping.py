@@ -29,6 +29,7 @@ from incidents.escalation.targets import Directory
 from incidents.projections.models import IncidentRow
 from incidents.projections.rows import state_of
 from incidents.projections.store import Asked, Recorded, record_together, stream_of
+from incidents.suppression import Covers
 from ingest.commands import PassedOver, in_halves, retrying
 from ingest.queries import Context, Event
 
@@ -125,10 +126,13 @@ def _go_on(rows: Sequence[IncidentRow], directory: Directory) -> list[Recorded]:
     """What each of these does next; nothing for one that waits."""
     timers = {str(one.pk): one for one in EscalationRow.objects.filter(pk__in=[row.pk for row in rows])}
     asked = []
+    covers = Covers(directory.now)
     for row in rows:
         timer = timers[str(row.pk)]
         command = _command(timer.escalation, state := state_of(row), directory)
         if command is not None:
+            cover = covers.of(row)
+            command = command if cover is None else cover.command
             context = Context(ENGINE, cause=f"{stream_of(str(row.pk))}@{timer.version}")
             asked.append(Asked(row, command, context, state))
     recorded = record_together(asked, directory.now)

@@ -61,6 +61,7 @@ class IncidentRow(models.Model):
     confirmed_cause = models.TextField(null=True)
     snoozed_until = models.DateTimeField(null=True)
     snoozed_by = models.TextField(null=True)
+    silence = models.UUIDField(null=True)
     known_until = models.JSONField(default=dict)
     merged_into = models.UUIDField(null=True)
     merged_number = models.BigIntegerField(null=True)

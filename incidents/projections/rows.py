@@ -48,6 +48,7 @@ def state_of(row: IncidentRow) -> Incident:
         name: Merged(**{**one, "cause": tuple(one["cause"])}) for name, one in row.merged.items()
     }
     values["merged_into"] = None if row.merged_into is None else str(row.merged_into)
+    values["silence"] = None if row.silence is None else str(row.silence)
     values["handed_over"] = None if row.handed_over is None else _hand_over_from(row.handed_over)
     return Incident(**values)
 

@@ -76,6 +76,7 @@ class View:
             "acknowledged_by": i.acknowledged_by,
             "snoozed_until": optional_rfc3339(i.snoozed_until),
             "snoozed_by": i.snoozed_by,
+            "silence": i.silence,
             "merged_into": i.merged_into and {"id": i.merged_into, "number": i.merged_number},
             "merged": [
                 {"id": id_, "number": one.number, "title": one.title}

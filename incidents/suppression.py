@@ -1,0 +1,154 @@
+"""Incidents all of whose firing alerts are silenced or under maintenance: nobody is notified until that ends.
+
+Whoever is about to notify asks here first (`escalation.sweeping`). A sweep does the same within a second or two of the
+begin of a silence, so that lists show it. Notifications resume when the silence ends or no longer covers every firing
+alert (`waking`), when an alert that it does not cover joins (`alerting`), and when an analyzer blames the incident.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from incidents.catalog.models import silences_as_written
+from incidents.correlation.holding import windows_in_force
+from incidents.domain import commands as c
+from incidents.domain.alerting import Reported, reported_from
+from incidents.domain.lifecycle import LONGEST_REASON
+from incidents.domain.maintaining import InForce
+from incidents.domain.silencing import Silence
+from incidents.domain.snoozing import LONGEST
+from incidents.projections.models import IncidentRow, MemberAlert
+from incidents.projections.store import Asked, Recorded, record_on, record_together
+from ingest.queries import Context, firing_alerts
+
+ACTOR: Final = "system:incidents"
+MOST: Final = 2_000
+"""Incidents that one sweep looks at, the newest first; those beyond are found when they would notify."""
+AT_ONCE: Final = 500
+"""Alerts of an incident that are read at once: the first that is not covered ends the search."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """What keeps an incident from notifying: until when, why, and the silence where it is one."""
+
+    until: datetime
+    why: str
+    silence: str | None = None
+
+    @property
+    def command(self) -> c.Snooze:
+        return c.Snooze(self.until, self.why[:LONGEST_REASON], self.silence)
+
+
+class Covers:
+    """Silences and maintenance windows as they are in force at `at`."""
+
+    def __init__(self, at: datetime) -> None:
+        self.at = at
+        self.silences: list[Silence] = silences_as_written(at)[0]
+        self.windows: list[InForce] = windows_in_force(at)
+
+    def __bool__(self) -> bool:
+        return bool(self.silences or self.windows)
+
+    def of(self, row: IncidentRow) -> Cover | None:
+        """What covers every alert that fires in an incident, the first of them to end; None where one is uncovered."""
+        if not self or not _can_be_suppressed(row):
+            return None
+        members = MemberAlert.objects.filter(incident=row.pk, resting=False).order_by("pk")
+        ids = [str(alert) for alert in members.values_list("alert", flat=True)]
+        first: Cover | None = None
+        for start in range(0, len(ids), AT_ONCE):
+            for event in firing_alerts(ids[start : start + AT_ONCE]):
+                cover = self.of_alert(reported_from(event.body))
+                if cover is None:
+                    return None
+                first = cover if first is None or cover.until < first.until else first
+        return first
+
+    def of_alert(self, alert: Reported) -> Cover | None:
+        """The cover of one alert that lasts longest."""
+        found = [
+            Cover(self._until(span.ends_at), one.why(self.at), one.id)
+            for one in self.silences
+            if (span := one.span(self.at)) is not None and one.fits(alert.labels)
+        ]
+        found += [
+            Cover(self._until(one.span.ends_at), one.why)
+            for one in self.windows
+            if one.window.covers(alert.component, alert.labels)
+        ]
+        return max(found, key=lambda one: one.until, default=None)
+
+    def _until(self, end: datetime) -> datetime:
+        return min(end, self.at + LONGEST)
+
+    def begun(self) -> set[tuple[str, datetime]]:
+        """Each silence and window with the begin of its present span."""
+        spans = [(one.id, one.span(self.at)) for one in self.silences]
+        spans += [(str(one.window.id), one.span) for one in self.windows]
+        return {(id_, span.starts_at) for id_, span in spans if span is not None}
+
+
+def _can_be_suppressed(row: IncidentRow) -> bool:
+    """Whether alerts alone speak for it: what an analyzer found or a person reported, no silence of alerts covers."""
+    return row.state in ("open", "acknowledged") and row.firing > 0 and row.findings == 0 and _of_alerts(row)
+
+
+def _of_alerts(row: IncidentRow) -> bool:
+    return row.opened_by == ACTOR
+
+
+_seen: set[tuple[str, datetime]] = set()
+"""The silences and windows whose begin this process has acted on."""
+
+
+def newly_covered(now: datetime, but: Collection[str] = ()) -> list[str]:
+    """Incidents that are covered since a silence or window began that was not seen before."""
+    covers = Covers(now)
+    begun = covers.begun()
+    fresh = begun - _seen
+    _seen.intersection_update(begun)
+    if not fresh:
+        return []
+    _seen.update(fresh)
+    rows = _candidates().exclude(pk__in=list(but)).order_by("-number")[:MOST]
+    return [str(row.pk) for row in rows if covers.of(row) is not None]
+
+
+def _candidates() -> QuerySet[IncidentRow]:
+    return IncidentRow.objects.filter(
+        state__in=("open", "acknowledged"), firing__gt=0, findings=0, opened_by=ACTOR
+    )
+
+
+def suppress(ids: Sequence[str], now: datetime) -> int:
+    """Have those of the incidents that are covered notify nobody; how many. In the caller's transaction."""
+    covers = Covers(now)
+    rows = list(IncidentRow.objects.select_for_update().filter(pk__in=ids).order_by("number"))
+    asked = [
+        Asked(row, cover.command, Context(ACTOR)) for row in rows if (cover := covers.of(row)) is not None
+    ]
+    return len(record_together(asked, now))
+
+
+def resume(silence: UUID, context: Context) -> list[Recorded]:
+    """Incidents that this silence covered notify again; their escalation starts anew. In the caller's transaction."""
+    rows = IncidentRow.objects.select_for_update().filter(silence=silence, state="snoozed").order_by("number")
+    return [record_on(row, c.Undo("snooze"), context) for row in rows]
+
+
+def covered_by(silences: Iterable[UUID]) -> dict[str, int]:
+    """By silence, how many firing alerts are in incidents that it covers."""
+    rows = IncidentRow.objects.filter(silence__in=list(silences), state="snoozed")
+    counted: dict[str, int] = {}
+    for silence, firing in rows.values_list("silence", "firing"):
+        counted[str(silence)] = counted.get(str(silence), 0) + firing
+    return counted

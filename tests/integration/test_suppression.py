@@ -1,0 +1,156 @@
+"""A silence stops the notifications of incidents that are open already, and says so."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.utils import timezone
+
+from incidents import commands, queries, silences, suppression
+from incidents.catalog.models import Silence
+from incidents.commands import Report
+from incidents.delivery.timers import OF_TICKETS
+from incidents.projections.models import IncidentRow
+from tests.integration.escalation_cases import ALICE, Clock, calls, member, people, policy, told
+from tests.integration.test_incident_alerts import alert, send, ticket
+
+pytestmark = pytest.mark.usefixtures("log_database")
+HOUR = timedelta(hours=1)
+STEPS = [
+    {"after": wait, "actions": [{"person": who}]} for wait, who in ((0, "alice"), (60, "bob"), (60, "alice"))
+]
+
+
+@pytest.fixture(autouse=True)
+def storage_is_on_call(log_database: object) -> None:  # noqa: ARG001  the database must be there
+    suppression._seen.clear()
+    people("alice", "bob")
+    member("alice", "storage", "manager")
+    member("bob", "storage")
+    policy(steps=STEPS, repeats=1)
+
+
+def pay(key: str = "pay", **more: Any) -> Any:
+    labels = {"alertname": "PayErrors", "service": "pay", **more.pop("labels", {})}
+    return alert(key, component="storage_cluster/s7", labels=labels, severity="critical", **more)
+
+
+def silence(matcher: str = "alertname", value: str = "PayErrors", **more: Any) -> Silence:
+    matchers = [{"name": matcher, "value": value}]
+    return silences.create_silence(matchers, None, timezone.now() + 2 * HOUR, "alice", "known", ALICE, **more)
+
+
+def fired(*alerts: Any) -> str:
+    send(*alerts or (pay(),))
+    return ticket(1).incident.id
+
+
+def time_passes(seconds: float = 5) -> None:
+    for do in OF_TICKETS.values():
+        do(timezone.now() + timedelta(seconds=seconds))
+
+
+def test_a_silence_made_from_an_incident_stops_its_calls_at_once_and_says_until_when() -> None:
+    incident = fired()
+    clock = Clock(incident)
+    clock.later(1)
+    assert calls(incident) == ["alice"]
+    made = silence(incidents=[incident])
+    one = ticket(1).incident
+    assert (one.state, one.silence, one.snoozed_until) == ("snoozed", str(made.pk), made.ends_at)
+    assert told(incident)[-1].startswith("Notifications suppressed until")
+    clock.later(600)
+    assert calls(incident) == ["alice"]
+
+
+def test_a_silence_of_amtool_stops_calls_of_open_incidents_within_a_sweep() -> None:
+    incident = fired()
+    silence()
+    time_passes()
+    assert ticket(1).incident.state == "snoozed"
+    Clock(incident).later(600)
+    assert calls(incident) == []
+
+
+def test_a_step_that_is_due_before_the_sweep_calls_nobody_either() -> None:
+    incident = fired()
+    clock = Clock(incident)
+    silence()
+    clock.later(1)
+    assert calls(incident) == []
+    assert ticket(1).incident.state == "snoozed"
+
+
+def test_an_incident_of_which_one_alert_is_not_covered_goes_on_calling() -> None:
+    incident = fired(pay("a", labels={"zone": "1"}), pay("b", labels={"zone": "2"}))
+    assert ticket(1).incident.firing == 2
+    silence("zone", "1", incidents=[incident])
+    Clock(incident).later(1)
+    assert calls(incident) == ["alice"]
+
+
+def test_ending_the_silence_starts_the_calls_anew() -> None:
+    incident = fired()
+    made = silence(incidents=[incident])
+    assert silences.end_silence(made, ALICE)
+    assert ticket(1).incident.state == "open"
+    Clock(incident).later(1)
+    assert calls(incident) == ["alice"]
+
+
+def test_what_still_fires_when_the_silence_is_over_calls_again() -> None:
+    incident = fired()
+    made = silence(incidents=[incident])
+    time_passes((made.ends_at - timezone.now()).total_seconds() + 1)
+    assert ticket(1).incident.state == "open"
+
+
+def test_an_alert_that_the_silence_does_not_cover_resumes_the_calls() -> None:
+    incident = fired(pay("a", labels={"zone": "1"}))
+    silence("zone", "1", incidents=[incident])
+    assert ticket(1).incident.state == "snoozed"
+    send(pay("b", labels={"zone": "2"}))
+    assert ticket(1).incident.firing == 2
+    assert ticket(1).incident.state == "open"
+
+
+def test_other_matchers_that_do_not_cover_it_resume_the_calls() -> None:
+    incident = fired()
+    made = silence(incidents=[incident])
+    other = [{"name": "alertname", "value": "Other", "isRegex": False, "isEqual": True}]
+    wanted = silences.Wanted(other, made.starts_at, made.ends_at, "alice", "known")
+    silences.place_silence(made.pk, wanted, ALICE)
+    assert ticket(1).incident.state == "open"
+
+
+def test_an_acknowledged_incident_is_acknowledged_again_after_its_silence() -> None:
+    incident = fired()
+    commands.acknowledge(incident, ALICE)
+    made = silence(incidents=[incident])
+    assert ticket(1).incident.state == "snoozed"
+    silences.end_silence(made, ALICE)
+    assert (ticket(1).incident.state, ticket(1).incident.acknowledged_by) == ("acknowledged", "alice")
+
+
+def test_what_a_person_reported_is_covered_by_no_silence_of_alerts() -> None:
+    report = Report("Payments fail", component="storage_cluster/s7")
+    incident = commands.open_incident(report, ALICE).incident.id
+    with transaction.atomic():
+        assert suppression.suppress([incident], timezone.now()) == 0
+
+
+def test_a_silence_counts_the_alerts_of_the_incidents_that_it_covers() -> None:
+    incident = fired(pay("a"), pay("b"))
+    made = silence(incidents=[incident])
+    assert silences.holding() == {str(made.pk): 2}
+
+
+def test_a_report_by_a_person_resumes_the_calls() -> None:
+    incident = fired()
+    silence(incidents=[incident])
+    key = queries.get(incident).incident.dedup_key
+    commands.open_incident(Report("Customers complain", component="storage_cluster/s7", dedup_key=key), ALICE)
+    assert IncidentRow.objects.get(pk=incident).state == "open"
