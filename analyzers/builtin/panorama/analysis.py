@@ -7,6 +7,9 @@ from analyzers.builtin.panorama.findings import find
 from analyzers.builtin.panorama.observed import INPUT, Observed, observe
 from analyzers.contract import Analyzer, Param, Params, Verdict, Window, inconclusive
 
+HISTORY = 5
+"""Windows from which it is learnt how often calls usually fail."""
+
 PARAMS = (
     Param(
         "method",
@@ -20,10 +23,10 @@ PARAMS = (
     Param("look_back_seconds", 6.0, "weighted: how far back a judgement looks", low=1, high=86_400),
     Param("pending_seconds", 3.0, "how long an answer may take, at most", low=1, high=86_400),
     Param("patience_seconds", 3.0, "weighted: how long it must last while it goes on", low=1, high=86_400),
-    Param("least_seconds", 8.0, "weighted: how long it must have lasted if it is over", low=1, high=86_400),
+    Param("least_seconds", 15.0, "weighted: how long it must have lasted if it is over", low=1, high=86_400),
     Param(
         "restart_seconds",
-        6.0,
+        20.0,
         "weighted: how long a process may be gone altogether, as in a restart",
         low=1,
         high=86_400,
@@ -47,7 +50,7 @@ def analyze(window: Window, params: Params) -> Verdict:
         return inconclusive("There are no observations in this window.", measures)
     if params["method"] == "paper":
         return published_verdict.tell(window, seen, params, measures)
-    return weighted_verdict.tell(window, find(seen, params), measures)
+    return weighted_verdict.tell(window, find(seen, window.history, params), measures)
 
 
 def measures_of(seen: Observed) -> dict[str, int]:
@@ -63,9 +66,10 @@ def measures_of(seen: Observed) -> dict[str, int]:
 
 ANALYZER = Analyzer(
     name="panorama",
-    version="1.2.1",
+    version="1.3.0",
     title="Names what its callers see fail, gray failures and unreliable observers among them",
     inputs=(INPUT,),
     params=PARAMS,
     analyze=analyze,
+    history=HISTORY,
 )

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.panorama.observed import Observed, Tally
+from analyzers.builtin.panorama.usual import LEAST, Usual
 from analyzers.builtin.panorama.weighing import OBSERVER, PLACE, SUBJECT, Weighed
 
 Ints = NDArray[np.int64]
@@ -18,9 +19,6 @@ _GAP = 2
 
 _RECOVERED = 0.01
 """Likelihood of what came after, at the episode's own rate against the usual one, below which it is over."""
-
-_USUAL = 0.005
-"""Share of failures when nothing is wrong, for the beginning and the end of an episode."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +47,7 @@ class Episode:
 
 
 def episodes_of(
-    seen: Observed, counted: Tally, weighed: Weighed, probe: Bools, look_back: int
+    seen: Observed, counted: Tally, usual: Usual, weighed: Weighed, probe: Bools, look_back: int
 ) -> list[Episode]:
     """All episodes, of observers, then of subjects, then of places; each sort in the order of numbers."""
     blamed = np.zeros((len(seen.components), seen.steps), dtype=bool)
@@ -73,7 +71,7 @@ def episodes_of(
             if sort != OBSERVER:
                 cells = _credible(seen, cells, np.asarray(blamed[:, begun : over + 1].any(axis=1)))
             run = _Run(sort, int(who[best]), cells, begun, over, int(at[best]), float(surplus[best]))
-            found.append(_episode(run, seen, counted, look_back))
+            found.append(_episode(run, seen, counted, usual, look_back))
     return found
 
 
@@ -96,7 +94,7 @@ def _credible(seen: Observed, cells: Ints, blamed: Bools) -> Ints:
     return kept if len(kept) else cells
 
 
-def _episode(run: _Run, seen: Observed, counted: Tally, look_back: int) -> Episode:
+def _episode(run: _Run, seen: Observed, counted: Tally, usual: Usual, look_back: int) -> Episode:
     """Where it begins and ends: the stretch around the best step over which the failures are most in excess.
 
     Per step, failures at the rate of the best step are held against the usual rate (a change point by maximum
@@ -107,8 +105,10 @@ def _episode(run: _Run, seen: Observed, counted: Tally, look_back: int) -> Episo
     failed = seen.unhealthy[cells].sum(axis=0) + hung
     healthy = seen.healthy[cells].sum(axis=0)
     rate = counted.failed[cells, run.best].sum() / max(1, counted.total[cells, run.best].sum())
-    rate = float(np.clip(rate, 2 * _USUAL, 0.98))
-    excess = failed * np.log(rate / _USUAL) + healthy * np.log((1 - rate) / (1 - _USUAL))
+    calls = counted.total[cells].sum(axis=1)
+    norm = float(np.average(usual.share[cells], weights=calls)) if calls.any() else LEAST
+    rate = float(np.clip(rate, 2 * norm, 0.98))
+    excess = failed * np.log(rate / norm) + healthy * np.log((1 - rate) / (1 - norm))
     low, high = max(0, run.begun - look_back + 1), run.over
     before = np.cumsum(excess[low : run.best + 1][::-1])
     after = np.cumsum(excess[run.best : high + 1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from analyzers.builtin.panorama.episodes import Episode, episodes_of
 from analyzers.builtin.panorama.observed import Observed, Tally, tally
 from analyzers.builtin.panorama.restarts import Stop, component_of, explains, stops_of
+from analyzers.builtin.panorama.usual import Usual, usual_of
 from analyzers.builtin.panorama.weighing import OBSERVER, PLACE, SUBJECT, Weighed, cell_weights, rivals, weigh
-from analyzers.contract import Params
+from analyzers.contract import Params, Window
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -100,6 +101,7 @@ class Found:
 
     seen: Observed
     counted: Tally
+    usual: Usual
     rules: Rules
     probe: Bools
     findings: tuple[Finding, ...]
@@ -109,32 +111,34 @@ class Found:
     crowd: float
 
 
-def find(seen: Observed, params: Params) -> Found:
+def find(seen: Observed, past: Sequence[Window], params: Params) -> Found:
     rules = Rules.of(seen, params)
     counted = tally(seen, rules.look_back, rules.limit)
     probing = np.array([name in rules.probes for name in seen.contexts], dtype=bool)
     probe = probing[seen.context] if seen.cells else np.zeros(0, dtype=bool)
-    weighed = weigh(seen, counted, probe, rules.margin)
-    episodes = episodes_of(seen, counted, weighed, probe, rules.look_back)
+    usual = usual_of(seen, counted, past, rules.look_back)
+    weighed = weigh(seen, counted, usual, probe, rules.margin)
+    episodes = episodes_of(seen, counted, usual, weighed, probe, rules.look_back)
     restarts = {
         component: stop
-        for component, stop in stops_of(seen, episodes).items()
-        if stop.steps < (rules.restart if stop.still else rules.least)
+        for component, stop in stops_of(seen, probe, episodes).items()
+        if stop.steps < rules.restart
     }
     lasting = [
         one
         for one in episodes
-        if _lasts(one, rules) and _spoken_for(seen, counted, one) and not _restarts(seen, restarts, one)
+        if _lasts(one, rules) and _spoken_for(seen, counted, usual, one) and not _restarts(seen, restarts, one)
     ]
     passing = [one for one in episodes if one not in lasting]
     named, alarms = _by_component(seen, lasting, probe)
     found = [
-        _finding(seen, counted, weighed, probe, component, mine) for component, mine in sorted(named.items())
+        _finding(seen, counted, usual, weighed, probe, component, mine) for component, mine in sorted(named.items())
     ]
     found.sort(key=lambda one: (-one.surplus, seen.components[one.component]))
     return Found(
         seen,
         counted,
+        usual,
         rules,
         probe,
         tuple(found),
@@ -155,21 +159,21 @@ def _lasts(one: Episode, rules: Rules) -> bool:
     return one.steps >= (rules.patience if one.ongoing else rules.least)
 
 
-def _spoken_for(seen: Observed, counted: Tally, one: Episode) -> bool:
+def _spoken_for(seen: Observed, counted: Tally, usual: Usual, one: Episode) -> bool:
     """Whether enough others testify: two observers of a subject that has two, two subjects of an observer."""
     around = seen.subject if one.sort == OBSERVER else seen.observer
-    heard = _heard(counted, one)
+    heard = _heard(counted, usual, one)
     if one.sort == OBSERVER:
         return len(np.unique(around[heard])) >= _SWAP
     return len(np.unique(around[heard])) >= min(2, len(np.unique(around[one.cells])))
 
 
-def _heard(counted: Tally, one: Episode) -> Ints:
+def _heard(counted: Tally, usual: Usual, one: Episode) -> Ints:
     """The episode's cells that were bad when it had most evidence, or at its last failure."""
     bad = np.zeros(len(one.cells), dtype=bool)
     for step in (one.best, one.last):
         failed, total = counted.failed[one.cells, step], counted.total[one.cells, step]
-        bad |= cell_weights(failed, total, counted.usual[one.cells]) > 0
+        bad |= cell_weights(failed, total, usual, one.cells) > 0
     return one.cells[bad]
 
 
@@ -199,12 +203,18 @@ def _by_component(
 
 
 def _finding(
-    seen: Observed, counted: Tally, weighed: Weighed, probe: Bools, component: int, mine: list[Episode]
+    seen: Observed,
+    counted: Tally,
+    usual: Usual,
+    weighed: Weighed,
+    probe: Bools,
+    component: int,
+    mine: list[Episode],
 ) -> Finding:
     subject = [one for one in mine if one.sort != OBSERVER]
     about = subject or mine
     order = sorted(about, key=lambda one: (-one.ongoing, -one.surplus, one.sort, one.first))
-    heard = np.concatenate([_heard(counted, one) for one in order])
+    heard = np.concatenate([_heard(counted, usual, one) for one in order])
     cells = np.concatenate([one.cells for one in order])
     others = seen.observer if subject else seen.subject
     places = {one.who for one in order if one.sort == PLACE}

@@ -1,8 +1,8 @@
 """Whether an episode is a process that stopped, and may be restarting, rather than one that serves badly.
 
-A process that is restarted is gone altogether for some seconds: nobody reaches it, in no context, probes neither, and
-it reports nothing itself. A gray failure is the opposite, because some view of it stays well. So what is gone is given
-the time that a restart takes before anybody is blamed, and what serves badly is not.
+A process that is restarted is gone altogether for some seconds: neither callers nor probes reach it. While that lasts,
+it reports nothing itself; once it is back, that is not asked. A gray failure is the opposite, because some view of it
+stays well. A stop is given the time that a restart takes before anybody is blamed; bad service is not.
 """
 
 from __future__ import annotations
@@ -45,30 +45,36 @@ def component_of(seen: Observed, one: Episode) -> int:
     return int(seen.place_subject[one.who]) if one.sort == PLACE else one.who
 
 
-def stops_of(seen: Observed, episodes: Sequence[Episode]) -> dict[int, Stop]:
+def stops_of(seen: Observed, probe: Bools, episodes: Sequence[Episode]) -> dict[int, Stop]:
     """By component the stop that explains its episodes; one that stopped twice has none: it was not restarted."""
     found = {}
     for component in {component_of(seen, one) for one in episodes if one.sort != OBSERVER}:
-        stop = stop_of(seen, component)
+        stop = stop_of(seen, probe, component)
         if stop is not None:
             found[component] = stop
     return found
 
 
-def stop_of(seen: Observed, component: int) -> Stop | None:
-    """When the component was gone, if it was just once."""
+def stop_of(seen: Observed, probe: Bools, component: int) -> Stop | None:
+    """When the component was gone, if it was just once. `probe` of shape (cells,) marks the cells that probe."""
     about, own = seen.subject == component, seen.observer == component
-    well = seen.healthy[about].sum(axis=0)
-    ill = (seen.unhealthy[about] + seen.pending[about]).sum(axis=0)
     said = (seen.healthy[own] + seen.unhealthy[own] + seen.pending[own]).sum(axis=0)
     silent = said <= LEFT * said.max(initial=0)
-    unreached = well <= LEFT * (well + ill)
-    gone = np.flatnonzero((ill > 0) & unreached & silent)
-    there = ~(unreached & silent)
-    if not len(gone) or there[gone[0] : gone[-1] + 1].any():
+    ill = np.zeros(seen.steps, dtype=bool)
+    unreached = np.ones(seen.steps, dtype=bool)
+    for view in (about & ~probe, about & probe):
+        good = seen.healthy[view].sum(axis=0)
+        bad = (seen.unhealthy[view] + seen.pending[view]).sum(axis=0)
+        ill |= bad > 0
+        unreached &= good <= LEFT * (good + bad)
+    gone = np.flatnonzero(ill & unreached)
+    if not len(gone) or not unreached[gone[0] : gone[-1] + 1].all():
         return None
-    last = int(gone[-1])
-    return Stop(int(gone[0]), last, still=not there[last + 1 :].any())
+    first, last = int(gone[0]), int(gone[-1])
+    still = bool(unreached[last + 1 :].all())
+    if still and not silent[first + BEFORE : last + 1].all():
+        return None
+    return Stop(first, last, still)
 
 
 def explains(seen: Observed, stop: Stop, one: Episode) -> bool:

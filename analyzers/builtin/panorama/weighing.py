@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaln
+from scipy.special import betainc, betaln
 
 from analyzers.builtin.panorama.observed import Observed, Tally
+from analyzers.builtin.panorama.usual import Usual
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -33,9 +34,7 @@ STRAY = 1e-3
 BOUND = 7.0
 """The most, in nats, that one cell may say: 1,100 to 1."""
 
-_USUAL = 0.5
-"""First parameter of the beta prior of failures when nothing is wrong; the second is how rare they are."""
-_BAD = (1.0, 1.0)
+_TINY = 1e-30
 _ROUNDS = 40
 _BETTER = 1e-6
 """Nats by which an exchange must gain, so that rounding does not make it swing."""
@@ -55,13 +54,19 @@ class Problem:
     needed: tuple[float, float, float]
 
 
-def cell_weights(failed: Ints, total: Ints, usual: Floats) -> Floats:
-    """Nats for "bad" against "as usual", beta-binomial both, within +-BOUND; any shapes that broadcast."""
+def cell_weights(failed: Ints, total: Ints, usual: Usual, cell: Ints) -> Floats:
+    """Nats for "bad" against "as usual", beta-binomial both, within +-BOUND; shape of `cell`, which numbers cells.
 
-    def marginal(a: float, b: float | Floats) -> Floats:
-        return np.asarray(betaln(failed + a, total - failed + b) - betaln(a, b))
-
-    return np.clip(marginal(*_BAD) - marginal(_USUAL, usual), -BOUND, BOUND)
+    A bad share is anywhere from `usual.least_fault` to 1.
+    """
+    a, b, least = usual.a[cell], usual.b[cell], usual.least_fault[cell]
+    good = total - failed
+    weight = betaln(failed + 1, good + 1) - betaln(failed + a, good + b) + betaln(a, b)
+    above = np.flatnonzero(least > 0)
+    low = least[above]
+    reached = betainc(good[above] + 1, failed[above] + 1, 1 - low)
+    weight[above] += np.log(np.maximum(reached, _TINY)) - np.log1p(-low)
+    return np.asarray(np.clip(weight, -BOUND, BOUND))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -194,12 +199,12 @@ class Weighed:
     at: tuple[Ints, Ints, Ints]
 
 
-def weigh(seen: Observed, counted: Tally, probe: Bools, margin: float) -> Weighed:
-    """Solve every step. `probe` of shape (cells,) marks the cells whose context probes rather than uses."""
+def weigh(seen: Observed, counted: Tally, usual: Usual, probe: Bools, margin: float) -> Weighed:
+    """Solve every step. `usual` says what is no fault; `probe` of shape (cells,) marks the cells whose context probes rather than uses."""
     failed, total = counted.failed.reshape(-1), counted.total.reshape(-1)
 
     def weights(rows: Ints) -> Floats:
-        return cell_weights(failed[rows], total[rows], counted.usual[rows // seen.steps])
+        return cell_weights(failed[rows], total[rows], usual, rows // seen.steps)
 
     some = np.flatnonzero(failed)
     bad = np.zeros(counted.failed.shape, dtype=bool)
