@@ -46,8 +46,11 @@ LENGTH, ONSET, AFTER, BEFORE = 20.0, 25.0, 12, 4
 FAULTS = ("gray", "hang", "crash", "overload", "crowd", "gray_in_crowd")
 BENIGN = ("healthy", "silent", "clock", "lost", "late", "partition", "restart")
 WITHIN = 7.0
+BRIEF_RESTARTS = {"crash": (("restart_seconds", 6.0),)}
+"""A crash is told from a restart by how long it lasts; held against the paper's seconds, restarts take six at most."""
 SHOWN = {
     "gray": "gray failure",
+    "crash": "crash (`restart_seconds` 6)",
     "hang": "calls that hang",
     "overload": "an overloaded observer",
     "crowd": "40 % of the observers overloaded",
@@ -128,7 +131,9 @@ def run_trial(job: Job) -> Seen:
     system, faults, transport, rng = draw(job)
     reports = observe(system, rng, ONSET + AFTER + 3, faults, transport)
     seen = _expected(job, system, faults)
-    methods = {"weighted": {"method": "weighted", **dict(job.params)}}
+    methods = {
+        "weighted": {"method": "weighted", **dict(BRIEF_RESTARTS.get(job.kind, ())), **dict(job.params)}
+    }
     if job.rivals:
         methods["paper"] = {"method": "paper"}
     for step in range(-BEFORE, AFTER + 1):

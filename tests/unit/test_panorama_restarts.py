@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from analyzers.builtin.panorama.observed import observe
@@ -37,7 +38,25 @@ def test_a_process_that_was_gone_and_is_back_was_restarted(seconds: int) -> None
 
 
 def test_a_process_that_is_gone_for_longer_than_a_restart_is_named() -> None:
-    assert named(verdict(stopped(14, 20))) == [GONE]
+    assert named(verdict(stopped(10, 40, mesh(40)), 40)) == [GONE]
+
+
+def test_a_restart_of_ten_seconds_is_cleared_and_blames_nobody() -> None:
+    found = verdict(stopped(20, 30, mesh(60)), 60)
+    assert (found["status"], found["suspects"]) == ("quiet", [])
+    assert cleared(found)[0][-1] == "gone altogether for 10 s, there again: as in a restart"
+
+
+def test_a_process_that_reports_on_while_it_restarts_is_cleared_when_it_is_back() -> None:
+    assert verdict(spoilt(mesh(60), since=20, until=30, subject=GONE), 60)["status"] == "quiet"
+
+
+def test_a_process_that_has_been_gone_for_ten_seconds_leaves_it_open() -> None:
+    found = verdict(stopped(30, 40, mesh(40)), 40)
+    assert found["status"] == "inconclusive"
+    assert found["reason"].startswith(
+        "proc/p0 has been gone for 10 s: a restart, which may take 20 s, or a failure."
+    )
 
 
 def test_how_long_a_restart_takes_is_a_parameter() -> None:
@@ -72,4 +91,5 @@ def test_why_a_restart_is_cleared_is_told() -> None:
 
 def test_seconds_in_which_nobody_calls_do_not_end_a_stop() -> None:
     rare = [*calls(["proc/a"], "proc/b", "write", range(0, 20, 2), range(8, 16), each=2)]
-    assert stop_of(observe(window(rare)), 1) == Stop(8, 14, still=False)
+    seen = observe(window(rare))
+    assert stop_of(seen, np.zeros(seen.cells, dtype=bool), 1) == Stop(8, 14, still=False)

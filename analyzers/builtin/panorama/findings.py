@@ -14,7 +14,7 @@ from analyzers.builtin.panorama.observed import Observed, Tally, tally
 from analyzers.builtin.panorama.restarts import Stop, component_of, explains, stops_of
 from analyzers.builtin.panorama.usual import Usual, usual_of
 from analyzers.builtin.panorama.weighing import OBSERVER, PLACE, SUBJECT, Weighed, cell_weights, rivals, weigh
-from analyzers.contract import Params, Window
+from analyzers.contract import Assumption, Params, Window
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -109,6 +109,7 @@ class Found:
     restarts: Mapping[int, Stop]
     alarms: tuple[Episode, ...]
     crowd: float
+    assumptions: tuple[Assumption, ...] = ()
 
 
 def find(seen: Observed, past: Sequence[Window], params: Params) -> Found:
@@ -127,12 +128,15 @@ def find(seen: Observed, past: Sequence[Window], params: Params) -> Found:
     lasting = [
         one
         for one in episodes
-        if _lasts(one, rules) and _spoken_for(seen, counted, usual, one) and not _restarts(seen, restarts, one)
+        if _lasts(one, rules)
+        and _spoken_for(seen, counted, usual, one)
+        and not _restarts(seen, restarts, one)
     ]
     passing = [one for one in episodes if one not in lasting]
     named, alarms = _by_component(seen, lasting, probe)
     found = [
-        _finding(seen, counted, usual, weighed, probe, component, mine) for component, mine in sorted(named.items())
+        _finding(seen, counted, usual, weighed, probe, component, mine)
+        for component, mine in sorted(named.items())
     ]
     found.sort(key=lambda one: (-one.surplus, seen.components[one.component]))
     return Found(

@@ -60,6 +60,7 @@ def stop_of(seen: Observed, probe: Bools, component: int) -> Stop | None:
     about, own = seen.subject == component, seen.observer == component
     said = (seen.healthy[own] + seen.unhealthy[own] + seen.pending[own]).sum(axis=0)
     silent = said <= LEFT * said.max(initial=0)
+    answered, asked = np.zeros(seen.steps), np.zeros(seen.steps)
     ill = np.zeros(seen.steps, dtype=bool)
     unreached = np.ones(seen.steps, dtype=bool)
     for view in (about & ~probe, about & probe):
@@ -67,12 +68,16 @@ def stop_of(seen: Observed, probe: Bools, component: int) -> Stop | None:
         bad = (seen.unhealthy[view] + seen.pending[view]).sum(axis=0)
         ill |= bad > 0
         unreached &= good <= LEFT * (good + bad)
+        answered += good
+        asked += good + bad
     gone = np.flatnonzero(ill & unreached)
-    if not len(gone) or not unreached[gone[0] : gone[-1] + 1].all():
+    if not len(gone):
         return None
     first, last = int(gone[0]), int(gone[-1])
+    if answered[first : last + 1].sum() > LEFT * asked[first : last + 1].sum():
+        return None
     still = bool(unreached[last + 1 :].all())
-    if still and not silent[first + BEFORE : last + 1].all():
+    if still and not silent[first + AFTER : last + 1].all():
         return None
     return Stop(first, last, still)
 

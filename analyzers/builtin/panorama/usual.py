@@ -32,7 +32,8 @@ _UPPER = 2.5
 
 _QUANTILE, _ALONE = 0.35, 0.5
 """The quantile over stretches of time with three past windows or more, and with fewer."""
-_ENOUGH = 3
+ENOUGH_WINDOWS = 3
+"""Past windows from which on they say what is usual."""
 
 _PEERS = 4
 """Places of a context from which on their median is what the context is taken for."""
@@ -50,8 +51,8 @@ _LEAST_A = 0.5
 class Usual:
     """`share` (cells,) is the usual share of failures and `a`, `b` the beta prior of what one look-back shows of it.
 
-    `chronic` (places,) marks the places whose own share is above what may be usual, `ceiling`; `windows` is the number
-    of past windows used.
+    `chronic` (places,) marks the places whose own share is above what may be usual, `ceiling`; `typical` is the median
+    of the places; `windows` is the number of past windows used and `good_before` (cells,) their good answers.
     """
 
     share: Floats
@@ -61,6 +62,7 @@ class Usual:
     ceiling: float
     typical: float
     windows: int
+    good_before: Floats
 
     @property
     def least_fault(self) -> Floats:
@@ -69,73 +71,84 @@ class Usual:
 
 
 def usual_of(seen: Observed, counted: Tally, past: Sequence[Window], look_back: int) -> Usual:
-    failed, total = _stretches(seen, counted, look_back)
-    before = [_past(seen, one) for one in past]
-    used = [one for one in before if one[1].any()]
-    failed = np.column_stack([*(one[0] for one in used), failed])
-    total = np.column_stack([*(one[1] for one in used), total])
-    level = _QUANTILE if len(used) >= _ENOUGH else _ALONE
-    share, chronic, ceiling, typical = _places(seen, failed, total, level)
-    usual = np.maximum(share[seen.place], _LEAST_A / (counted.usual + _LEAST_A))
-    usual = np.clip(usual, LEAST, _HIGHEST_CEILING)
-    a = np.maximum(_LEAST_A, _CONCENTRATION * usual)
-    return Usual(usual, a, a * (1 - usual) / usual, chronic, ceiling, typical, len(used))
+    before = [one for one in (_past(seen, window) for window in past) if one[1].any()]
+    learnt = len(before) >= ENOUGH_WINDOWS
+    # With windows to compare, a window is one stretch of time; without, each look-back of this one is.
+    ends = np.arange(seen.steps - 1, -1, -look_back)
+    now = [(counted.failed[:, ends], counted.total[:, ends])]
+    if learnt:
+        now = [(one[0].sum(axis=1)[:, None], one[1].sum(axis=1)[:, None]) for one in now]
+    failed, total = (
+        np.column_stack([*(one[side][:, None] for one in before), *(one[side] for one in now)])
+        for side in (0, 1)
+    )
+    level = _QUANTILE if learnt else _ALONE
+    places = _places(seen, _by_place(seen, failed), _by_place(seen, total), level)
+    share = places.share[seen.place]
+    if learnt:
+        own = quantile_of_rows(failed / np.maximum(total, 1), total, level)
+        calls = total.sum(axis=1)
+        share = (np.minimum(own, places.limit[seen.place]) * calls + share * _OWN) / (calls + _OWN)
+    good = np.zeros(seen.cells)
+    for one in before:
+        good += one[1] - one[0]
+    share = np.maximum(share, _LEAST_A / (counted.usual + _LEAST_A))
+    share = np.clip(share, LEAST, _HIGHEST_CEILING)
+    a = np.maximum(_LEAST_A, _CONCENTRATION * share)
+    b = a * (1 - share) / share
+    return Usual(share, a, b, places.chronic, places.ceiling, places.typical, len(before), good)
 
 
-def _stretches(seen: Observed, counted: Tally, look_back: int) -> tuple[Floats, Floats]:
-    """Failed and all calls of each place over every look-back of the window that does not overlap with another."""
-    ends = np.arange(seen.steps - 1, -1, -look_back)[::-1]
-    out = []
-    for column in (counted.failed, counted.total):
-        sums = np.zeros((len(seen.place_subject), len(ends)))
-        np.add.at(sums, seen.place, column[:, ends])
-        out.append(sums)
-    return out[0], out[1]
+def _by_place(seen: Observed, cells: Floats) -> Floats:
+    out = np.zeros((len(seen.place_subject), cells.shape[1]))
+    np.add.at(out, seen.place, cells)
+    return out
 
 
 def _past(seen: Observed, window: Window) -> tuple[Floats, Floats]:
-    """Failed and all calls of each place of `seen` in a past window; what was sent and not answered failed."""
+    """Failed and all calls of each cell of `seen` in a past window; what was sent and not answered failed."""
     sums = window.sums["seen"]
-    number = {
-        (seen.components[subject], seen.contexts[context]): place
-        for place, (subject, context) in enumerate(
-            zip(seen.place_subject.tolist(), seen.place_context.tolist(), strict=True)
-        )
-    }
-    pairs = zip(texts(sums, "subject"), texts(sums, "context"), strict=True)
-    place = np.fromiter((number.get(pair, -1) for pair in pairs), np.int64, sums.rows)
+    names, contexts = seen.components, seen.contexts
+    keys = zip(seen.observer.tolist(), seen.subject.tolist(), seen.context.tolist(), strict=True)
+    number = {(names[one], names[other], contexts[way]): cell for cell, (one, other, way) in enumerate(keys)}
+    rows = zip(*(texts(sums, key) for key in ("observer", "subject", "context")), strict=True)
+    cell = np.fromiter((number.get(row, -1) for row in rows), np.int64, sums.rows)
     column = {"healthy": 0, "unhealthy": 1, "pending": 2}
     status = np.fromiter((column[one] for one in texts(sums, "status")), np.int64, sums.rows)
-    known = place >= 0
-    flat = np.bincount(
-        place[known] * 3 + status[known],
-        np.asarray(sums.values["times"], dtype=np.float64)[known],
-        minlength=3 * len(number),
-    ).reshape(len(number), 3)
-    open_ = np.maximum(0.0, flat[:, 2] - flat[:, 0] - flat[:, 1])
-    return flat[:, 1] + open_, flat[:, 0] + flat[:, 1] + open_
+    known, times = cell >= 0, np.asarray(sums.values["times"], dtype=np.float64)
+    code = cell[known] * 3 + status[known]
+    flat = np.bincount(code, times[known], minlength=3 * seen.cells).reshape(seen.cells, 3)
+    waiting = np.maximum(0.0, flat[:, 2] - flat[:, 0] - flat[:, 1])
+    return flat[:, 1] + waiting, flat[:, 0] + flat[:, 1] + waiting
 
 
-def _places(
-    seen: Observed, failed: Floats, total: Floats, level: float
-) -> tuple[Floats, Bools, float, float]:
-    """Usual share of each place, which are above the ceiling, the ceiling, and the median of all places."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Places:
+    """Usual share of each place, what it may be at most, and which are above that by their own figures; (places,)."""
+
+    share: Floats
+    limit: Floats
+    chronic: Bools
+    ceiling: float
+    typical: float
+
+
+def _places(seen: Observed, failed: Floats, total: Floats, level: float) -> _Places:
     own = quantile_of_rows(failed / np.maximum(total, 1), total, level)
     calls = total.sum(axis=1)
-    heard = calls > 0
-    spread = own[heard], np.minimum(calls[heard], _OWN)
-    typical, upper = (float(one) for one in _quantiles(*spread, (0.5, 0.75)))
+    weight = np.minimum(calls, _OWN)
+    typical, upper = (float(one) for one in _quantiles(own, weight, (0.5, 0.75)))
     deviation = np.log(max(upper, LEAST) / max(typical, LEAST)) / 0.674
-    ceiling = float(np.clip(np.exp(np.log(max(typical, LEAST)) + _UPPER * deviation), _LOWEST_CEILING, _HIGHEST_CEILING))
+    reach = float(np.exp(_UPPER * deviation))
+    ceiling = float(np.clip(max(typical, LEAST) * reach, _LOWEST_CEILING, _HIGHEST_CEILING))
     expected = np.full(len(own), min(typical, ceiling))
     for context in np.unique(seen.place_context).tolist():
-        mine = np.flatnonzero((seen.place_context == context) & heard)
+        mine = np.flatnonzero((seen.place_context == context) & (calls > 0))
         if len(mine) >= _PEERS:
-            peers = _quantiles(own[mine], np.minimum(calls[mine], _OWN), (0.5,))
-            expected[mine] = np.minimum(float(peers[0]), _HIGHEST_CEILING)
-    limit = np.maximum(ceiling, np.minimum(expected * np.exp(_UPPER * deviation), _HIGHEST_CEILING))
+            expected[mine] = min(float(_quantiles(own[mine], weight[mine], (0.5,))[0]), _HIGHEST_CEILING)
+    limit = np.maximum(ceiling, np.minimum(expected * reach, _HIGHEST_CEILING))
     share = (np.minimum(own, limit) * calls + expected * _OWN) / (calls + _OWN)
-    return share, (own > limit) & (calls >= _OWN), ceiling, typical
+    return _Places(share, limit, (own > limit) & (calls >= _OWN), ceiling, typical)
 
 
 def quantile_of_rows(share: Floats, weight: Floats, level: float) -> Floats:
@@ -157,4 +170,4 @@ def _quantiles(share: Floats, weight: Floats, levels: Sequence[float]) -> Floats
         return np.zeros(len(levels))
     order = np.argsort(share)
     running = np.cumsum(weight[order]) - weight[order] / 2
-    return np.interp(np.asarray(levels) * weight.sum(), running, share[order])
+    return np.asarray(np.interp(np.asarray(levels) * weight.sum(), running, share[order]))

@@ -200,7 +200,8 @@ class Weighed:
 
 
 def weigh(seen: Observed, counted: Tally, usual: Usual, probe: Bools, margin: float) -> Weighed:
-    """Solve every step. `usual` says what is no fault; `probe` of shape (cells,) marks the cells whose context probes rather than uses."""
+    """Solve every step. `usual` says what is no fault; `probe` of shape (cells,) marks the cells whose context probes
+    rather than uses."""
     failed, total = counted.failed.reshape(-1), counted.total.reshape(-1)
 
     def weights(rows: Ints) -> Floats:

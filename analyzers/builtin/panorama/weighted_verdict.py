@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from analyzers.builtin.panorama import evidence
+from analyzers.builtin.panorama import assumptions, evidence
 from analyzers.builtin.panorama.calibration import probability
 from analyzers.builtin.panorama.findings import Finding, Found
 from analyzers.builtin.panorama.observed import SLICE
@@ -19,25 +20,64 @@ _CROWD = 0.6
 
 SURE = 0.97
 
+LEAST_STATED = 0.4
+"""Probability below which a culprit is not named."""
+
 
 def tell(window: Window, found: Found, measures: Mapping[str, Any]) -> Verdict:
+    found = replace(found, assumptions=assumptions.checked(found))
+    doubtful = tuple(one for one in found.findings if _stated(found, one) < LEAST_STATED)
+    found = replace(found, findings=tuple(one for one in found.findings if one not in doubtful))
     figures = {
         **measures,
         "unreliable_observers": sum(one.nature == "observer" for one in found.findings),
         "gray": sum(one.nature == "gray" for one in found.findings),
         "passing": len(found.passing),
         "restarts": len(found.restarts),
+        "doubtful": len(doubtful),
+        "usual_failed": round(found.usual.typical, 6),
+        "past_windows": found.usual.windows,
     }
     shown = evidence.pieces(window, found)
+    reason = _undecided(found, doubtful)
+    if reason is not None:
+        return Verdict("inconclusive", (), reason, figures, shown, found.assumptions)
+    if not found.findings:
+        return quiet(figures, shown, found.assumptions)
+    return Verdict("named", suspects_of(window, found), None, figures, shown, found.assumptions)
+
+
+def _stated(found: Found, one: Finding) -> float:
+    return assumptions.lowered(found, one, probability(one.surplus + found.rules.margin))
+
+
+def _undecided(found: Found, doubtful: Sequence[Finding]) -> str | None:
+    """Why nobody can be named, if so; `doubtful` are findings of a probability too low to name them."""
+    if found.findings and assumptions.only_failures(found):
+        return (
+            "Most observers report no good answer, now or before: either everything fails or only failures are "
+            "reported. Report good answers too."
+        )
     if found.findings and found.crowd > _CROWD:
-        reason = (
+        return (
             f"{percent(found.crowd)} of the observers complain about everyone they observe: whether they or what they "
             "share (a network, a dependency) is at fault cannot be told from what they see."
         )
-        return Verdict("inconclusive", (), reason, figures, shown)
-    if not found.findings:
-        return quiet(figures, shown)
-    return Verdict("named", suspects_of(window, found), None, figures, shown)
+    gone = [(one, stop.steps) for one, stop in found.restarts.items() if stop.still]
+    gone = [(one, steps) for one, steps in gone if steps > found.rules.look_back]
+    if not found.findings and gone:
+        step = found.seen.fold * SLICE.total_seconds()
+        names = listed(tuple(sorted(found.seen.components[one] for one, _ in gone))).replace(" or ", " and ")
+        longest = max(steps for _, steps in gone) * step
+        return (
+            f"{names} {'has' if len(gone) == 1 else 'have'} been gone for {longest:g} s: a restart, which may take "
+            f"{found.rules.restart * step:g} s, or a failure. The next window tells."
+        )
+    unmet = [one.detail for one in found.assumptions if not one.holds]
+    if not found.findings and doubtful and unmet:
+        maybe = tuple(found.seen.components[one.component] for one in doubtful)
+        return f"{listed(maybe)} may fail, but the probability is below {percent(LEAST_STATED)}. {' '.join(unmet)}"
+    return None
 
 
 def suspects_of(window: Window, found: Found) -> tuple[Suspect, ...]:
@@ -52,7 +92,7 @@ def suspects_of(window: Window, found: Found) -> tuple[Suspect, ...]:
 
 
 def _suspect(window: Window, found: Found, one: Finding) -> Suspect:
-    score = probability(one.surplus + found.rules.margin)
+    score = _stated(found, one)
     named = found.seen.components
     main = one.main
     low, high = wilson(main.failed, max(1, main.total))
