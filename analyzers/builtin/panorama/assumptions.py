@@ -70,7 +70,9 @@ def _history(found: Found) -> Assumption:
     usual = found.usual
     if usual.windows < ENOUGH_WINDOWS:
         before = so_many(usual.windows, "window")
-        detail = f"{before} before this one, {ENOUGH_WINDOWS} needed: this window alone says how many calls usually fail."
+        detail = (
+            f"{before} before, {ENOUGH_WINDOWS} needed: this window alone says how many calls usually fail."
+        )
         return Assumption("history", False, detail)
     names = sorted(found.seen.components[one] for one in chronic(found))
     if names:
