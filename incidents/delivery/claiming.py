@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, F, Max, OuterRef, Q
 
-from incidents.delivery.models import ContactMethod, Notification, Sending
+from incidents.delivery.models import CALL, OVER, ContactMethod, Notification, Sending
 from incidents.delivery.notes import Notes, save_locked
 from incidents.delivery.people import Reachable, method_of, people
 from incidents.delivery.recording import in_order, reconsider
@@ -70,6 +70,7 @@ def wake_for_critical(now: datetime) -> int:
     """Have what quiet hours hold go now where the ticket has become critical since: how many steps."""
     critical = IncidentRow.objects.filter(pk=OuterRef("notification__incident"), severity="critical")
     asleep = Sending.objects.filter(_FREE, Exists(critical), next_at__gt=now, held__startswith=QUIET)
+    asleep = asleep.filter(notification__about=CALL)
     return asleep.update(next_at=now, held="")
 
 
@@ -102,7 +103,7 @@ def _stop_answered(now: datetime) -> int:
         | Q(team_since__gt=made)
     )
     elsewhere = Exists(ticket.exclude(team=OuterRef("notification__team"))) & ~Q(notification__team="")
-    waiting = Sending.objects.filter(_FREE, next_at__gt=now)
+    waiting = Sending.objects.filter(_FREE, next_at__gt=now, notification__about=CALL)
     answered = waiting.filter(Exists(ticket.filter(over)) | elsewhere)
     return len(_Judging(_locked(answered.order_by("next_at")), now).stop())
 
@@ -182,6 +183,7 @@ class _Judging:
             first=(row.person, row.address_ref, row.incident) not in self.told,
             attempts=one.attempts,
             team=row.team,
+            over=row.about == OVER,
         )
         line = self.lines.get(target_of(one), Line())
         return judge(due, ticket.ticket, None if person is None else person.person, line, self.now)
@@ -243,7 +245,8 @@ class _Judging:
     def _as_told(self, one: Sending) -> Told:
         told = self.tickets[one.notification.incident].told
         url = f"{settings.BASE_URL}/incidents/{told['number']}"
-        return Told(**told, reason=one.notification.why, url=url)
+        over = one.notification.about == OVER
+        return Told(**told, reason=one.notification.why, url=url, over=over)
 
 
 def target_of(one: Sending) -> Target:
@@ -260,7 +263,7 @@ class _Known:
 
 
 _DECIDES = tuple(field.name for field in fields(Ticket))
-_TELLS = tuple(field.name for field in fields(Told) if field.name not in ("id", "reason", "url"))
+_TELLS = tuple(field.name for field in fields(Told) if field.name not in ("id", "reason", "url", "over"))
 
 
 def _tickets(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, _Known]:

@@ -13,6 +13,8 @@ from django.utils import timezone
 
 from incidents.sealing import SealedText
 
+CALL, OVER = "call", "over"
+"""What a notification is about: that somebody is needed, or that an incident of which they were told is over."""
 KINDS = (("email", "e-mail"), ("webhook", "webhook"), ("apprise", "service"))
 
 
@@ -70,6 +72,9 @@ class Notification(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
     key = models.TextField(unique=True)
+    about = models.CharField(max_length=4, default=CALL, db_default=CALL)
+    told_over = models.BooleanField(default=False, db_default=False)
+    """Of a call: whether its reader has been told that the incident is over, or need not be."""
     person = models.TextField(null=True)
     kind = models.CharField(max_length=8, default="")
     """Of an address without a person."""
@@ -93,6 +98,11 @@ class Notification(models.Model):
         indexes = (
             models.Index(fields=("made_at",), condition=models.Q(state="new"), name="notifications_new"),
             models.Index(fields=("ended_at",), condition=models.Q(state="done"), name="notifications_ended"),
+            models.Index(
+                fields=("incident",),
+                condition=models.Q(state="done", outcome="sent", told_over=False),
+                name="notifications_to_end",
+            ),
             models.Index(fields=("incident", "made_at"), name="notifications_of_incident"),
             models.Index(fields=("person", "made_at"), name="notifications_of_person"),
         )

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from incidents.delivery.models import Notification, Sending
+from incidents.delivery.models import OVER, Notification, Sending
 from incidents.delivery.notes import Notes
 from incidents.delivery.people import Reachable, channel, people
 from incidents.delivery.recording import end, save_ended
@@ -65,6 +65,8 @@ def _planned(
 ) -> tuple[list[Sending], str]:
     if ticket is None:
         return [], "there is no such ticket"
+    if row.about == OVER:
+        return _as_before(row), "what it was told by is gone"
     return _addressed(row) if row.person is None else _called(row, ticket, known.get(row.person))
 
 
@@ -86,6 +88,28 @@ def _called(row: Notification, ticket: Ticket, known: Reachable | None) -> tuple
     return planned(
         row, found, known
     ), f"{row.person} has no way to be reached: no method and no e-mail address"
+
+
+def _as_before(row: Notification) -> list[Sending]:
+    """The methods by which the calls that are over were sent, each once, at once."""
+    about = {"incident": row.incident, "person": row.person, "address_ref": row.address_ref}
+    calls = Notification.objects.filter(**about).exclude(about=OVER)
+    sent = Sending.objects.filter(notification__in=calls, state="sent").order_by("ended_at", "pk")
+    latest = {one.label: one for one in sent}
+    return [
+        Sending(
+            notification=row,
+            place=place,
+            source=one.source,
+            method_id=one.method_id,
+            label=one.label,
+            kind=one.kind,
+            lane=one.lane,
+            at=row.made_at,
+            next_at=row.made_at,
+        )
+        for place, one in enumerate(latest.values())
+    ]
 
 
 def _addressed(row: Notification) -> tuple[list[Sending], str]:

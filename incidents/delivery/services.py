@@ -10,19 +10,22 @@ import logging
 import re
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from incidents.delivery.guard import Stopped, guarded
 from incidents.domain import replies
+from incidents.domain.messages import Message
 from incidents.domain.replies import Reply
 from incidents.domain.values import Invalid
 
 if TYPE_CHECKING:
+    from apprise import NotifyType
     from apprise.plugins.base import NotifyBase
 
     from incidents.delivery.claiming import Outgoing
@@ -98,15 +101,45 @@ def send_service(outgoing: Outgoing) -> Reply:
     message = outgoing.message
     short = plugin.body_maxlen < _SHORT * 4 or not plugin.title_maxlen
     body, title = (message.short, "") if short else (message.text, message.subject)
+    _set_priority(plugin, outgoing.address, message)
     with guarded() as stopped, _heard() as heard:
         try:
-            taken = bool(plugin.notify(body=body, title=title))
+            taken = bool(plugin.notify(body=body, title=title, notify_type=_type(message)))
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             taken = False
             heard.append(f"{type(error).__name__}")
     if taken:
         return Reply("taken", f"{plugin.service_name} took it")
     return _judged(str(plugin.service_name), heard, stopped)
+
+
+_PRIORITIES: Final[Mapping[str, Mapping[str | None, int | str]]] = MappingProxyType(
+    {
+        "gotify": {"critical": 10, "error": 8, "warning": 5, "info": 3, None: 3},
+        "ntfy": {"critical": "max", "error": "high", "warning": "default", "info": "low", None: "low"},
+        "pover": {"critical": 1, "error": 1, "warning": 0, "info": -1, None: -1},
+    }
+)
+"""How loud a message is, by scheme and severity, for the services whose priority is not that of the type."""
+
+
+def _set_priority(plugin: NotifyBase, address: str, message: Message) -> None:
+    """Unless the address says one itself, for everything."""
+    scheme = address.partition("://")[0].lower()
+    known = _PRIORITIES.get("ntfy" if scheme == "ntfys" else "gotify" if scheme == "gotifys" else scheme)
+    if known is not None and "priority=" not in address:
+        plugin.priority = known[message.severity]  # type: ignore[attr-defined]
+
+
+def _type(message: Message) -> NotifyType:
+    """Services show it as a colour, a sign or a priority."""
+    from apprise import NotifyType
+
+    if message.severity is None:
+        return NotifyType.INFO if message.body["type"] == "test" else NotifyType.SUCCESS
+    return NotifyType(
+        {"critical": "failure", "error": "failure", "warning": "warning"}.get(message.severity, "info")
+    )
 
 
 def _judged(service: str, heard: list[str], stopped: list[str]) -> Reply:

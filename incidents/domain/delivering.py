@@ -91,6 +91,8 @@ class Due:
     first: bool
     attempts: int = 0
     team: str = ""
+    over: bool = False
+    """It says that the incident is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +116,15 @@ class Hold:
 
 def judge(due: Due, ticket: Ticket, person: Person | None, line: Line, now: datetime) -> Go | Stop | Hold:
     """What to do with a step now. `person` is None for an address without one."""
-    if (why := answered(ticket, due.made_at, due.team)) is not None:
+    if due.over:
+        if ticket.state != "resolved":
+            return Stop("it was reopened")
+    elif (why := answered(ticket, due.made_at, due.team)) is not None:
         return Stop(why)
     if due.attempts:  # it was let through before
         return Go()
-    quiet = None if person is None or due.urgent or ticket.severity == "critical" else person.quiet
+    critical = ticket.severity == "critical" and not due.over
+    quiet = None if person is None or due.urgent or critical else person.quiet
     if quiet is not None and (end := quiet.until(now)) is not None:
         return Hold(end, f"{QUIET} {end.astimezone(ZoneInfo(quiet.zone)):%H:%M} ({quiet.zone})")
     if (free := _throttled(due, line, now)) is not None:

@@ -15,7 +15,7 @@ from django.test import override_settings
 from incidents.delivery.guard import Stopped, guarded
 from incidents.delivery.models import ContactMethod
 from incidents.delivery.services import check_service
-from incidents.domain.values import Invalid
+from incidents.domain.values import Invalid, Severity
 from tests.integration.delivery_cases import HookSink, call, deliver, events, hook_sink, person, ticket
 
 
@@ -168,3 +168,16 @@ def test_the_guard_holds_in_its_own_thread_only(tmp_path: Path) -> None:
         thread.start()
         thread.join()
     assert written.read_text() == "free"
+
+
+@pytest.mark.parametrize(
+    ("severity", "loud"), [("critical", "failure"), ("warning", "warning"), ("info", "info")]
+)
+def test_a_service_hears_how_bad_it_is(
+    hooks: HookSink, log_database: str, severity: Severity, loud: str
+) -> None:
+    del log_database
+    service(hooks)
+    call(ticket(severity=severity))
+    deliver()
+    assert hooks.taken[0][1]["type"] == loud

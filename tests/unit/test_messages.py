@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
+
 from incidents.domain.messages import MOST_SHOWN, Told, compose
 
 
@@ -23,3 +26,33 @@ def test_people_are_told_how_many_more_there_are() -> None:
     message = compose("m", [told(number) for number in range(1, 101)], "https://dossier")
     assert message.text.count("Severity:") == MOST_SHOWN
     assert f"And {100 - MOST_SHOWN} more" in message.text
+
+
+def test_a_call_says_what_its_reader_needs_to_begin() -> None:
+    one = replace(
+        told(7),
+        description="p99 of writes above 2 s for 10 minutes",
+        labels={"alertname": "DiskSlow", "rack": "r3"},
+        links=(
+            {"href": "https://wiki/disks", "text": "Runbook"},
+            {"href": "https://prom/graph", "text": "Query"},
+        ),
+        opened_at=datetime(2026, 1, 5, 3, 12, tzinfo=UTC),
+        alerts=4,
+        firing=3,
+    )
+    lines = compose("m", [one], "https://dossier").text.splitlines()
+    assert lines[1] == "p99 of writes above 2 s for 10 minutes"
+    assert {
+        "Since: 2026-01-05 03:12 UTC",
+        "Alerts: 3 of 4 firing",
+        "Labels: alertname=DiskSlow, rack=r3",
+        "Runbook: https://wiki/disks",
+        "Query: https://prom/graph",
+    } <= set(lines)
+    assert not any(line.startswith(("Verdict:", "Component:")) for line in lines)
+
+
+def test_what_needs_somebody_stands_before_what_is_over() -> None:
+    message = compose("m", [replace(told(1), severity="critical", over=True), told(2)], "https://dossier")
+    assert (message.subject, message.severity) == ("[error] #2 Disk 2 and 1 more", "error")
