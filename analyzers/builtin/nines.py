@@ -198,6 +198,19 @@ def lost_interval(
     return min(1.0, low / total), min(1.0, high / total)
 
 
+def missed_by_chance(weights: Sequence[float], allowed: float) -> float:
+    """The probability that as much as `weights`, what each event cost, is lost where `allowed` is expected; one unit.
+
+    Events come as a Poisson process, what each costs is as seen: the tail that belongs to the lower end of
+    `lost_interval`. 1 without an event.
+    """
+    paid = [weight for weight in weights if weight > 0]
+    if not paid:
+        return 1.0
+    lost, square = sum(paid), sum(weight * weight for weight in paid)
+    return float(scipy.special.gammainc(lost * lost / square, allowed * lost / square))
+
+
 def _share(value: float, what: str) -> float:
     if not 0 <= value <= 1:
         raise ValueError(f"{what} {value}: must be a share from 0 to 1")

@@ -20,6 +20,7 @@ from analyzers.builtin.availability import ANALYZER as AVAILABILITY
 from analyzers.builtin.colocation import ANALYZER as COLOCATION
 from analyzers.builtin.nines import MONTH_MINUTES
 from analyzers.builtin.tor_availability import ANALYZER as TOR_AVAILABILITY
+from analyzers.builtin.tor_availability.analysis import class_component
 from analyzers.builtin.wilson import wilson
 from analyzers.contract import Analyzer, Verdict, Window
 from analyzers.params import check_params
@@ -85,7 +86,9 @@ def batch(seed: int) -> Seen:
     record = outages.draw(outages.BATCH, seed)
     verdict = judged(TOR_AVAILABILITY, outages.window_of(record))
     truth = {name for name in record.culprits if _went_out(record, name)}
-    return Seen(True, 0.0, 0.0, tally_of(verdict, truth))
+    # A class of 128 at this rate misses six nines without its batch, too: that the class is named is no false blame.
+    devices = tuple(one for one in verdict.suspects if one.component != class_component("tor"))
+    return Seen(True, 0.0, 0.0, tally_of(replace(verdict, suspects=devices), truth))
 
 
 WEEK, WATCHED = 7, 21

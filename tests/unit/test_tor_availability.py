@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from analyzers.builtin.tor_availability import ANALYZER
@@ -44,9 +45,75 @@ def test_dependents_with_six_nines_put_the_class_on_the_critical_path() -> None:
     assert (verdict["status"], verdict["measures"]["critical_path"]) == ("named", True)
 
 
-def test_if_no_device_stands_out_the_one_that_lost_most_is_named_without_being_sure() -> None:
+def test_if_no_device_stands_out_the_class_is_named() -> None:
     (suspect,) = tor(of(TALK), devices=10_000, target_nines=6)["suspects"]
-    assert (suspect["component"], suspect["sure"]) == ("tor/t9", False)
+    assert suspect["component"] == "device_class/tor"
+    assert "misses what its dependents need" in suspect["summary"]
+    assert 0.95 < suspect["score"] < 1
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_class_that_misses_while_nobody_stands_out_names_no_device(seed: int) -> None:
+    record = outages.draw(outages.Class(devices=300, monthly=0.05), seed)
+    assert {one["component"] for one in tor(outages.window_of(record))["suspects"]} == {"device_class/tor"}
+
+
+def test_a_lemon_is_named_beside_a_class_that_misses_without_it() -> None:
+    lemon: list[Outage] = [("tor/t3", 4000.0 * i + 777, 4000.0 * i + 797, "soft") for i in range(9)]
+    others: list[Outage] = [(f"tor/d{i}", 300.0 * i, 300.0 * i + 20, "soft") for i in range(60)]
+    found = [one["component"] for one in tor(of([*lemon, *others]), devices=300)["suspects"]]
+    assert found == ["tor/t3", "device_class/tor"]
+
+
+def test_a_device_whose_one_outage_cost_the_class_its_target_is_named_alone() -> None:
+    long: list[Outage] = [("tor/t9", 20_000.0, 24_000.0, "hard")]
+    found = tor(of([*TALK[:9], *long]), devices=10_000)
+    assert [one["component"] for one in found["suspects"]] == ["tor/t9"]
+    assert "far longer than any other outage" in found["suspects"][0]["summary"]
+
+
+def test_devices_that_go_out_together_again_and_again_are_no_repeaters() -> None:
+    rack: list[Outage] = [
+        (f"tor/r{i}", 5000.0 * turn, 5000.0 * turn + 30, "power") for turn in range(6) for i in range(8)
+    ]
+    assert [one["component"] for one in tor(of(rack), devices=800)["suspects"]] == ["device_class/tor"]
+
+
+def test_a_device_that_flaps_for_an_hour_went_out_once() -> None:
+    flaps: list[Outage] = [("tor/f", 9000.0 + 8 * i, 9003.0 + 8 * i, "soft") for i in range(8)]
+    named = {one["component"] for one in tor(of([*TALK, *flaps]), devices=10_000, target_nines=6)["suspects"]}
+    assert named == {"device_class/tor"}
+
+
+def test_one_outage_in_a_small_class_is_no_sign_against_anyone() -> None:
+    found = tor(of([("tor/a", 500.0, 600.0, "soft")]), devices=1000)
+    assert (found["status"], found["suspects"]) == ("inconclusive", [])
+    assert "may come by chance" in found["reason"]
+
+
+def test_where_the_size_of_the_class_is_unknown_the_class_is_not_judged() -> None:
+    found = tor(of(TALK))
+    assert (found["status"], found["suspects"]) == ("inconclusive", [])
+    assert {one["name"]: one["holds"] for one in found["assumptions"]}["topology"] is False
+
+
+def test_rates_that_differ_between_devices_are_noise_that_a_repeater_must_exceed() -> None:
+    rng = np.random.default_rng(5)
+    counts = rng.poisson(rng.gamma(0.5, 2.0, 300))
+    rows: list[Outage] = [
+        (f"tor/g{i}", at, at + 20, "soft")
+        for i, times in enumerate(counts)
+        for at in rng.uniform(0, MONTH - 30, times)
+    ]
+    found = tor(of(rows), devices=300)
+    assert {one["name"]: one["holds"] for one in found["assumptions"]}["noise"] is False
+    assert len(found["suspects"]) <= 3
+
+
+def test_every_verdict_carries_what_was_checked() -> None:
+    found = tor(of(TALK), devices=10_000)
+    assert [one["name"] for one in found["assumptions"]] == ["topology", "sampling", "noise"]
+    assert all(one["holds"] for one in found["assumptions"])
 
 
 def test_overlapping_reports_of_one_outage_count_once() -> None:

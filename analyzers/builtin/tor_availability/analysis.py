@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import numpy as np
+from numpy.typing import NDArray
 
 from analyzers.builtin.intervals import microseconds, moment
 from analyzers.builtin.keys import texts
@@ -13,6 +14,7 @@ from analyzers.builtin.nines import (
     UNSEEN,
     Standing,
     lost_interval,
+    missed_by_chance,
     required_of_dependency,
     show_days,
     show_minutes,
@@ -20,21 +22,25 @@ from analyzers.builtin.nines import (
 from analyzers.builtin.open_ends import OPEN_HOURS
 from analyzers.builtin.outage_rows import FLEET, OUTAGES
 from analyzers.builtin.tor_availability import evidence
+from analyzers.builtin.tor_availability.assumptions import checked, counted, lowered
 from analyzers.builtin.tor_availability.outages import (
     Excess,
     Group,
     Outages,
     excess_of,
     groups_of,
+    out_for_long,
     outages_of,
 )
-from analyzers.builtin.words import count, percent
+from analyzers.builtin.words import count, percent, so_many
 from analyzers.contract import (
     Analyzer,
+    Assumption,
     Estimate,
     Input,
     Param,
     Params,
+    Sums,
     Suspect,
     Verdict,
     Window,
@@ -45,6 +51,12 @@ from analyzers.contract import (
 REPEATER, SURE = 0.05, 0.01
 """Share of false ones among the devices that are said to go out more often than their class, and among those of
 which one window is enough to say so."""
+
+MISSED = 0.05
+"""How probable it may be that a class that is good enough loses as much, for the class to be named."""
+
+CLASS_SHARE = 0.5
+"""Share of the loss that devices which do not stand out must have for the class to be named beside those that do."""
 
 PARAMS = (
     Param("window_days", 0.0, "measure the last so many days of the window; 0: all of it", low=0, high=3660),
@@ -59,6 +71,9 @@ PARAMS = (
 class Measured:
     """What the period showed. `low` and `high` bound the availability; `low` is None without an outage. `worst` is the
     availability if outages whose end was never told went on until the end; `low` leaves room for that.
+
+    `outstanding` (devices seen,) marks the devices that go out more often than their class or for far longer. `chance`
+    is how probable what the others lost is in a class that has just what it needs.
     """
 
     kind: str
@@ -72,9 +87,12 @@ class Measured:
     high: float
     excess: Excess
     groups: tuple[Group, ...]
+    outstanding: NDArray[np.bool_]
+    chance: float
+    assumptions: tuple[Assumption, ...]
 
     @property
-    def repeaters(self) -> np.ndarray:
+    def repeaters(self) -> NDArray[np.bool_]:
         return self.excess.repeaters(REPEATER)
 
     @property
@@ -94,8 +112,23 @@ def analyze(window: Window, params: Params) -> Verdict:
         return inconclusive(reason, {"devices": devices})
     return tell(
         window,
-        measure(kind, start, end, devices, seen, float(params["target_nines"]), groups_of(seen, fleet)),
+        measure(
+            kind,
+            start,
+            end,
+            devices,
+            seen,
+            float(params["target_nines"]),
+            groups_of(seen, fleet),
+            fleet,
+            int(params["devices"]),
+        ),
     )
+
+
+def class_component(kind: str) -> str:
+    """The class of devices of a kind as a component: `device_class/tor`."""
+    return f"device_class/{kind}"
 
 
 def period(window: Window, days: float) -> tuple[datetime, datetime]:
@@ -111,11 +144,17 @@ def measure(
     seen: Outages,
     target_nines: float,
     groups: tuple[Group, ...],
+    fleet: Sums | None = None,
+    told: int = 0,
 ) -> Measured:
+    """`told` is how many devices were told as a parameter, 0 for none."""
     total = devices * seen.period
     least, most = lost_interval(seen.event_minutes(), total, unseen=UNSEEN)
     availability, doubtful = 1 - float(seen.lost.sum()) / total, float(seen.doubtful.sum()) / total
     required = required_of_dependency(target_nines)
+    excess = excess_of(seen, devices, REPEATER)
+    outstanding = excess.repeaters(REPEATER) | out_for_long(seen)
+    assumptions = checked(seen, kind, told, fleet, excess.scatter)
     return Measured(
         kind=kind,
         start=start,
@@ -126,8 +165,11 @@ def measure(
         worst=Standing(max(0.0, availability - doubtful), required, target_nines),
         low=None if most is None else max(0.0, 1 - most - doubtful),
         high=1 - least,
-        excess=excess_of(seen, devices, REPEATER),
+        excess=excess,
         groups=groups,
+        outstanding=outstanding,
+        chance=missed_by_chance(seen.event_minutes(outstanding), (1 - required) * total),
+        assumptions=assumptions,
     )
 
 
@@ -164,12 +206,30 @@ def tell(window: Window, found: Measured) -> Verdict:
         "days": seen.period / 1440,
         "shown": standing.shown,
     }
+    measures |= {"missed_by_chance": found.chance, "standing_out": int(found.outstanding.sum())}
     shown = evidence.pieces(window, found)
-    if standing.met and not found.worst.met:
-        return Verdict("inconclusive", (), _undecided(found), measures, shown)
+    if standing.met and found.worst.met:
+        return quiet(measures, shown, found.assumptions)
     if standing.met:
-        return quiet(measures, shown)
-    return Verdict("named", _suspects(found), None, measures, shown)
+        return Verdict("inconclusive", (), _undecided(found), measures, shown, found.assumptions)
+    suspects = _suspects(found)
+    if not suspects:
+        return Verdict("inconclusive", (), _not_named(found), measures, shown, found.assumptions)
+    return Verdict("named", suspects, None, measures, shown, found.assumptions)
+
+
+def _not_named(found: Measured) -> str:
+    """Why a class that stands below what it needs is not named."""
+    if not counted(found.assumptions):
+        return (
+            f"How many {found.kind} devices there are is not known, so that the class cannot be judged, and none of "
+            "those that were out stands out. Set devices, or send topology."
+        )
+    return (
+        f"The class stands at {found.standing.shown} and needs {evidence.needed(found.standing)}, but "
+        f"{so_many(len(found.seen.spells), 'outage')} may come by chance in a class that is good enough "
+        f"(p = {found.chance:.2g}), and no device stands out. A longer window tells."
+    )
 
 
 def _undecided(found: Measured) -> str:
@@ -182,42 +242,66 @@ def _undecided(found: Measured) -> str:
     )
 
 
-def spenders(found: Measured) -> list[int]:
-    """Rows of the devices to look at, worst first: those that go out more often than their class; if none
-    does, the one that lost most.
-    """
-    order = sorted(
-        range(len(found.seen.devices)), key=lambda row: (-found.seen.lost[row], found.seen.devices[row])
-    )
-    repeats = found.repeaters
-    return [row for row in order if repeats[row]] or order[:1]
-
-
 def _suspects(found: Measured) -> tuple[Suspect, ...]:
-    seen, repeaters, shared = found.seen, found.repeaters, common_label(found)
-    suspects = []
-    for row in spenders(found):
-        mine = np.arange(*np.searchsorted(seen.spells.owner, (row, row + 1)))
-        repeats = bool(repeaters[row])
-        lost = float(seen.lost[row]) / seen.period
-        least, most = lost_interval(
-            [float(one) for one in seen.spells.minutes[mine]], seen.period, unseen=UNSEEN
-        )
-        suspects.append(
-            Suspect(
-                component=seen.devices[row],
-                score=None,
-                summary=_sentence(found, row, repeats, shared),
-                p_value=float(found.excess.p[row]),
-                q_value=float(found.excess.q[row]),
-                estimate=Estimate(lost, min(least, lost), max(most or 0.0, lost), "was out {} of the time"),
-                sure=float(found.excess.q[row]) < SURE and found.surely_missed,
-                first_failure=moment(int(seen.spells.start[mine].min())),
-                last_failure=moment(int(seen.spells.end[mine].max())),
-                says=_said(found, row, repeats),
-            )
-        )
+    """The devices that stand out, worst first; then the class, if it misses without them as well and most of what was
+    lost is not theirs.
+    """
+    seen, shared = found.seen, common_label(found)
+    order = sorted(range(len(seen.devices)), key=lambda row: (-seen.lost[row], seen.devices[row]))
+    suspects = [_device(found, row, shared) for row in order if found.outstanding[row]]
+    rest = 1 - float(seen.lost[found.outstanding].sum()) / float(seen.lost.sum())
+    if found.chance < MISSED and rest > CLASS_SHARE and counted(found.assumptions):
+        suspects.append(_class(found))
     return tuple(suspects)
+
+
+def _device(found: Measured, row: int, shared: Group | None) -> Suspect:
+    seen = found.seen
+    mine = np.arange(*np.searchsorted(seen.spells.owner, (row, row + 1)))
+    repeats = bool(found.repeaters[row])
+    lost = float(seen.lost[row]) / seen.period
+    least, most = lost_interval([float(one) for one in seen.spells.minutes[mine]], seen.period, unseen=UNSEEN)
+    return Suspect(
+        component=seen.devices[row],
+        score=None,
+        summary=_sentence(found, row, repeats, shared),
+        p_value=float(found.excess.p[row]) if repeats else None,
+        q_value=float(found.excess.q[row]) if repeats else None,
+        estimate=Estimate(lost, min(least, lost), max(most or 0.0, lost), "was out {} of the time"),
+        sure=float(found.excess.q[row]) < SURE and found.surely_missed,
+        first_failure=moment(int(seen.spells.start[mine].min())),
+        last_failure=moment(int(seen.spells.end[mine].max())),
+        says=_said(found, row, repeats),
+    )
+
+
+def _class(found: Measured) -> Suspect:
+    """The class as a whole: what its devices lose that do not stand out is more than its dependents can bear."""
+    seen, standing = found.seen, found.standing
+    rest = ~found.outstanding[seen.spells.owner]
+    devices = len(np.unique(seen.spells.owner[rest]))
+    lost = 1 - standing.availability
+    said = (
+        f"{so_many(int(rest.sum()), 'outage')} of {so_many(devices, 'device')} in {show_days(seen.period)}, "
+        f"{show_minutes(float(seen.spells.minutes[rest].sum()))} in all"
+    )
+    apart = "none of which stands out" if not found.outstanding.any() else "beside those that stand out"
+    return Suspect(
+        component=class_component(found.kind),
+        score=lowered(1 - found.chance, found.assumptions),
+        summary=(
+            f"The class of {count(found.devices)} {found.kind} devices misses what its dependents need: it stands at "
+            f"{standing.shown} and needs {evidence.needed(standing)}. {said}, {apart}."
+        ),
+        p_value=found.chance,
+        estimate=Estimate(
+            lost, min(1 - found.high, lost), max(1 - (found.low or 0.0), lost), "was out {} of the time"
+        ),
+        sure=found.chance < SURE,
+        first_failure=moment(int(seen.spells.start[rest].min())),
+        last_failure=moment(int(seen.spells.end[rest].max())),
+        says=f"misses {evidence.needed(standing)}: {said}, {apart}",
+    )
 
 
 def common_label(found: Measured) -> Group | None:
@@ -243,7 +327,7 @@ def _said(found: Measured, row: int, repeats: bool) -> str:
     seen, times = found.seen, int(found.seen.count[row])
     spent = f"was out {_often(times)}, {show_minutes(float(seen.lost[row]))} in {show_days(seen.period)}"
     if not repeats:
-        return f"{spent}, the most of {found.kind} devices"
+        return f"{spent}, far longer than other {found.kind} devices"
     return f"{spent}, where {_usual(float(found.excess.expected[row]))} would be usual"
 
 
@@ -259,7 +343,7 @@ def _sentence(found: Measured, row: int, repeats: bool, group: Group | None) -> 
     why = (
         f"; {_usual(float(found.excess.expected[row]))} would be usual"
         if repeats
-        else ", the most of any; no device goes out more often than chance allows"
+        else ", far longer than any other outage"
     )
     if repeats and group is not None and row in group.rows:
         others = len(set(np.flatnonzero(found.repeaters).tolist()) & group.rows) - 1
@@ -270,7 +354,7 @@ def _sentence(found: Measured, row: int, repeats: bool, group: Group | None) -> 
 
 ANALYZER = Analyzer(
     name="tor_availability",
-    version="1.2.1",
+    version="1.3.0",
     title="Availability of a device class, such as ToRs, against the tier that depends on it",
     inputs=(Input("fleet", (OUTAGES, FLEET)), Input("outages", (OUTAGES,))),
     params=PARAMS,

@@ -51,6 +51,7 @@ def _standing(found: Measured) -> Evidence:
         else "no"
     )
     rows = (
+        ("component", f"device_class/{found.kind}"),
         ("availability", standing.shown),
         ("95 % interval", f"{low} to {show_availability(found.high)}"),
         ("required (one nine more than the dependents)", needed(standing)),
@@ -91,7 +92,7 @@ def _ranked(found: Measured) -> list[int]:
     lost, names = found.seen.lost, found.seen.devices
     blamed = np.zeros(len(names), dtype=bool)
     if not found.standing.met:
-        blamed = found.repeaters
+        blamed = found.outstanding
     order = sorted(range(len(names)), key=lambda row: (not blamed[row], -lost[row], names[row]))
     most = max(_WORST, int(blamed.sum()))
     return [row for row in order if lost[row] > 0 or blamed[row]][:most]
@@ -111,7 +112,11 @@ def _worst(found: Measured) -> Evidence:
             show_availability(max(0.0, 1 - float(seen.lost[row]) / seen.period)),
             float(excess.p[row]),
             float(excess.q[row]),
-            "more often than its class" if repeaters[row] else "within chance",
+            "more often than its class"
+            if repeaters[row]
+            else "far longer than others"
+            if found.outstanding[row]
+            else "within chance",
         )
         for row in _ranked(found)
     )
@@ -121,7 +126,8 @@ def _worst(found: Measured) -> Evidence:
     )  # fmt: skip
     note = (
         "Usual is the number of outages at the rate of the rest. p: how probable as many are by chance; q: the same "
-        "among so many devices."
+        "among so many devices. Outages that many devices share, and those within an hour of another, say nothing "
+        "of how often a device goes out."
     )
     return table("Devices that lost most", columns, rows, note)
 
@@ -205,6 +211,12 @@ def _account(window: Window, found: Measured) -> str:
         "that of Fay and Feuer (1997); it treats outages that begin within one minute as one event and allows for one "
         "more that lasts twice as long as the longest."
     )
+    if not standing.met:
+        parts.append(
+            "Devices that go out more often than chance allows, or one that lost most by an outage far longer than the "
+            "others, are named; the class is, if what the others lost is improbable "
+            f"(p = {found.chance:.2g}) where it has just what it needs and is most of the loss."
+        )
     if seen.unended:
         parts.append(
             f"Told to be out since long ago, without an end: {so_many(len(seen.unended), 'device')}, "

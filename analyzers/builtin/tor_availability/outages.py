@@ -28,6 +28,22 @@ Ints = NDArray[np.int64]
 KNOWN = ("soft", "hard")
 """Causes that every deployment has; soft: mended by a reboot, hard: replaced."""
 
+_SHARED, _BY_CHANCE = 3, 1e-3
+"""Devices that go out within the same minute, at least, and how probable as many may be, for them to share a cause."""
+
+_FLAPPING = 60 * MINUTE
+"""Time after an outage within which another of the same device is a part of it."""
+
+_MOST_SCATTER = 2.0
+"""Upper limit of the overdispersion that few outages can suggest."""
+
+_LEAST_PAIRS = 2.0
+"""Pairs of outages of one device that chance must bring for overdispersion to be told from it."""
+
+_LONG_SHARE, _LONG_Z, _LEAST_OUTAGES = 0.8, 3.5, 6
+"""A device is out for unusually long if it lost this share of all, its longest outage is so many robust standard
+deviations of the logarithm above the median, and so many outages are there to compare."""
+
 _TOGETHER = MINUTE
 """Outages that begin within the same minute are one event: a power feed, not as many independent ones."""
 
@@ -53,12 +69,31 @@ class Outages:
     ongoing: int
     unended: tuple[str, ...]
 
-    def event_minutes(self) -> list[float]:
-        """Minutes lost in each independent event: spells that begin within one minute are one."""
-        if not len(self.spells):
+    def event_minutes(self, without: NDArray[np.bool_] | None = None) -> list[float]:
+        """Minutes lost in each independent event: spells that begin within one minute are one.
+
+        `without` of shape (devices seen,) marks devices to leave out.
+        """
+        kept = np.ones(len(self.spells), dtype=bool) if without is None else ~without[self.spells.owner]
+        if not kept.any():
             return []
-        _, event = np.unique(self.spells.start // _TOGETHER, return_inverse=True)
-        return [float(cost) for cost in np.bincount(event, self.spells.minutes)]
+        _, event = np.unique(self.spells.start[kept] // _TOGETHER, return_inverse=True)
+        return [float(cost) for cost in np.bincount(event, self.spells.minutes[kept])]
+
+    def own(self) -> Ints:
+        """Outages that speak of each device itself, shape (devices seen,).
+
+        An outage that begins within a minute with more others than chance brings is of what they share (a power feed);
+        outages within `_FLAPPING` of each other are one that flaps.
+        """
+        starts, owner = self.spells.start, self.spells.owner
+        _, event, size = np.unique(starts // _TOGETHER, return_inverse=True, return_counts=True)
+        together = scipy.special.pdtrc(size - 1, len(starts) / max(1.0, self.period)) * max(1, len(size))
+        alone = ~((size >= _SHARED) & (together < _BY_CHANCE))[event]
+        owner, starts, ends = owner[alone], starts[alone], self.spells.end[alone]
+        again = np.zeros(len(owner), dtype=bool)
+        again[1:] = (owner[1:] == owner[:-1]) & (starts[1:] - ends[:-1] < _FLAPPING)
+        return np.bincount(owner[~again], minlength=len(self.devices))
 
 
 def outages_of(sums: Sums, fleet: Sums | None, kind: str, start: int, end: int, open_hours: float) -> Outages:
@@ -119,32 +154,76 @@ def outages_of(sums: Sums, fleet: Sums | None, kind: str, start: int, end: int, 
 class Excess:
     """Whether a device goes out more often than its class; arrays of shape (devices seen,).
 
-    `expected` is how often it would be out at the rate of the devices that are not repeaters, `p` the Poisson
-    chance of as many or more, `q` the same after Benjamini and Hochberg over the whole class.
+    `expected` is how often it would be out at the rate of the devices that are not repeaters, `p` the chance of as many
+    or more, `q` the same after Benjamini and Hochberg over the whole class. `scatter` is by how much the rates of the
+    others differ, as the squared coefficient of variation; 0 where chance alone explains their counts.
     """
 
     expected: Floats
     p: Floats
     q: Floats
+    scatter: float = 0.0
 
     def repeaters(self, level: float) -> NDArray[np.bool_]:
         return self.q < level
 
 
 def excess_of(seen: Outages, devices: int, level: float) -> Excess:
-    """Compare each device with the rest; repeaters are taken out of what is normal until none is added."""
+    """Compare each device with the rest; repeaters are taken out of what is normal until none is added.
+
+    Counts are Poisson, or negative binomial where the rates of the others differ.
+    """
+    count = seen.own()
     normal = np.ones(len(seen.devices), dtype=bool)
     unseen = devices - len(seen.devices)
-    for _ in range(5):
-        others = seen.count[normal].sum() - np.where(normal, seen.count, 0)
+    scatter = 0.0
+    for turn in range(6):
+        others = count[normal].sum() - np.where(normal, count, 0)
         peers = normal.sum() + unseen - normal
         expected = (others + 0.5) / np.maximum(peers, 1)
-        p = np.where(seen.count > 0, scipy.special.pdtrc(np.maximum(seen.count - 1, 0), expected), 1.0)
-        found = Excess(expected, p, q_values(p, devices))
+        p = np.where(count > 0, _as_many(count, expected, scatter), 1.0)
+        found = Excess(expected, p, q_values(p, devices), scatter)
         still = ~found.repeaters(level)
-        if np.array_equal(still, normal):
+        if turn and np.array_equal(still, normal):
             break
         normal = still
+        scatter = _scatter(count[normal], int(normal.sum()) + unseen)
+    return found
+
+
+def _as_many(count: Ints, expected: Floats, scatter: float) -> Floats:
+    """The chance of `count` or more outages, which are 1 or more where it is read."""
+    if scatter <= 0:
+        return np.asarray(scipy.special.pdtrc(np.maximum(count - 1, 0), expected))
+    shape = 1 / scatter
+    return np.asarray(scipy.special.betainc(np.maximum(count, 1), shape, expected / (shape + expected)))
+
+
+def _scatter(count: Ints, devices: int) -> float:
+    """Overdispersion by moments, less two standard errors of what Poisson counts would show."""
+    mean = count.sum() / max(1, devices)
+    pairs, chance = float((count * (count - 1)).sum()), devices * mean**2
+    if chance < _LEAST_PAIRS:
+        return 0.0
+    error = np.sqrt(devices * (4 * mean**3 + 2 * mean**2))
+    return float(np.clip((pairs - chance - 2 * error) / chance, 0.0, _MOST_SCATTER))
+
+
+def out_for_long(seen: Outages) -> NDArray[np.bool_]:
+    """The device, if any, that lost most of all that was lost by an outage far longer than the others; (devices seen,).
+
+    The standard deviation is that of the logarithms of the minutes by their median absolute deviation, at least 0.5.
+    """
+    found = np.zeros(len(seen.devices), dtype=bool)
+    total = float(seen.lost.sum())
+    if len(seen.spells) < _LEAST_OUTAGES or total <= 0:
+        return found
+    worst = int(np.argmax(seen.lost))
+    minutes = np.log(np.maximum(seen.spells.minutes, 0.1))
+    middle = float(np.median(minutes))
+    deviation = max(0.5, 1.4826 * float(np.median(np.abs(minutes - middle))))
+    longest = float(minutes[seen.spells.owner == worst].max())
+    found[worst] = seen.lost[worst] >= _LONG_SHARE * total and longest - middle > _LONG_Z * deviation
     return found
 
 
