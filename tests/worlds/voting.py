@@ -196,7 +196,9 @@ def _bad(rng: np.random.Generator, plan: _Plan, net: _Net) -> list[dict[int, flo
 
     def some() -> dict[int, float]:
         chosen: dict[int, float] = {}
-        while len(chosen) < plan.bad:
+        for _ in range(1000):
+            if len(chosen) == plan.bad:
+                break
             rate = math.exp(rng.uniform(low, high))
             failing = np.repeat(-np.expm1(-rate * sent)[:, None], names.shape[1], axis=1)
             expected = np.bincount(names[names >= 0], failing[names >= 0], minlength=len(net.names))
