@@ -139,8 +139,8 @@ def make(seed: int, case: str) -> World:
     plan = _PLANS[case][0]
     rng = np.random.default_rng([seed, 20190226, sum(case.encode())])
     net = _net(rng, plan)
-    rates = math.exp(rng.uniform(math.log(plan.noise[0]), math.log(plan.noise[1])))
-    rates = rates * rng.lognormal(-0.3, 0.8, len(net.names)) * net.is_link
+    level = math.exp(rng.uniform(math.log(plan.noise[0]), math.log(plan.noise[1])))
+    rates = level * rng.lognormal(-0.3, 0.8, len(net.names)) * net.is_link
     spread = rng.uniform(math.log(plan.sent[0]), math.log(plan.sent[1]), len(net.src))
     sent = np.exp(spread).round().astype(np.int64)
     planned = _planned(rng, plan, net, sent)
