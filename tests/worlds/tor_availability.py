@@ -8,7 +8,7 @@ Noise: outages of a device are Poisson with a rate of its own (gamma); 90 % are 
 switches: 98 % run three months without a failure, one vendor fails twice as often, 28 % of the failures are power
 (Singh et al., CCR 2021); repair times are log-normal (Schroeder and Gibson, DSN 2006).
 
-Two things may be wrong in a window, and both are `Fault`s. The class misses its target: `class/tor`, kind
+Two things may be wrong in a window, and both are `Fault`s. The class misses its target: `device_class/tor`, kind
 `class_misses`, wherever the true unplanned downtime is above one in a million (a nine more than the five of what
 depends on it). Somebody stands out: a device (`lemon`, `long_outage`), a firmware or a row of neighbours (kind begins
 with `common_`, all its devices are acceptable). A lemon gets `LEMON` outages a month and more, where the chance that
@@ -39,7 +39,7 @@ ALLOWED = 1e-6
 LEMON = 7
 ROW = 20
 SHORTEST = 5.0
-CLASS = "class/tor"
+CLASS = "device_class/tor"
 
 
 @dataclass(frozen=True)
