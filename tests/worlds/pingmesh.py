@@ -100,7 +100,10 @@ _PLANS: dict[str, tuple[_Plan, str]] = {
         "a rack switch drops 1 to 6 % of the packets at random",
     ),
     "tor_down": (_Plan(("tor_down",)), "a rack switch is down: its servers send and answer nothing"),
-    "server_down": (_Plan(("server_down",)), "a server sends and answers nothing"),
+    "server_down": (
+        _Plan(("server_down",)),
+        "a server sends and answers nothing (Pingmesh leaves such to other monitors)",
+    ),
     "server_slow": (_Plan(("server_slow",)), "a server delays a third of the packets by 6 to 30 ms"),
     "several": (
         _Plan(("black_hole", "leaf_drops", "server_down"), drop=(5e-3, 3e-2)),
@@ -120,8 +123,8 @@ _PLANS["several_agents"] = (
 CASES: dict[str, str] = {name: text for name, (_, text) in _PLANS.items()}
 """What each case is, in one sentence."""
 
-SPINE = "spine/dc1"
-"""The spine tier of the data centre: probes cannot tell its switches apart."""
+SPINE = "spine_tier/dc1"
+"""The spine tier of the data centre `dc1`: probes without hops cannot tell its switches apart."""
 
 
 def make(seed: int, case: str) -> World:
