@@ -13,6 +13,7 @@ def _joined_alone(body: Body) -> Body:
     alone = {
         "confidence": finding["score"] if leads else None,
         "analyzer": finding["analyzer"] if leads else None,
+        "title": None,
         "agreeing": [finding["analyzer"]] if leads else [],
     }
     return {**body, **alone}
@@ -20,7 +21,7 @@ def _joined_alone(body: Body) -> Body:
 
 def _quiet_alone(body: Body) -> Body:
     """Schema 1: a schedule that no longer blamed a ticket changed nothing that the ticket said."""
-    return {**body, "confidence": None, "analyzer": None, "verdict": None, "agreeing": []}
+    return {**body, "confidence": None, "analyzer": None, "title": None, "verdict": None, "agreeing": []}
 
 
 def _known_then(body: Body) -> Body:

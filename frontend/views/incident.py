@@ -70,11 +70,6 @@ def render_incident(
         "as_of": as_of,
         # What is fetched beside the page is of the same moment.
         "then": f"?as_of={as_of}" if as_of else "",
-        # A title that an analyzer gave says what its first verdict said; the latest stands above it.
-        "by_analyzer": state.opened_by.startswith("system:")
-        and not any(
-            entry.type == "incident.title_set" and not entry.actor.startswith("system:") for entry in entries
-        ),
         "history": history(entries, request.GET.get("show", "")),
         "moments": told,
         "moment_place": place_of(told, as_of),

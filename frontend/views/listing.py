@@ -123,13 +123,18 @@ def _others(given: QueryDict) -> list[queries.Filter]:
 
 
 def shortcut(given: QueryDict) -> str | None:
-    """The address that a choice beside the search leads to, or None where none was made: what is chosen is written
-    into the search, so that there is one place where it stands."""
-    chosen = [field for field in QUICK if f"quick_{field}" in given]
-    if not chosen:
+    """The address that a choice beside the search leads to, or None where the form was not sent: what is chosen is
+    written into the search, so that there is one place where it stands.
+
+    A select that still says what the page had (`was_`) was not touched: what was typed counts.
+    """
+    sent = [field for field in QUICK if f"quick_{field}" in given]
+    if not sent:
         return None
     text = search_text(given)
-    for field in chosen:
+    for field in sent:
+        if given.get(f"was_{field}") == given[f"quick_{field}"]:
+            continue
         value = given.get(f"quick_{field}", "")
         if value != "several":
             text = searching.changed(text, field, [value] if value else [])

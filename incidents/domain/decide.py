@@ -157,7 +157,13 @@ def _join_finding(state: Incident, command: c.JoinFinding) -> Bodies:
     return events + (_attached(finding.evidence, finding) if shows else [])
 
 
-_AS_BEFORE: Mapping[str, Any] = {"confidence": None, "analyzer": None, "verdict": None, "agreeing": []}
+_AS_BEFORE: Mapping[str, Any] = {
+    "confidence": None,
+    "analyzer": None,
+    "title": None,
+    "verdict": None,
+    "agreeing": [],
+}
 
 
 def _conclusion(opinions: Opinions, cause: frozenset[str]) -> Mapping[str, Any]:
@@ -169,6 +175,7 @@ def _conclusion(opinions: Opinions, cause: frozenset[str]) -> Mapping[str, Any]:
     return {
         "confidence": confidence,
         "analyzer": names[0],
+        "title": title_of(together[0]),
         "verdict": verdict_of(together[0], confidence, names),
         "agreeing": names,
     }

@@ -61,7 +61,7 @@ def _opened(event: Fact) -> Incident:
         return replace(opened, reported_at=event.occurred_at)
     finding = body["finding"]
     blamed = _blamed(opened, finding, True, event.occurred_at)
-    return replace(blamed, confidence=finding["score"], analyzer=finding["analyzer"])
+    return replace(blamed, confidence=finding["score"], analyzer=finding["analyzer"], titled_by_analyzer=True)
 
 
 def _blamed(state: Incident, finding: Mapping[str, Any], leads: bool, at: datetime) -> Incident:
@@ -136,6 +136,7 @@ def _concluded(state: Incident, body: Mapping[str, Any]) -> Incident:
         confidence=state.confidence if body["confidence"] is None else body["confidence"],
         analyzer=body["analyzer"] or state.analyzer,
         verdict=body["verdict"] or state.verdict,
+        title=(body.get("title") or state.title) if state.titled_by_analyzer else state.title,
     )
 
 
@@ -176,16 +177,25 @@ def _acknowledged(state: Incident, event: Fact) -> Incident:
         acknowledged_at=event.occurred_at,
         acknowledged_by=who,
         owner=state.owner or who,
+        took_ownership=state.owner is None,
         **AWAKE,
     )
 
 
-def _unacknowledged(state: Incident, _: Fact) -> Incident:
-    return replace(state, state="open", acknowledged_at=None, acknowledged_by=None)
+def _unacknowledged(state: Incident, event: Fact) -> Incident:
+    took = state.took_ownership and state.owner == state.acknowledged_by
+    return replace(
+        accounted(state, event.occurred_at),
+        state="open",
+        acknowledged_at=None,
+        acknowledged_by=None,
+        owner=None if took else state.owner,
+        took_ownership=False,
+    )
 
 
 def _assigned(state: Incident, event: Fact) -> Incident:
-    return replace(accounted(state, event.occurred_at), owner=event.body["owner"])
+    return replace(accounted(state, event.occurred_at), owner=event.body["owner"], took_ownership=False)
 
 
 def _as_it_was(state: Incident, _: Fact) -> Incident:
@@ -198,7 +208,7 @@ def _severity_set(state: Incident, event: Fact) -> Incident:
 
 
 def _title_set(state: Incident, event: Fact) -> Incident:
-    return replace(state, title=event.body["title"])
+    return replace(state, title=event.body["title"], titled_by_analyzer=False)
 
 
 def _linked(state: Incident, event: Fact) -> Incident:

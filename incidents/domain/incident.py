@@ -92,6 +92,8 @@ class Incident:
     """The slug of the escalation policy that its route named."""
     group_key: str | None = None
     """What alerts that belong here have in common, where their route says so."""
+    titled_by_analyzer: bool = False
+    """Then the title says what the latest verdict says."""
     severity_by_person: bool = False
     """Then findings and reports leave it alone."""
     verdict: str | None = None
@@ -122,6 +124,8 @@ class Incident:
     """Once it is resolved: from its opening until it came, to stay, to the team that resolved it."""
     acknowledged_at: datetime | None = None
     acknowledged_by: str | None = None
+    took_ownership: bool = False
+    """Who acknowledged it became its owner by that; taken back, it has none again."""
     resolved_at: datetime | None = None
     resolved_by: str | None = None
     confirmed_cause: str | None = None

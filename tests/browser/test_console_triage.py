@@ -181,3 +181,14 @@ def test_without_live_updates_the_page_polls_and_says_so(console: Console) -> No
     page.goto(f"{console.address}/")
     expect(page.locator(".live")).to_have_text("Polling every 10 s")
     console.problems.clear()  # the browser logs the aborted request
+
+
+def test_filters_that_are_typed_stay_and_count(console: Console) -> None:
+    content.open_ticket("Gneiss is critical", severity="critical")
+    content.open_ticket("Gneiss is fine", severity="info")
+    inbox = console.open("/")
+    inbox.get_by_label("Search tickets").fill("severity:critical gneiss")
+    inbox.keyboard.press("Enter")
+    inbox.wait_for_url("**search=severity%3Acritical+gneiss*")
+    expect(inbox.get_by_label("Search tickets")).to_have_value("severity:critical gneiss")
+    expect(inbox.locator("tr[data-id]")).to_have_count(1)

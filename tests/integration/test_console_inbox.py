@@ -273,3 +273,13 @@ def test_the_inbox_of_a_moment_says_which_it_is_and_offers_no_action(alice: Clie
     body = alice.get("/?as_of=2100-01-01T00:00:00Z").content.decode()
     assert "2100-01-01 00:00:00 UTC</time></strong>" in body
     assert 'id="several"' not in body
+
+
+def test_what_is_typed_counts_where_the_selects_were_not_touched(alice: Client) -> None:
+    untouched = "quick_severity=&was_severity=&quick_team=&was_team="
+    response = alice.get(f"/?search=severity:critical+team:storage+GPU&{untouched}")
+    assert response.headers["Location"] == "?search=severity%3Acritical+team%3Astorage+GPU"
+    chosen = "quick_severity=error&was_severity=&quick_team=&was_team="
+    response = alice.get(f"/?search=team:storage+GPU&{chosen}")
+    assert "severity%3Aerror" in response.headers["Location"]
+    assert "team%3Astorage" in response.headers["Location"]

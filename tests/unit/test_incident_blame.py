@@ -228,3 +228,15 @@ def test_the_verdict_is_one_plain_sentence() -> None:
 )
 def test_a_share_is_never_rounded_to_certainty(share: float, text: str) -> None:
     assert percent(share) == text
+
+
+def test_the_title_that_an_analyzer_gave_says_what_its_latest_verdict_says() -> None:
+    worse = finding(failure_rate=0.12, run="r2")
+    assert after(blamed(finding()), c.JoinFinding(worse)).title == f"{S7} fails 12 % of what depends on it"
+
+
+def test_a_title_that_a_person_gave_stays() -> None:
+    titled = after(
+        blamed(finding()), c.SetTitle("Disks of s7"), c.JoinFinding(finding(failure_rate=0.12, run="r2"))
+    )
+    assert titled.title == "Disks of s7"

@@ -197,3 +197,12 @@ def test_a_finding_on_a_resolved_ticket_is_only_counted() -> None:
         blamed(finding()), c.Resolve("storage_cluster/s7"), c.RecordFinding(finding(run="run-2"))
     )
     assert (incident.state, incident.findings) == ("resolved", 2)
+
+
+def test_an_acknowledgement_that_is_taken_back_leaves_the_owner_of_before() -> None:
+    assert after(opened(), c.Acknowledge(), c.Unacknowledge()).owner is None
+    assert after(opened(), c.Assign("bob"), c.Acknowledge(), c.Unacknowledge()).owner == "bob"
+
+
+def test_an_owner_who_was_assigned_since_the_acknowledgement_stays() -> None:
+    assert after(opened(), c.Acknowledge(), c.Assign("bob"), c.Unacknowledge()).owner == "bob"
