@@ -1,13 +1,15 @@
 """Up and down times of virtual machines placed near to and far from their storage, for `colocation`.
 
-Topology: hosts of unequal size in clusters that fail at rates of their own; a machine is `near` (two hops from its
-storage) or `far` (three hops), as in the talk on Deepview (NSDI 2018), which found 11.4 % more failures a day far than
-near over three months. Windows of 30 days, all judged.
+Topology: hosts of 16 machines in clusters of unequal quality; a machine is `near` (two hops from its storage) or `far`
+(three hops), as in the talk on Deepview (NSDI 2018), which found 11.4 % more failures a day far than near over three
+months. Windows of 30 days, all judged.
 
 Noise: rates differ by cluster (gamma) and by machine (log-normal), repair times are log-normal, machines come and go,
-and an outage of a host takes all of its machines at once, so failures are not independent. `ratio(case)` is the true ratio of
-the rates of far and near machines in one cluster, less one. In `confounded` the far machines are in worse clusters and
-distance itself matters nothing. A ratio is no fault: a world of this module has none, and `ratio(case)` is its truth.
+and in some cases an outage of a host takes all of its machines at once, so failures are not independent. In
+`confounded` the far machines are in worse clusters and distance itself matters nothing.
+
+A ratio is no fault, so no world of this module has one. `ratio(case)` is the true ratio of the rates of far and near
+machines in one cluster, less one.
 """
 
 from __future__ import annotations
