@@ -598,7 +598,10 @@ def _candidates(app: Application, kind: str, often: Mapping[str, float]) -> list
     if kind in ("bad_pod", "bad_canary"):
         return [one for one in busy if len(app.pods[one]) >= 4 and often[one] >= TOUCHED * len(app.pods[one])]
     if kind == "exception":
-        return [one for one in busy if often[one] * plan.share >= min(TOUCHED, 20 * plan.share)]
+        least = max(5.0, min(TOUCHED, 20 * plan.share))
+        return [one for one in busy if often[one] * plan.share >= least] or [
+            max(busy, key=lambda one: often[one])
+        ]
     if kind == "return":
         calls = {one.service for one in graph.operations.values() if one.calls}
         return [one for one in busy if one in calls] or busy
