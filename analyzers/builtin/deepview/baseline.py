@@ -1,89 +1,134 @@
-"""What a healthy hour looks like here: how often units fail, how often witnesses speak, and how unevenly.
+"""What a healthy window looks like here: how often units fail, how often witnesses speak, and how unevenly.
 
-From the preceding windows, with components that were at fault in them taken out; without history from the
-window itself. The rate is taken at its upper bound: half the true rate makes false blames, twice the rate
-costs almost nothing.
+From the preceding windows, each without the components that stand out in it; without history from the window itself.
+The rate is taken at its upper bound: half the true rate makes false blames, twice the rate costs almost nothing. It
+follows the window as far as rates have moved from window to window before.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.deepview.observed import Observed, carried_clear_of, kinds_of, observe, pooled
+from analyzers.builtin.deepview import noise
+from analyzers.builtin.deepview.noise import ENOUGH_HISTORY, TOTAL, Noise
+from analyzers.builtin.deepview.observed import Observed, observe
+from analyzers.builtin.deepview.outliers import Remains, remains
 from analyzers.builtin.deepview.selection import Judges, Rules, select
 from analyzers.contract import Window
 
 Floats = NDArray[np.float64]
 
-ENOUGH_HISTORY = 3
-"""Windows of history from which on the over-dispersion is worth estimating."""
-
 _Z = 1.645  # one-sided 95 %
-_STRICT = 5.0  # nats above the threshold for taking a component out of history
+_ODD = 3.0  # a window whose rate is so many times the median of all is left out
+_DRIFT = 2.0  # standard deviations that the rate may have moved since
+_COUNTED = 2.0  # failures expected of a component from which on its rate can be compared
+_EVERYWHERE = 8  # such components that show whether failures rose everywhere
+_PEAK = 5.0  # times the usual rate that a peak may raise it
+_STEADY = 0.05  # the least of them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Baseline:
-    """Failures of units and of witnesses per unit and window, and the over-dispersion of witnesses by
-    component.
+    """Failures of units and of witnesses per unit and window, and how unevenly components fail.
+
+    `excluded` are the components taken out of one of the `windows`, and `faulty` is how many of these held any.
+    `risen` is how many times the usual rate nearly all components fail in the window itself.
     """
 
     units: float
     witnesses: float
-    spread: Floats
+    noise: Noise
     windows: int
     excluded: tuple[str, ...] = ()
+    faulty: int = 0
+    risen: float = 1.0
 
 
-def from_history(seen: Observed, window: Window, rules: Rules) -> Baseline | None:
+def from_history(seen: Observed, window: Window) -> Baseline | None:
     """The baseline that the preceding windows give, or None if they carry nothing."""
-    usable = [(past, one) for past in window.history if (one := observe(past.sums)).total > 0]
-    if not usable:
+    usable = [one for past in window.history if (one := observe(past.sums)).total > 0]
+    left = [(one, remains(one, one.witness)) for one in usable]
+    left = [(one, rest) for one, rest in left if rest.total > 0]
+    if not left:
         return None
-    together = pooled([one for _, one in usable], seen.names)
-    if together.total <= 0:
-        return None
-    rough = np.ones_like(rules.spread)
-    if together.testimony is None:  # clumps are no faults: taking them out would make history look tame
-        rough = _rough_spread([one for _, one in usable], seen.names)
-    strict = Rules(rules.threshold + _STRICT, rough, rules.smallest, rules.witnesses, rules.allowed)
-    judges, faulty = _faulty(together, strict)
-    excluded = tuple(seen.names[j] for j in faulty)
-    windows = [_clean(past, one, excluded) for past, one in usable]
-    exposure = sum(one.total for one in windows)
-    if exposure < 0.2 * together.total:  # what was at fault lies on nearly every path: fit it away instead
-        return Baseline(
-            _upper(judges.units.fit_base(faulty)[0], together.total, 1.0),
-            _upper(judges.witnesses.fit_base(faulty)[0], together.total, 1.0),
-            np.ones(len(seen.names)),
-            len(usable),
-            excluded,
-        )
-    units = np.array([one.failures.sum() for one in windows])
-    witnesses = np.array([one.witness.sum() for one in windows])
-    share = np.array([one.total for one in windows]) / exposure
-    spread = _spread(windows, seen.names, witnesses.sum() / exposure)
+    together = window.input == "placement" and seen.testimony is None
+    least = TOTAL if together else 0.0  # hosts that are not told take their units down: that is usual, too
+    rests = [remains(one, one.witness, least) for one, _ in left] if together else [rest for _, rest in left]
+    usual, drift = _rate(rests)
+    now = remains(seen, seen.witness, least)
+    risen = _risen(seen, now, usual)
+    most = float(np.exp(_DRIFT * drift))
+    moved = usual * max(min(max(now.rate / usual, 1.0), most), risen)
+    spread = np.ones(len(seen.names))
+    if seen.testimony is None:
+        spread = noise.clumps(usable, seen.names, together)
+    known = noise.learn(noise.cells(left, seen.names), seen.names, spread)
     return Baseline(
-        _upper(units.sum() / exposure, exposure, _dispersion(units, share)),
-        _upper(witnesses.sum() / exposure, exposure, _dispersion(witnesses, share)),
-        spread,
-        len(usable),
-        excluded,
+        moved * _more([one for one, _ in left], rests),
+        moved,
+        known,
+        len(left),
+        tuple(sorted({one.names[j] for one, rest in left for j in rest.columns})),
+        sum(bool(rest.columns) for _, rest in left),
+        max(1.0, risen / most),
     )
 
 
 def from_window(seen: Observed, rules: Rules) -> Baseline:
     """A cold start: what remains of this window once its own suspects are taken out."""
     judges, faulty = _faulty(seen, rules)
+    left = remains(seen, seen.witness)
+    known = noise.learn(noise.cells([(seen, left)], seen.names), seen.names, np.ones(len(seen.names)))
+    known = Noise(known.spread, known.noise, np.ones(len(seen.names)))
     return Baseline(
-        _upper(judges.units.fit_base(faulty)[0], seen.total, 1.0),
-        _upper(judges.witnesses.fit_base(faulty)[0], seen.total, 1.0),
-        np.ones(len(seen.names)),
+        _upper(judges.units.fit_base(faulty)[0], seen.total),
+        _upper(judges.witnesses.fit_base(faulty)[0], seen.total),
+        known,
         0,
     )
+
+
+def _rate(windows: list[Remains]) -> tuple[float, float]:
+    """The upper bound of the rate over windows, and the standard deviation of its logarithm from one to the next."""
+    rates = np.array([one.rate for one in windows])
+    totals = np.array([one.total for one in windows])
+    counts = rates * totals
+    middle = float(np.median(rates))
+    normal = counts <= _ODD * middle * totals + 5.0
+    if not normal.any():
+        normal[:] = True
+    rate = float(counts[normal].sum() / totals[normal].sum())
+    if len(windows) < ENOUGH_HISTORY:
+        return _upper(rate, float(totals[normal].sum())), noise.PRIOR
+    log = np.log((counts + 0.5) / (rate * totals + 0.5))
+    spread = 1.4826 * float(np.median(np.abs(log - np.median(log))))
+    drift = float(np.sqrt(max(spread**2 - float(np.median(1 / (rate * totals + 0.5))), _STEADY**2)))
+    return _upper(rate, float(totals[normal].sum())), drift
+
+
+def _risen(seen: Observed, now: Remains, usual: float) -> float:
+    """How many times the usual rate all but a quarter of the components fail at least, once what stands out is gone.
+
+    A load peak raises all of them, a fault those on its paths. At least 1, at most what a fault of a component on
+    every path may not exceed unseen.
+    """
+    expected = usual * now.carried
+    counted = expected >= _COUNTED
+    counted[now.columns] = False
+    if counted.sum() < _EVERYWHERE:
+        return 1.0
+    ratio = seen.per_component(now.weight)[counted] / expected[counted]
+    return min(max(1.0, float(np.quantile(ratio, 0.25))), _PEAK)
+
+
+def _more(windows: list[Observed], left: list[Remains]) -> float:
+    """How many units fail for every witness, where nothing stands out."""
+    witnesses = sum(float(one.weight.sum()) for one in left)
+    units = sum(float(one.failures[rest.weight > 0].sum()) for one, rest in zip(windows, left, strict=True))
+    return max(1.0, units / witnesses) if witnesses > 0 else 1.0
 
 
 def _faulty(seen: Observed, rules: Rules) -> tuple[Judges, list[int]]:
@@ -105,69 +150,7 @@ def _faulty(seen: Observed, rules: Rules) -> tuple[Judges, list[int]]:
     return judges, chosen
 
 
-def _clean(past: Window, seen: Observed, excluded: tuple[str, ...]) -> Observed:
-    """The window without the paths that hold an excluded component."""
-    if not excluded:
-        return seen
-    columns = [i for i, name in enumerate(seen.names) if name in set(excluded)]
-    clear = seen.clear_of(columns)
-    carried, total = carried_clear_of(past.sums, excluded)
-    told = seen.testimony
-    heard = None if told is None else replace(told, failures=told.failures * clear[told.row])
-    return replace(seen, carried=carried, total=total, failures=seen.failures * clear, testimony=heard)
-
-
-def _upper(rate: float, exposure: float, dispersion: float) -> float:
+def _upper(rate: float, exposure: float) -> float:
     """One-sided 95 % upper bound of a rate from rate * exposure failures."""
     count = rate * exposure
-    return float((count + _Z * np.sqrt(dispersion * (count + 0.5)) + 0.5) / max(exposure, 1.0))
-
-
-def _dispersion(counts: Floats, share: Floats) -> float:
-    """Variance over mean of counts per window, at least 1."""
-    if len(counts) < ENOUGH_HISTORY:
-        return 1.0
-    expected = counts.sum() * share
-    return float(
-        max(
-            1.0, ((counts - expected) ** 2).sum() / max(expected.sum(), 1.0) * len(counts) / (len(counts) - 1)
-        )
-    )
-
-
-def _spread(windows: list[Observed], names: tuple[str, ...], rate: float) -> Floats:
-    """Over-dispersion of witnesses per component, equal within a kind, at least 1; shape (components,).
-
-    Pearson's statistic pooled over the components of a kind and the windows, drawn towards 1 as by 20
-    expected witnesses that behaved.
-    """
-    if len(windows) < ENOUGH_HISTORY or rate <= 0:
-        return np.ones(len(names))
-    squares, expected = _deviations(windows, names, rate)
-    by_kind = (squares.sum(axis=0) + 20.0) / (expected.sum(axis=0) + 20.0)
-    return np.asarray(np.maximum(1.0, by_kind)[kinds_of(names)[1]])
-
-
-def _rough_spread(windows: list[Observed], names: tuple[str, ...]) -> Floats:
-    """The same from windows that may hold faults: the upper quartile over windows, so that few are none."""
-    rate = float(np.median([one.witness.sum() / one.total for one in windows]))
-    if len(windows) < ENOUGH_HISTORY or rate <= 0:
-        return np.ones(len(names))
-    squares, expected = _deviations(windows, names, rate)
-    by_kind = np.quantile((squares + 1.0) / (expected + 1.0), 0.75, axis=0)
-    return np.asarray(np.maximum(1.0, by_kind)[kinds_of(names)[1]])
-
-
-def _deviations(windows: list[Observed], names: tuple[str, ...], rate: float) -> tuple[Floats, Floats]:
-    """Squared deviations of witnesses from their mean, and the means, summed by window and kind."""
-    kinds, kind_of = kinds_of(names)
-    number = dict(zip(names, kind_of.tolist(), strict=True))
-    squares, expected = np.zeros((len(windows), len(kinds))), np.zeros((len(windows), len(kinds)))
-    for at, one in enumerate(windows):
-        kind = np.array([number.get(name, -1) for name in one.names])
-        mean = rate * one.carried
-        off = (one.per_component(one.witness) - mean) ** 2
-        known = kind >= 0
-        squares[at] = np.bincount(kind[known], off[known], minlength=len(kinds))
-        expected[at] = np.bincount(kind[known], mean[known], minlength=len(kinds))
-    return squares, expected
+    return float((count + _Z * np.sqrt(count + 0.5) + 0.5) / max(exposure, 1.0))

@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfc
 
-from analyzers.builtin.deepview.baseline import ENOUGH_HISTORY, Baseline, from_history, from_window
+from analyzers.builtin.deepview import assumptions, noise
+from analyzers.builtin.deepview.baseline import Baseline, from_history, from_window
 from analyzers.builtin.deepview.calibration import probability
-from analyzers.builtin.deepview.observed import Observed, alike, component_sets, kinds_of, observe
+from analyzers.builtin.deepview.noise import ENOUGH_HISTORY
+from analyzers.builtin.deepview.observed import (
+    Observed,
+    alike,
+    component_sets,
+    exposure,
+    holds_any,
+    kinds_of,
+    observe,
+)
 from analyzers.builtin.deepview.selection import Blamed, Judges, Rules, select
-from analyzers.contract import Estimate, Params, Window
+from analyzers.contract import Assumption, Estimate, Params, Window
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 REPLACEABLE = 3.0
 """Nats within which another component explains the failures as well: a likelihood ratio of 20."""
+
+_SHARED = (
+    0.7  # of the units on either of two components that pass both, if records of a few paths may be wrong
+)
 
 _COLD = 5  # times the evidence that makes one window enough, as long as history is too short to know normal
 
@@ -69,21 +83,25 @@ class Outcome:
     needed: Floats
     charges: tuple[Charge, ...]
     runners: tuple[Runner, ...]
+    assumptions: tuple[Assumption, ...]
 
 
 def blame(window: Window, params: Params) -> Outcome:
     """Judge one window. `params` are those of `analysis.PARAMS`."""
     seen = observe(window.sums)
     rules = _rules(seen, window, params)
-    baseline = from_history(seen, window, rules) or from_window(seen, rules)
-    rules = Rules(rules.threshold, baseline.spread, rules.smallest, rules.witnesses, rules.allowed)
+    baseline = from_history(seen, window) or from_window(seen, rules)
+    rules = replace(rules, noise=baseline.noise)
     # Where hosts are known, clumps are the witnesses' business: a rate of units that holds the clumps of history
     # would hide faint failures, and without them it only makes the witnesses' figure the smaller one.
     usual = baseline.units if seen.testimony is None else min(baseline.units, baseline.witnesses)
     judges = Judges(seen, usual, baseline.witnesses)
     blamed = select(judges, rules)
-    charges = _charges(judges, blamed, rules, baseline, params, alike(component_sets(window.sums["paths"])))
-    return Outcome(seen, baseline, rules.threshold, charges, _runners(judges, blamed, rules))
+    checked = assumptions.check(window, judges, blamed, rules, baseline)
+    charges = _charges(
+        judges, blamed, rules, baseline, params, alike(component_sets(window.sums["paths"])), checked
+    )
+    return Outcome(seen, baseline, rules.threshold, charges, _runners(judges, blamed, rules), checked)
 
 
 def _rules(seen: Observed, window: Window, params: Params) -> Rules:
@@ -105,20 +123,29 @@ def _rules(seen: Observed, window: Window, params: Params) -> Rules:
     else:
         witnesses = np.full(len(seen.names), needed)
     smallest = -math.log1p(-float(params["min_rate"]))
-    return Rules(np.maximum(threshold, 1.0), np.ones(len(seen.names)), smallest, witnesses, allowed)
+    return Rules(np.maximum(threshold, 1.0), noise.still(len(seen.names)), smallest, witnesses, allowed)
 
 
 def _charges(
-    judges: Judges, blamed: Blamed, rules: Rules, baseline: Baseline, params: Params, first: Ints
+    judges: Judges,
+    blamed: Blamed,
+    rules: Rules,
+    baseline: Baseline,
+    params: Params,
+    first: Ints,
+    checked: tuple[Assumption, ...],
 ) -> tuple[Charge, ...]:
     seen = judges.seen
     p_values = [tail(evidence) for evidence in blamed.evidence.tolist()]
     q_values = step_up(p_values, int(rules.allowed.sum()))
     lost = seen.per_component(seen.failures)
+    unmet = {one.name for one in checked if not one.holds}
     charges = []
     for at, component in enumerate(blamed.chosen):
         evidence = float(blamed.evidence[at])
         ambiguous = _ambiguous(judges, blamed, at, rules, first)
+        if "topology" in unmet:
+            ambiguous = tuple(sorted({*ambiguous, *_nearly_alike(judges, blamed, component)}))
         needed = float(rules.threshold[component])
         surplus = evidence - needed
         charges.append(
@@ -129,7 +156,12 @@ def _charges(
                 needed,
                 p_values[at],
                 q_values[at],
-                probability(surplus + float(params["margin"])),
+                probability(
+                    surplus + float(params["margin"]),
+                    unmet,
+                    leading=evidence >= blamed.evidence.max(),
+                    hosts=seen.testimony is not None,
+                ),
                 surplus
                 >= float(params["sure_margin"]) * (1 if baseline.windows >= ENOUGH_HISTORY else _COLD),
                 _estimate(judges, blamed, at),
@@ -168,11 +200,21 @@ def _ambiguous(judges: Judges, blamed: Blamed, at: int, rules: Rules, first: Int
     rest = judges.fit([other for other in blamed.chosen if other != component])
     found = judges.evidence(rest, rules)
     units = blamed.loglik - rest.loglik
-    near = (found.units >= units - REPLACEABLE) & (found.evidence >= blamed.evidence[at] - REPLACEABLE)
+    enough = np.minimum(blamed.evidence[at] - REPLACEABLE, rules.threshold[found.component])
+    near = (found.units >= units - REPLACEABLE) & (found.evidence >= enough)
     near &= rules.allowed[found.component] & ~np.isin(found.component, blamed.chosen)
     groups = [component, *found.component[near].tolist()]
     names = {judges.seen.names[j] for j in np.flatnonzero(np.isin(first, groups)).tolist()}
     return tuple(sorted(names - {judges.seen.names[component]}))
+
+
+def _nearly_alike(judges: Judges, blamed: Blamed, component: int) -> set[str]:
+    """Components that share nearly all of their paths with a blamed one: if a few are recorded wrongly, all may be."""
+    seen = judges.seen
+    both = exposure(seen, holds_any(seen.paths, [component]))
+    near = both >= _SHARED * (seen.carried + seen.carried[component] - both)
+    near[blamed.chosen] = False
+    return {seen.names[j] for j in np.flatnonzero(near & (seen.carried > 0)).tolist()}
 
 
 def _hosts(judges: Judges, component: int) -> int | None:

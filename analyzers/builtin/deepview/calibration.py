@@ -11,6 +11,9 @@ holds for a world with as many faults as the simulated one: half of all windows.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+
 from analyzers.builtin.scores import probability_at
 
 SCORES: tuple[tuple[float, float], ...] = (
@@ -26,10 +29,39 @@ SCORES: tuple[tuple[float, float], ...] = (
 )
 
 
-def probability(surplus: float) -> float:
-    """The probability that a suspect is at fault, given its evidence above the threshold.
+ATTEMPTS: tuple[tuple[float, float], ...] = (
+    (-2.5, 0.3),
+    (0.0, 0.6),
+    (1.5, 0.75),
+    (4.5, 0.9),
+    (9.0, 0.95),
+    (18.0, 0.97),
+    (37.0, 0.98),
+    (75.0, 0.99),
+)
+"""The same where nothing says on which hosts units or attempts failed: what fails together counts as often as it fails,
+and evidence is worth less. From regions whose rates are uneven over components, paths and time
+(`tests.benchmarks.deepview_regions`)."""
+
+CAPS: Mapping[str, float] = MappingProxyType(
+    {"history": 0.97, "sampling": 0.9, "noise": 0.93, "topology": 0.9}
+)
+"""The most that is stated where an assumption does not hold."""
+
+FOLLOWING = 0.75
+"""The most that is stated where the topology contradicts the rows of a suspect that does not lead."""
+
+
+def probability(
+    surplus: float, unmet: Collection[str] = (), *, leading: bool = True, hosts: bool = True
+) -> float:
+    """The probability that a suspect is at fault, given its evidence above the threshold and the assumptions that do
+    not hold; `hosts` says whether hosts were told.
 
     The figure is for the whole entry, the suspect or one of those that the data cannot tell apart from it:
     nothing in the data says which of them it is.
     """
-    return probability_at(SCORES, surplus)
+    most = min((CAPS[name] for name in unmet), default=1.0)
+    if "topology" in unmet and not leading:
+        most = min(most, FOLLOWING)
+    return min(probability_at(SCORES if hosts else ATTEMPTS, surplus), most)

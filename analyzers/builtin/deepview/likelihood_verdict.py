@@ -38,19 +38,19 @@ def tell(window: Window, outcome: Outcome, measures: Mapping[str, Any]) -> Verdi
     account = text("How this was concluded", _account(outcome, noun))
     evidence = (*_tables(outcome, noun), *shown, *([others] if others else []), account)
     if reason is not None:
-        return Verdict("inconclusive", (), reason, figures, evidence)
+        return Verdict("inconclusive", (), reason, figures, evidence, outcome.assumptions)
     if not blamed:
-        return quiet(figures, evidence)
+        return quiet(figures, evidence, outcome.assumptions)
     when = show.spans(window, {charge.name: charge.expected for charge in outcome.charges})
     suspects = tuple(_suspect(charge, when.get(charge.name), noun) for charge in outcome.charges)
-    return Verdict("named", suspects, None, figures, evidence)
+    return Verdict("named", suspects, None, figures, evidence, outcome.assumptions)
 
 
 def _nothing_known(outcome: Outcome, noun: str) -> str | None:
     """Much fails and no one component explains it: say so, for `quiet` would be wrong and names a guess."""
     seen = outcome.seen
     share = float(seen.failures.sum()) / seen.total
-    if len(outcome.charges) > 1 and share >= _CONTRAST:
+    if len(outcome.charges) != 1 and share >= _CONTRAST:
         return (
             f"{percent(share)} of {count(seen.total)} {noun} fail: too little is healthy to tell components "
             "apart. The cause may lie outside the paths, or in the telemetry."
@@ -137,7 +137,9 @@ def _account(outcome: Outcome, noun: str) -> str:
             else "the window before this one"
         )
         if base.excluded:
-            source += f", without {listed(base.excluded)}, which failed in them"
+            source += (
+                f", each without what stood out in it ({listed(base.excluded).replace(' or ', ' and ')})"
+            )
     else:
         source = "this window itself, for want of history"
     witnesses = "hosts" if seen.testimony is not None else noun

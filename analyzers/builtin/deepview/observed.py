@@ -25,9 +25,9 @@ class Observed:
     """Failures against exposure.
 
     `carried[j]` is how many units depend on component j, of `total` units, and `paths_on[j]` how many paths
-    hold it. Failing row r is one path that lost `failures[r]` units; entry k says that row `row[k]` holds
-    component `column[k]`. `unknown` counts failures on components that no path of the window has; they are
-    left out.
+    hold it. Failing row r is one path that lost `failures[r]` units; entry k says that row
+    `row[k]` holds component `column[k]`. `unknown` counts failures on components that no path of the window has;
+    they are left out. `paths` are all paths, healthy ones too, with `tried` units each.
     """
 
     names: tuple[str, ...]
@@ -39,6 +39,8 @@ class Observed:
     failures: Floats
     testimony: Testimony | None
     unknown: int
+    paths: Paths
+    tried: Floats
 
     @property
     def rows(self) -> int:
@@ -113,19 +115,47 @@ def observe(sums: Mapping[str, Sums]) -> Observed:
         lost,
         _testimony(told),
         told.unknown,
+        paths,
+        attempts,
     )
 
 
-def carried_clear_of(sums: Mapping[str, Sums], components: Iterable[str]) -> tuple[Floats, float]:
-    """`carried` and `total` over the paths that hold none of the components, by name."""
-    placed = sums["paths"]
-    paths = component_sets(placed)
-    gone = np.isin(paths.indices, [i for i, name in enumerate(paths.names) if name in set(components)])
-    row_of = np.repeat(np.arange(len(paths)), np.diff(paths.indptr))
-    attempts = np.asarray(placed.values["attempts"], dtype=np.float64).copy()
-    attempts[row_of[gone]] = 0.0
-    carried = np.bincount(paths.indices, attempts[row_of], minlength=len(paths.names)).astype(np.float64)
-    return carried, float(attempts.sum())
+def attempts_of(seen: Observed) -> Floats:
+    """The attempts of each failing row, at least its failures; shape (rows,)."""
+    at = locate(seen.paths, seen.row, seen.column, seen.rows)
+    tried = seen.tried[at] if len(seen.tried) else seen.failures
+    return np.maximum(np.where(at >= 0, tried, seen.failures), seen.failures)
+
+
+def exposure(seen: Observed, keep: NDArray[np.bool_]) -> Floats:
+    """How many units on the paths for which `keep` holds depend on each component; shape (components,)."""
+    entries = np.repeat(seen.tried * keep, np.diff(seen.paths.indptr))
+    return np.bincount(seen.paths.indices, entries, minlength=len(seen.names)).astype(np.float64)
+
+
+def holds_any(paths: Paths, components: Iterable[int]) -> NDArray[np.bool_]:
+    """Whether each path holds one of the components; shape (paths,)."""
+    wanted = np.zeros(len(paths.names), dtype=bool)
+    wanted[list(components)] = True
+    count = np.concatenate([[0], np.cumsum(wanted[paths.indices])])
+    return np.asarray(count[paths.indptr[1:]] > count[paths.indptr[:-1]])
+
+
+def locate(sets: Paths, row: Ints, column: Ints, rows: int) -> Ints:
+    """For each failing row the path with the same components, -1 where there is none."""
+    marks = np.random.default_rng(20180409).random((2, max(len(sets.names), 1)))
+    owner = np.repeat(np.arange(len(sets)), np.diff(sets.indptr))
+    every = _marked(owner, sets.indices.astype(np.int64), marks, len(sets))
+    mine = _marked(row, column, marks, rows)
+    order = np.argsort(every, kind="stable")
+    at = np.minimum(np.searchsorted(every[order], mine), max(len(every) - 1, 0))
+    found = order[at] if len(every) else np.full(rows, -1)
+    return np.where(every[found] == mine, found, -1) if len(every) else found
+
+
+def _marked(owner: Ints, column: Ints, marks: Floats, count: int) -> NDArray[np.complex128]:
+    first, second = (np.bincount(owner, mark[column], minlength=count) for mark in marks)
+    return np.asarray(first + 1j * second)
 
 
 def component_sets(sums: Sums) -> Paths:
@@ -202,39 +232,6 @@ def _testimony(told: _Told) -> Testimony | None:
     _, host = np.unique(own, return_inverse=True)
     host = host.reshape(-1)
     return Testimony(told.path, host, told.failures, int(host.max()) + 1)
-
-
-def pooled(windows: list[Observed], names: tuple[str, ...]) -> Observed:
-    """Several windows as one, in the component numbers of `names`; components that are gone are left out."""
-    index = {name: i for i, name in enumerate(names)}
-    carried, total, unknown, rows, hosts = np.zeros(len(names)), 0.0, 0, 0, 0
-    entries: list[tuple[Ints, Ints]] = []
-    heard: list[tuple[Ints, Ints, Floats]] = []
-    for one in windows:
-        number = _renumber(one.names, names, index)
-        still = number >= 0
-        carried += np.bincount(number[still], one.carried[still], minlength=len(names))
-        total += one.total
-        unknown += one.unknown
-        column = number[one.column]
-        entries.append((one.row[column >= 0] + rows, column[column >= 0]))
-        if one.testimony is not None:
-            told = one.testimony
-            heard.append((told.row + rows, told.host + hosts, told.failures))
-            hosts += told.hosts
-        rows += one.rows
-    row, column = (np.concatenate(part) for part in zip(*entries, strict=True))
-    failures = np.concatenate([one.failures for one in windows])
-    none = np.zeros(len(names), dtype=np.int64)
-    parts = [np.concatenate(part) for part in zip(*heard, strict=True)]
-    testimony = Testimony(parts[0], parts[1], parts[2], hosts) if heard else None
-    return Observed(names, carried, total, none, row, column, failures, testimony, unknown)
-
-
-def _renumber(old: tuple[str, ...], new: tuple[str, ...], index: Mapping[str, int]) -> Ints:
-    if old is new or old == new:
-        return np.arange(len(new))
-    return np.array([index.get(name, -1) for name in old], dtype=np.int64)
 
 
 def kinds_of(names: tuple[str, ...]) -> tuple[tuple[str, ...], Ints]:

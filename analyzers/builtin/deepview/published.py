@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.special import stdtr
 
 from analyzers.builtin.deepview.lasso import Plan, correlations, entries_of, quadratic_program
-from analyzers.builtin.deepview.observed import Observed, component_sets, observe
-from analyzers.contract import Params, Paths, Window
+from analyzers.builtin.deepview.observed import Observed, component_sets, locate, observe
+from analyzers.contract import Params, Window
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -70,23 +70,6 @@ def outcomes(window: Window, seen: Observed) -> tuple[NDArray[np.int32], Floats]
     survived = np.where(left > 0, left, 0.5) / attempts[known]
     order = np.argsort(rows[known], kind="stable")
     return rows[known][order].astype(np.int32), -np.log(survived)[order]
-
-
-def locate(sets: Paths, row: Ints, column: Ints, rows: int) -> Ints:
-    """For each failing row the path with the same components, -1 where there is none."""
-    marks = np.random.default_rng(20180409).random((2, max(len(sets.names), 1)))
-    owner = np.repeat(np.arange(len(sets)), np.diff(sets.indptr))
-    every = _marked(owner, sets.indices.astype(np.int64), marks, len(sets))
-    mine = _marked(row, column, marks, rows)
-    order = np.argsort(every, kind="stable")
-    at = np.minimum(np.searchsorted(every[order], mine), max(len(every) - 1, 0))
-    found = order[at] if len(every) else np.full(rows, -1)
-    return np.where(every[found] == mine, found, -1) if len(every) else found
-
-
-def _marked(owner: Ints, column: Ints, marks: Floats, count: int) -> NDArray[np.complex128]:
-    first, second = (np.bincount(owner, mark[column], minlength=count) for mark in marks)
-    return np.asarray(first + 1j * second)
 
 
 def cross_validated(

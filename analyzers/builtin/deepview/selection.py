@@ -9,20 +9,33 @@ criterion: evidence must exceed the log of how many chances a healthy day gives 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.deepview.likelihood import Model
-from analyzers.builtin.deepview.observed import Observed
+from analyzers.builtin.deepview.noise import PRIOR, Noise, evidence
+from analyzers.builtin.deepview.observed import Observed, attempts_of, exposure, holds_any
+from analyzers.builtin.deepview.outliers import SPOKEN, speaking
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 MOST = 40
 """Blamed components at most; a window that needs more is not explained by blaming components."""
 
+_APART = 3  # paths without a blamed component that are enough to judge by
+_NEARLY_ALL = 0.75  # of a component's paths, and so many, are no chance even where others fail as often
+_MANY = 5
+_SEVERE = 5.0  # standard deviations beyond what is expected that make a single path speak for itself
+_STRANGE = 0.05  # of the attempts that fail beyond that, if it is to be strange
+_PLAIN = (
+    15.0  # failures that a blamed component should leave on a path, so that it is strange if there are few
+)
+_CONTRAST = 8.0  # nats between the share of a component's paths that fail and that of others
 _EXCHANGE = 0.5  # nats that a swap must gain, so that ties do not wander
 
 
@@ -30,14 +43,13 @@ _EXCHANGE = 0.5  # nats that a swap must gain, so that ties do not wander
 class Rules:
     """When a component may be blamed.
 
-    `threshold[j]` is the evidence needed against component j, in nats; `spread[j]` divides the evidence of
-    witnesses for component j (its over-dispersion in healthy history, >= 1); `smallest` is the least theta
-    worth a ticket; `witnesses[j]` is how many of them must speak against j; `allowed[j]` is false for all but
-    one of components that are always together.
+    `threshold[j]` is the evidence needed against component j, in nats; `noise` is how unevenly components fail in
+    health; `smallest` is the least theta worth a ticket; `witnesses[j]` is how many of them must speak against j;
+    `allowed[j]` is false for all but one of components that are always together.
     """
 
     threshold: Floats
-    spread: Floats
+    noise: Noise
     smallest: float
     witnesses: Floats
     allowed: NDArray[np.bool_]
@@ -45,13 +57,17 @@ class Rules:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """For each component of `component`: theta of units, evidence in nats, and whether the rules allow to
+    """For each component of `component`: theta of units, likelihood gained, evidence, and whether the rules allow to
     blame it.
+
+    `gain` says which component explains more, and `evidence`, what usual deviations leave of it, whether that is
+    enough.
     """
 
     component: Ints
     theta: Floats
     units: Floats
+    gain: Floats
     evidence: Floats
     eligible: NDArray[np.bool_]
 
@@ -74,6 +90,7 @@ class Judges:
         self.seen = seen
         self.units = Model(seen.row, seen.column, seen.failures, seen.carried, seen.total, units)
         self.witnesses = self.units.counting(seen.witness, witnesses)
+        self.tried = attempts_of(seen)
 
     def hearing(self, chosen: list[int]) -> Model:
         """Witnesses, given that some components are blamed.
@@ -106,20 +123,128 @@ class Judges:
         eta = self.units.eta(blamed.chosen, blamed.theta)
         steps = self.units.steps(eta)
         hearing = self.hearing(blamed.chosen)
-        second = hearing.steps(hearing.eta(blamed.chosen, hearing.fit(blamed.chosen)[0]))
-        evidence = np.minimum(steps.gain, second.gain / rules.spread[steps.component])
+        fitted = hearing.fit(blamed.chosen)[0]
+        second = hearing.steps(hearing.eta(blamed.chosen, fitted))
+        unusual = self._unusual(hearing, blamed.chosen, fitted, rules.noise)[steps.component]
+        gain = np.minimum(steps.gain, second.gain)
+        found = np.minimum(gain, unusual)
         large = steps.theta >= np.maximum(rules.smallest, 3 * self.units.base)
         heard = self._heard(hearing, eta, steps.theta) >= rules.witnesses[steps.component]
         eligible = large & heard & rules.allowed[steps.component]
-        eligible &= evidence >= rules.threshold[steps.component]
+        eligible &= found >= rules.threshold[steps.component]
         eligible &= ~np.isin(steps.component, blamed.chosen)
-        return Evidence(steps.component, steps.theta, steps.gain, evidence, eligible)
+        return Evidence(steps.component, steps.theta, steps.gain, gain, found, eligible)
 
     def adds(self, component: int, rest: Blamed, loglik: float, rules: Rules) -> float:
         """The evidence for a component that is blamed together with `rest`; `loglik` is that of all."""
         hearing = self.hearing(rest.chosen)
-        second = hearing.fit([*rest.chosen, component])[1] - hearing.fit(rest.chosen)[1]
-        return max(0.0, min(loglik - rest.loglik, second / float(rules.spread[component])))
+        joint, together = hearing.fit([*rest.chosen, component])
+        second = together - hearing.fit(rest.chosen)[1]
+        unusual = self._unusual(hearing, rest.chosen, joint[:-1], rules.noise)[component]
+        return max(0.0, min(loglik - rest.loglik, second, float(unusual)))
+
+    def _unusual(self, hearing: Model, chosen: list[int], theta: Floats, noise: Noise) -> Floats:
+        """The evidence for each component, given those chosen, that usual deviations leave; shape (components,).
+
+        Paths with and without a chosen component are judged apart: what a chosen one fails would hide the others.
+        """
+        seen, base = self.seen, hearing.base
+        if not chosen:
+            lost = seen.per_component(hearing.weight)
+            return evidence(lost, base * seen.carried * noise.lift, noise.spread, noise.noise)
+        beneath = holds_any(seen.paths, chosen)
+        clear = seen.clear_of(chosen)
+        free = exposure(seen, ~beneath) * base * noise.lift
+        result = evidence(seen.per_component(hearing.weight * clear), free, noise.spread, noise.noise)
+        each = np.zeros(len(seen.names))
+        each[chosen] = theta
+        summed = np.concatenate([[0.0], np.cumsum(each[seen.paths.indices])])
+        eta = base + summed[seen.paths.indptr[1:]] - summed[seen.paths.indptr[:-1]]
+        entries = np.repeat(seen.tried * beneath * -np.expm1(-eta), np.diff(seen.paths.indptr))
+        fitted = np.bincount(seen.paths.indices, entries, minlength=len(seen.names)).astype(np.float64)
+        lost = seen.per_component(hearing.weight * (1 - clear))
+        return np.asarray(result + evidence(lost, fitted, noise.spread, np.minimum(noise.noise, PRIOR)))
+
+    def wide(self, component: int, theta: float, blamed: Blamed) -> bool:
+        """Whether the paths of a component fail as widely as if it was at fault, and others do not as often.
+
+        Where a few paths fail badly among many that do not, they are rather recorded under the wrong component. How
+        badly it would fail is read from its paths without a blamed component, if there are three; then those with one
+        must fail more than that one explains.
+        """
+        seen = self.seen
+        own = np.zeros(seen.rows, dtype=bool)
+        own[self.units.member_rows(component)] = True
+        usual = self.tried * -np.expm1(-self.units.eta(blamed.chosen, blamed.theta))
+        free = seen.clear_of(blamed.chosen) > 0
+        mine = holds_any(seen.paths, [component]) & (seen.tried > 0)
+        clear = ~holds_any(seen.paths, blamed.chosen) if blamed.chosen else np.ones(len(mine), dtype=bool)
+        share, paths = -math.expm1(-theta), int((mine & clear).sum())
+        if paths:
+            tried = float(seen.tried[mine & clear].sum())
+            share = min(max(float((seen.failures - usual)[own & free].sum()) / tried, share), 1.0)
+        if paths >= _APART and not self._widely(own & free, mine & clear, usual, share):
+            return False
+        if blamed.chosen and not self._beyond(own & ~free, usual, share):
+            return False
+        return not paths or self._set_apart(own, free, mine, clear, usual, share)
+
+    def _widely(self, own: Bools, mine: Bools, usual: Floats, share: float) -> bool:
+        """Whether as many paths fail as would if each failed `share`, by half."""
+        spoke = self._spoke(usual, share) & own
+        tried = self.seen.tried[mine]
+        expected = speaking(np.array([float(len(tried))]), np.array([tried.sum()]), np.array([share]))[0]
+        return bool(spoke.sum() >= SPOKEN * expected)
+
+    def _beyond(self, own: Bools, usual: Floats, share: float) -> bool:
+        """Whether paths that hold a blamed component too fail more than those of others that hold one."""
+        counted = usual >= 5.0
+        ratio = self.seen.failures[counted & ~own] / usual[counted & ~own]
+        usual = usual * max(1.0, float(np.median(ratio))) if len(ratio) else usual
+        more = np.maximum(self.tried - usual, 0.0) * share
+        able = own & (more >= 2 * np.sqrt(usual))
+        spoke = able & (self.seen.failures >= usual + 0.25 * more)
+        return bool(able.sum() < _APART or spoke.sum() >= SPOKEN * able.sum())
+
+    def _set_apart(
+        self, own: Bools, free: Bools, mine: Bools, clear: Bools, usual: Floats, share: float
+    ) -> bool:
+        """Whether its free paths fail more often than other free ones, if several of these fail badly."""
+        spoke = self._spoke(usual, share) & free
+        badly = spoke & ~own & (self.seen.failures - usual >= _SEVERE * np.sqrt(usual + 1))
+        hits, paths = float((spoke & own).sum()), float((mine & clear).sum())
+        if badly.sum() < 2 or hits >= max(_NEARLY_ALL * paths, _MANY):
+            return True
+        others, elsewhere = float((spoke & ~own).sum()), float((clear & ~mine).sum())
+        return _contrast(hits, paths, others, elsewhere) >= _CONTRAST
+
+    def _spoke(self, usual: Floats, share: float) -> Bools:
+        """The failing rows that lost at least a quarter of what they would if their paths failed `share`."""
+        least = np.maximum(0.25 * np.maximum(self.tried - usual, 0.0) * share, 2 * np.sqrt(usual))
+        return np.asarray(self.seen.failures >= usual + least)
+
+    def strays(self, blamed: Blamed) -> tuple[int, int, int, int]:
+        """Paths that fail badly without a blamed component, paths that hardly fail with one, all that fail badly or
+        should, and all paths.
+        """
+        seen = self.seen
+        usual = self.tried * -np.expm1(-self.units.eta(blamed.chosen, blamed.theta))
+        free = seen.clear_of(blamed.chosen) > 0
+        badly = free & (seen.failures >= usual + _SEVERE * np.sqrt(usual + 1) + _STRANGE * self.tried)
+        failing, paths = int(badly.sum()), int((seen.tried > 0).sum())
+        if not blamed.chosen:
+            return failing, 0, failing, paths
+        each = np.zeros(len(seen.names))
+        each[blamed.chosen] = blamed.theta
+        summed = np.concatenate([[0.0], np.cumsum(each[seen.paths.indices])])
+        eta = summed[seen.paths.indptr[1:]] - summed[seen.paths.indptr[:-1]]
+        should = int((seen.tried * -np.expm1(-eta) >= _PLAIN).sum())
+        fail = (
+            ~free
+            & (usual - self.tried * -math.expm1(-self.units.base) >= _PLAIN)
+            & (seen.failures >= 0.25 * usual)
+        )
+        return failing, max(should - int(fail.sum()), 0), should + failing, paths
 
     def _heard(self, hearing: Model, eta: Floats, theta: Floats) -> Floats:
         """How many witnesses each component's theta would answer for (the rest is explained already)."""
@@ -135,7 +260,7 @@ def select(judges: Judges, rules: Rules) -> Blamed:
     seen: set[frozenset[int]] = set()
     while len(blamed.chosen) < MOST:
         found = judges.evidence(blamed, rules)
-        best = _best(found)
+        best = _best(judges, found, blamed)
         if best is None:
             break
         blamed = judges.fit([*blamed.chosen, int(found.component[best])])
@@ -153,11 +278,22 @@ def select(judges: Judges, rules: Rules) -> Blamed:
     )
 
 
-def _best(found: Evidence) -> int | None:
-    """The eligible component with most evidence; the first by name of equals."""
-    if not found.eligible.any():
-        return None
-    return int(np.argmax(np.where(found.eligible, found.evidence, -np.inf)))
+def _best(judges: Judges, found: Evidence, blamed: Blamed) -> int | None:
+    """The eligible component that explains most; the first by name of equals."""
+    order = np.flatnonzero(found.eligible)
+    for at in order[np.argsort(-found.gain[order], kind="stable")].tolist():
+        if judges.wide(int(found.component[at]), float(found.theta[at]), blamed):
+            return int(at)
+    return None
+
+
+def _contrast(hits: float, trials: float, others: float, elsewhere: float) -> float:
+    """Nats by which `hits` of `trials` is more than `others` of `elsewhere`, both with half a hit of doubt."""
+    usual = (others + 0.5) / (elsewhere + 1.0)
+    share = min(hits / max(trials, 1.0), 1 - 1e-9)
+    if share <= usual:
+        return 0.0
+    return trials * (share * math.log(share / usual) + (1 - share) * math.log((1 - share) / (1 - usual)))
 
 
 def _exchange(judges: Judges, blamed: Blamed, rules: Rules) -> Blamed:
@@ -169,7 +305,7 @@ def _exchange(judges: Judges, blamed: Blamed, rules: Rules) -> Blamed:
     for component in list(blamed.chosen):
         rest = judges.fit([other for other in blamed.chosen if other != component])
         found = judges.evidence(rest, rules)
-        best = _best(found)
+        best = _best(judges, found, rest)
         if best is None or int(found.component[best]) == component:
             continue
         swapped = judges.fit([*rest.chosen, int(found.component[best])])

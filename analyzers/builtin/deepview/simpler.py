@@ -6,8 +6,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from analyzers.builtin.deepview.observed import Observed, component_sets
-from analyzers.builtin.deepview.published import locate
+from analyzers.builtin.deepview.observed import Observed, component_sets, locate
 from analyzers.builtin.incidence import incidence
 from analyzers.builtin.tomography import TITLE, simpler_methods
 from analyzers.contract import Evidence, Window, text

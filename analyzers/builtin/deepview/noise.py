@@ -1,0 +1,217 @@
+"""How unevenly components fail in health: learnt from windows of which any may hold faults.
+
+Three figures, all from medians over components and windows, after `outliers` has taken out what stands out:
+
+- `spread`: the variance over the mean of witnesses where few fail (clumps: one host takes several units down);
+- `noise`: the standard deviation of the logarithm of a component's rate, which no number of attempts makes smaller;
+- `lift`: a component's own usual level against the others, within what is usual between components. What lies beyond
+  that is no habit, however long it lasts.
+
+Evidence for a component is then what remains after the most likely such deviation: with E failures expected, O seen,
+spread p and noise t it is `min over z >= 0 of z^2 / 2 t^2 + (O log(O / E') - O + E') / p` with `E' = E exp(z)`, the
+Poisson log-likelihood ratio where t = 0, and `log(O / E)^2 / 2 t^2` where E is large.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyzers.builtin.deepview.observed import Observed, kinds_of
+from analyzers.builtin.deepview.outliers import Remains, remains
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+ENOUGH_HISTORY = 3
+"""Windows of history from which on unevenness over time is worth estimating."""
+
+PRIOR = 0.1
+"""Noise that is taken for granted, as from `_PRIOR_CELLS` components in a window."""
+
+TOTAL = 0.25
+"""A component that fails such a share of its units is at fault: no clump of usual size does that."""
+
+_PRIOR_CELLS = 10.0
+_COUNTED = 2.0  # expected failures from which on a logarithm says something
+_SPARSE = 20.0  # expected failures up to which clumps matter more than noise
+_KIND = 4  # components of a kind from which on it may be more even than the others
+_TAIL = 1.2  # heavier than a normal law
+_HABIT = 2.0  # standard deviations between components within which a level is a habit
+_STEPS = 4.0  # standard deviations that make a clump
+_OFTEN = 0.25  # of the windows, from which on a component's clumps are its fault
+_HOST = (
+    25.0  # failures of the largest clump that is learnt: faults of history teach no more caution than that
+)
+_FEW = 2.0  # expected failures as which a dispersion of 2 is taken for granted
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Noise:
+    """`spread`, `noise` and `lift` of shape (components,)."""
+
+    spread: Floats
+    noise: Floats
+    lift: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """Failures and what was expected, by window and component, nan where a component stood out or was absent."""
+
+    failed: Floats
+    expected: Floats
+
+
+def still(count: int) -> Noise:
+    """No unevenness at all but what is taken for granted."""
+    return Noise(np.ones(count), np.full(count, PRIOR), np.ones(count))
+
+
+def cells(windows: list[tuple[Observed, Remains]], names: tuple[str, ...]) -> Cells:
+    """What components failed beside what the window's own rate lets expect; shape (windows, components)."""
+    shape = len(windows), len(names)
+    failed, expected = np.full(shape, np.nan), np.full(shape, np.nan)
+    number = {name: i for i, name in enumerate(names)}
+    for at, (one, left) in enumerate(windows):
+        place = np.array([number.get(name, -1) for name in one.names])
+        known = (place >= 0) & (left.carried > 0)
+        known[left.columns] = False
+        failed[at, place[known]] = one.per_component(left.weight)[known]
+        expected[at, place[known]] = left.rate * left.carried[known]
+    return Cells(failed, expected)
+
+
+def learn(table: Cells, names: tuple[str, ...], spread: Floats) -> Noise:
+    """Noise and habits of the components, drawn towards those of all kinds together."""
+    kind_of = kinds_of(names)[1]
+    counted = table.expected >= _COUNTED
+    with np.errstate(invalid="ignore", divide="ignore"):
+        log = np.log((table.failed + 0.5) / (table.expected + 0.5))
+        log = np.where(counted, log, np.nan)
+    log -= _shift(log, kind_of)
+    level, error = _levels(table, log)
+    within = _by_kind(log - level, 1 / np.where(counted, table.expected, np.nan), kind_of)
+    between = _by_kind(level[None, :], error[None, :] ** 2, kind_of)
+    told = np.isfinite(level)
+    pull = between**2 / (between**2 + np.where(told, error, 1.0) ** 2)
+    habit = np.where(told, np.clip(pull * np.where(told, level, 0.0), 0.0, _HABIT * between), 0.0)
+    own = np.where(told, np.sqrt(1 - pull) * between, between)
+    return Noise(spread, _TAIL * np.hypot(within, own), np.exp(habit))
+
+
+def _shift(log: Floats, kind_of: NDArray[np.int64]) -> Floats:
+    """The median of each kind in each window, where it has four members or more; shape of `log`."""
+    shift = np.zeros_like(log)
+    for kind in range(int(kind_of.max(initial=-1)) + 1):
+        mine = np.flatnonzero(kind_of == kind)
+        for at in range(len(log)):
+            values = log[at, mine]
+            values = values[np.isfinite(values)]
+            if len(values) >= 4:
+                shift[at, mine] = np.median(values)
+    return shift
+
+
+def _levels(table: Cells, log: Floats) -> tuple[Floats, Floats]:
+    """Each component's usual logarithm over the windows, and its standard error; nan where too little failed."""
+    level, error = np.full(log.shape[1], np.nan), np.full(log.shape[1], np.nan)
+    count = np.isfinite(log).sum(axis=0)
+    failed, expected = np.nansum(table.failed, axis=0), np.nansum(table.expected, axis=0)
+    often = count >= ENOUGH_HISTORY
+    if often.any():
+        level[often] = np.nanmedian(log[:, often], axis=0)
+        error[often] = 1.25 / np.sqrt(expected[often])
+    pooled = ~often & (expected >= _COUNTED)
+    level[pooled] = np.log((failed[pooled] + 0.5) / (expected[pooled] + 0.5))
+    error[pooled] = 1 / np.sqrt(expected[pooled])
+    return level, error
+
+
+def _by_kind(deviation: Floats, variance: Floats, kind_of: NDArray[np.int64]) -> Floats:
+    """The standard deviation beyond what counting explains, robust, per component by kind; shape (components,)."""
+    every = _robust(deviation, variance, PRIOR**2)
+    result = np.zeros(len(kind_of))
+    for kind in range(int(kind_of.max(initial=-1)) + 1):
+        mine = kind_of == kind
+        own = _robust(deviation[:, mine], variance[:, mine], every)
+        result[mine] = np.sqrt(own if mine.sum() >= _KIND else max(own, every))
+    return result
+
+
+def _robust(deviation: Floats, variance: Floats, prior: float) -> float:
+    """The squared deviation by the median, or by the ninth decile where tails are heavy, less the variance of
+    counting, drawn towards `prior`."""
+    known = np.isfinite(deviation) & np.isfinite(variance)
+    count = int(known.sum())
+    if not count:
+        return prior
+    middle, far = np.quantile(np.abs(deviation[known]), (0.5, 0.9)).tolist()
+    found = max(1.4826 * middle, far / 1.645) ** 2 - float(np.median(variance[known]))
+    return float((max(found, 0.0) * count + prior * _PRIOR_CELLS) / (count + _PRIOR_CELLS))
+
+
+def clumps(windows: list[Observed], names: tuple[str, ...], together: bool) -> Floats:
+    """Over-dispersion of failures per component, equal within a kind, at least 1.
+
+    From components of which few failures are expected, without those at fault: clumps hit one component here and
+    another there, and none of them often. Where clumps come in every other window but in another kind each time, no
+    kind shows them often; then the largest of each window count together, up to the size of a host.
+
+    The mean over windows where units fail `together` (on hosts that are not told), else the median: attempts need no
+    such caution, and faults in half of the windows teach nothing then.
+    """
+    if len(windows) < ENOUGH_HISTORY:
+        return np.ones(len(names))
+    off, mean = _deviations(windows, names)
+    often = (off > _STEPS * np.sqrt(mean + 1.0)).sum(axis=0) > max(2.0, _OFTEN * len(windows))
+    off[:, often], mean[:, often] = 0.0, 0.0
+    kinds, kind_of = kinds_of(names)
+    squares, expected = np.zeros((len(windows), len(kinds))), np.zeros((len(windows), len(kinds)))
+    for at in range(len(windows)):
+        squares[at] = np.bincount(kind_of, np.minimum(off[at], _HOST) ** 2, minlength=len(kinds))
+        expected[at] = np.bincount(kind_of, mean[at], minlength=len(kinds))
+    if together:
+        ratio = np.quantile((squares + 2 * _FEW) / (expected + _FEW), 0.75, axis=0)
+    else:
+        ratio = np.median((squares + 2 * _FEW) / (expected + _FEW), axis=0)
+    largest = np.where(off > _STEPS * np.sqrt(mean + 1.0), off, 0.0).max(axis=1, initial=0.0)
+    anywhere = 1.0 + 2 / 3 * min(float(np.median(largest)), _HOST)
+    return np.asarray(np.maximum(anywhere, np.minimum(ratio, 1.0 + 2 / 3 * _HOST))[kind_of])
+
+
+def _deviations(windows: list[Observed], names: tuple[str, ...]) -> tuple[Floats, Floats]:
+    """Failures beyond what the window lets expect, and that, 0 where a component is absent, at fault or often fails;
+    shape (windows, components).
+    """
+    number = {name: i for i, name in enumerate(names)}
+    off, mean = np.zeros((len(windows), len(names))), np.zeros((len(windows), len(names)))
+    for at, one in enumerate(windows):
+        left = remains(one, one.failures, TOTAL)
+        place = np.array([number.get(name, -1) for name in one.names])
+        expected = left.rate * left.carried
+        few = (place >= 0) & (expected <= _SPARSE) & (left.carried > 0)
+        few[left.columns] = False
+        off[at, place[few]] = (one.per_component(left.weight) - expected)[few]
+        mean[at, place[few]] = expected[few]
+    return off, mean
+
+
+def evidence(failed: Floats, expected: Floats, spread: Floats, noise: Floats) -> Floats:
+    """Nats that remain after the most likely usual deviation; 0 where no more failed than expected."""
+    more = failed > expected
+    usual = np.maximum(np.where(more, expected, 1.0), 1e-12)
+    seen = np.where(more, failed, 1.0)
+    top = np.log(np.maximum(seen / usual, 1.0))
+    z, square = top.copy(), np.maximum(noise, 1e-3) ** 2
+    for _ in range(50):  # Newton from the right of the root of a rising convex function never passes it
+        grown = usual * np.exp(z)
+        step = (z / square - (seen - grown) / spread) / (1 / square + grown / spread)
+        z = np.maximum(z - step, 0.0)
+        if float(np.max(np.abs(step), initial=0.0)) < 1e-9:
+            break
+    grown = usual * np.exp(z)
+    left = z**2 / (2 * square) + (seen * (top - z) - seen + grown) / spread
+    return np.where(more, np.maximum(left, 0.0), 0.0)
