@@ -63,6 +63,13 @@ READS_AT_ONCE = env.integer(
     low=1,
     high=256,
 )
+BODY_SECONDS = env.integer(
+    "BODY_SECONDS",
+    10,
+    "seconds that a sender has for the body of a request; one more for each 16 KiB that came",
+    low=1,
+    high=3600,
+)
 KEY_RATE = env.integer(
     "KEY_RATE",
     1000,

@@ -139,11 +139,13 @@ def programs() -> list[tuple[str, list[str], int]]:
         "--port",
         str(settings.PORT),
         "--interface",
-        "wsgi",
+        "asginl",
         "--workers",
         str(settings.WEB_WORKERS),
     ]
-    web += ["--blocking-threads", str(settings.WEB_THREADS), "deploy.web:application"]
+    # Slow strangers hold connections (deploy.gateway): so many of them that senders still find one.
+    web += ["--backlog", "4096", "--backpressure", "2048", "--http1-header-read-timeout", "10000"]
+    web += ["deploy.web:application"]
     events = [*granian, "--port", str(settings.EVENTS_PORT), "--interface", "asgi", "--workers", "1"]
     events += ["deploy.asgi:application"]
     celery = [python, "-m", "celery", "--workdir", str(root), "--app", "deploy.celery"]

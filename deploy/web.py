@@ -1,18 +1,88 @@
-"""A web process as `manage.py up` starts it: the application, its cores, and little for the garbage collector to do."""
+"""A web process as `manage.py up` starts it: the application behind its gateway, its cores, few garbage collections."""
 
 from __future__ import annotations
 
 import gc
+import os
+import resource
+from contextlib import suppress
+from http.cookies import CookieError, SimpleCookie
+from importlib import import_module
+from wsgiref.types import WSGIEnvironment
 
-from django.conf import settings
+import django
 
-from deploy.cores import keep_to_share
-from deploy.wsgi import application
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "deploy.settings")
+django.setup()
 
-__all__ = ["application"]
+from django.conf import settings  # noqa: E402
+from django.contrib.auth import SESSION_KEY  # noqa: E402
+from django.contrib.auth.models import User  # noqa: E402
+from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connections  # noqa: E402
+
+from deploy.cores import keep_to_share  # noqa: E402
+from deploy.gateway import SMALL, Gateway, Limits, Sender  # noqa: E402
+from deploy.metrics import READS_REFUSED  # noqa: E402
+from deploy.middleware import SECRETS, BodyLimit  # noqa: E402
+from deploy.wsgi import application as pages  # noqa: E402
+from ingest.api import keys  # noqa: E402
+from ingest.api.middleware import DOORS, POSTED, find_door  # noqa: E402
+
+KEY_IN_THE_BODY = "/v2/"
+"""PagerDuty's clients send their key so."""
+
+
+def is_intake(environ: WSGIEnvironment) -> bool:
+    path: str = environ["PATH_INFO"]
+    return path.startswith(DOORS) or (path == POSTED and environ["REQUEST_METHOD"] == "POST")
+
+
+def identify(environ: WSGIEnvironment) -> Sender:
+    """Who sends, by key or session, and the largest body that is read from them at this address."""
+    connections[DEFAULT_DB_ALIAS].close_if_unusable_or_obsolete()
+    try:
+        return _machine(environ) if is_intake(environ) else _person(environ)
+    except (OperationalError, InterfaceError):
+        return Sender("", 0)  # the application says that the database is away
+
+
+def _machine(environ: WSGIEnvironment) -> Sender:
+    path: str = environ["PATH_INFO"]
+    key = keys.authenticate(environ.get("HTTP_AUTHORIZATION"))
+    if key is None and (match := find_door(path, environ["REQUEST_METHOD"])):
+        key = next((keys.find(str(match.kwargs[name])) for name in SECRETS & match.kwargs.keys()), None)
+    if key is not None:
+        return Sender(f"key {key.name}", max(settings.TELEMETRY_MAX_BODY, settings.ALERT_MAX_BODY))
+    return Sender("", settings.ALERT_MAX_BODY if path.startswith(KEY_IN_THE_BODY) else 0)
+
+
+def _person(environ: WSGIEnvironment) -> Sender:
+    if "HTTP_AUTHORIZATION" in environ:
+        key = keys.authenticate(environ["HTTP_AUTHORIZATION"])
+        return Sender("", 0) if key is None else Sender(f"key {key.name}", BodyLimit.MOST)
+    with suppress(CookieError):
+        cookies = SimpleCookie(environ.get("HTTP_COOKIE", ""))
+        if settings.SESSION_COOKIE_NAME in cookies:
+            store = import_module(settings.SESSION_ENGINE).SessionStore
+            held = store(cookies[settings.SESSION_COOKIE_NAME].value).get(SESSION_KEY)
+            if held and User.objects.filter(pk=held, is_active=True).exists():
+                return Sender(f"user {held}", BodyLimit.MOST)
+    return Sender("", SMALL)
+
+
+application = Gateway(
+    pages,
+    Limits(settings.WEB_THREADS, settings.READS_AT_ONCE, settings.BODY_SECONDS),
+    is_intake,
+    identify,
+    READS_REFUSED.inc,
+)
 
 if settings.WEB_PINNED:
     keep_to_share(settings.HOME.run, settings.WEB_WORKERS)
+# Each connection is a file; the usual soft limit of 1024 is for programs that use select().
+_, _most = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (_most, _most))
 # What is loaded by now stays until the end: no round has to walk through it. A request makes hundreds of objects and
 # leaves few circles, so rounds need not come every few requests.
 gc.collect()

@@ -33,8 +33,10 @@ from typing import Any
 import numpy as np
 import psycopg2
 import pyarrow as pa
+from django.test import override_settings
 
 from deploy.embedded import Home, start_postgres, stop
+from deploy.supervisor import programs
 from ingest.telemetry.copying import TO_2000
 from tests.benchmarks.sending import is_whole, send
 
@@ -170,16 +172,8 @@ def _free_port() -> int:
 
 
 def _start_web(environment: dict[str, str], home: Home, port: int) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "granian", "--host", "127.0.0.1", "--port", str(port), "--no-ws"]
-    command += [
-        "--interface",
-        "wsgi",
-        "--workers",
-        "2",
-        "--blocking-threads",
-        "16",
-        "deploy.web:application",
-    ]
+    with override_settings(PORT=port, WEB_WORKERS=2):
+        command = next(command for name, command, _ in programs() if name == "web")
     with (home.logs / "web.log").open("wb") as log:
         web = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=log, stderr=log)
     deadline = time.monotonic() + 60

@@ -125,6 +125,7 @@ def served(shared_database: str, postgres: Home, home: Home) -> Iterator[tuple[s
         "DOSSIER_LOG_LEVEL": "WARNING",
         "PORT": str(port),
         "EVENTS_PORT": str(events_port),
+        "WEB_THREADS": "4",
     }
     granian = [
         sys.executable,
@@ -147,10 +148,8 @@ def served(shared_database: str, postgres: Home, home: Home) -> Iterator[tuple[s
             "--port",
             str(port),
             "--interface",
-            "wsgi",
-            "--blocking-threads",
-            "4",
-            "deploy.wsgi:application",
+            "asginl",
+            "deploy.web:application",
         ],
         [*granian, "--port", str(events_port), "--interface", "asgi", "deploy.asgi:application"],
     ]

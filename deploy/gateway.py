@@ -1,0 +1,379 @@
+"""ASGI front of the web process: reads each body on the event loop, then runs the WSGI application on a thread.
+
+A thread is taken only when the whole body is here, so that a slow sender holds a connection and some memory and never a
+thread. What is here:
+
+- A deadline for every body: `BODY_SECONDS`, and one second more for each RATE bytes that came.
+- A body above SMALL bytes is read on only from a sender with a valid key or session. Without one a body may have SMALL
+  bytes, and STRANGERS of them may be under way at a time.
+- Liveness is answered on the loop, readiness and metrics have threads of their own.
+- Intake (the endpoints of machines) may take every thread. All else together may take `READS_AT_ONCE` of them, people
+  who have not signed in an eighth. A read beyond that is refused at once, because reads are repeated; a write waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from wsgiref.types import WSGIApplication, WSGIEnvironment
+
+SMALL = 64 * 2**10
+"""Bytes of a body that are read from anybody."""
+RATE = 16 * 2**10
+"""Bytes a second that a sender must keep up once BODY_SECONDS are over."""
+STRANGERS = 256
+"""Unfinished bodies of unknown senders at a time in one process."""
+WAITING = 200
+"""Requests that may wait for a thread at a time, intake not counted."""
+GRACE = 0.5
+"""Seconds before the sender of an unfinished body is asked for its key or session."""
+LIVENESS = "/healthz"
+PROBES = (LIVENESS, "/readyz", "/metrics")
+FILES = "/static/"
+SIGN_IN = "/accounts/"
+BUSY = "Dossier is busy: too many requests at the same time. Try again in a second."
+SLOW = "Nothing was stored: the body did not arrive in time."
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """What is known of a sender without its body. `name` is empty for an unknown one; `most` is the largest body, in
+    bytes, that it may send here."""
+
+    name: str
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+
+
+class RefusedError(Exception):
+    """The request is answered without the application."""
+
+    def __init__(self, status: int, detail: str, retry_after: int | None = None) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.retry_after = status, detail, retry_after
+
+    def answer(self) -> Answer:
+        # Plain text: the console's scripts take that for "not now" and ask again.
+        body = f"{self.detail}\n".encode()
+        headers = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body)))]
+        headers += [("Connection", "close"), ("Cache-Control", "no-store")]
+        if self.retry_after is not None:
+            headers.append(("Retry-After", str(self.retry_after)))
+        return Answer(self.status, headers, body)
+
+
+class UnreadBody(io.RawIOBase):
+    """The body of a request that the application refuses by its headers: reading it raises OSError."""
+
+    def read(self, _size: int = -1) -> bytes:
+        raise OSError("the body was not read")
+
+    def readline(self, _size: int | None = -1) -> bytes:
+        return self.read()
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """`threads`: of the application; `others`: how many may serve what is not intake; `seconds`: BODY_SECONDS."""
+
+    threads: int
+    others: int
+    seconds: float
+
+
+@dataclass(slots=True)
+class Gateway:
+    """ASGI application around a WSGI one.
+
+    `is_intake(environ)`: whether this is an endpoint of machines. `identify(environ)`: who sends, asked on a thread.
+    `refused()`: called for each read that was refused.
+    """
+
+    pages: WSGIApplication
+    limits: Limits
+    is_intake: Callable[[WSGIEnvironment], bool]
+    identify: Callable[[WSGIEnvironment], Sender]
+    refused: Callable[[], None] = lambda: None
+    _threads: ThreadPoolExecutor = field(init=False)
+    _probes: ThreadPoolExecutor = field(init=False)
+    _others: asyncio.Semaphore = field(init=False)
+    _visitors: asyncio.Semaphore = field(init=False)
+    _large: asyncio.Semaphore = field(init=False)
+    _large_of: dict[str, asyncio.Semaphore] = field(default_factory=dict)
+    _unknown: int = 0
+    _waiting: int = 0
+
+    def __post_init__(self) -> None:
+        self._threads = ThreadPoolExecutor(self.limits.threads, "web")
+        self._probes = ThreadPoolExecutor(2, "probe")
+        self._others = asyncio.Semaphore(max(1, min(self.limits.others, self.limits.threads)))
+        self._visitors = asyncio.Semaphore(max(1, self.limits.threads // 8))
+        self._large = asyncio.Semaphore(self.limits.threads)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        environ = environ_of(scope)
+        try:
+            answer = await self._answer(environ, receive)
+        except RefusedError as error:
+            answer = error.answer()
+        except ConnectionError:
+            return  # the sender is gone
+        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers]
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": answer.body})
+
+    async def _answer(self, environ: WSGIEnvironment, receive: Receive) -> Answer:
+        path = environ["PATH_INFO"]
+        if path == LIVENESS:
+            return run(self.pages, environ)
+        if path in PROBES:
+            return await self._run(environ, self._probes)
+        intake = self.is_intake(environ)
+        async with self._body(environ, receive, intake=intake):
+            if intake:
+                return await self._run(environ, self._threads)
+            async with self._admitted(environ):
+                return await self._run(environ, self._threads)
+
+    async def _run(self, environ: WSGIEnvironment, threads: ThreadPoolExecutor) -> Answer:
+        return await asyncio.get_running_loop().run_in_executor(threads, run, self.pages, environ)
+
+    # Threads
+    # ------------------------------------------------------------------------------------------------------
+    @asynccontextmanager
+    async def _admitted(self, environ: WSGIEnvironment) -> AsyncIterator[None]:
+        """Around a request of a person or of the API. Raises RefusedError where it would wait too long."""
+        is_file = environ["PATH_INFO"].startswith(FILES)
+        is_read = environ["REQUEST_METHOD"] in ("GET", "HEAD") and not is_file
+        if (is_read and self._others.locked()) or self._waiting >= WAITING:
+            self.refused()
+            raise RefusedError(503, BUSY, 1)
+        self._waiting += 1
+        try:
+            visitor = is_visitor(environ) and not is_file
+            if visitor:
+                await self._visitors.acquire()
+            try:
+                await self._others.acquire()
+            except BaseException:
+                if visitor:
+                    self._visitors.release()
+                raise
+        finally:
+            self._waiting -= 1
+        try:
+            yield
+        finally:
+            self._others.release()
+            if visitor:
+                self._visitors.release()
+
+    # Bodies
+    # ------------------------------------------------------------------------------------------------------
+    @asynccontextmanager
+    async def _body(self, environ: WSGIEnvironment, receive: Receive, *, intake: bool) -> AsyncIterator[None]:
+        """Around a request whose body is in `wsgi.input`. Raises RefusedError, ConnectionError (the sender has gone)."""
+        length = content_length(environ)
+        async with AsyncExitStack() as held:
+            if length != 0:
+                body = Body(receive, self.limits.seconds, length)
+                try:
+                    environ["wsgi.input"] = await self._read(environ, body, held)
+                except TimeoutError:
+                    # Machines repeat after 503 what they give up after a 408.
+                    raise (RefusedError(503, SLOW, 5) if intake else RefusedError(408, SLOW)) from None
+                finally:
+                    body.close()
+            yield
+
+    async def _read(self, environ: WSGIEnvironment, body: Body, held: AsyncExitStack) -> io.IOBase:
+        """The body, or one that cannot be read where the application refuses the request by its headers.
+
+        `held` has what a large body takes until it is answered. Raises TimeoutError, RefusedError, ConnectionError.
+        """
+        if await body.read(SMALL, within=GRACE) and body.size <= SMALL:
+            return body.file()
+        sender = await asyncio.get_running_loop().run_in_executor(self._threads, self.identify, environ)
+        if sender.most == 0 or (body.length is not None and body.length > sender.most):
+            if not sender.name and sender.most:
+                raise RefusedError(
+                    413, f"Nothing was stored: without signing in a body has at most {sender.most} bytes."
+                )
+            return UnreadBody()
+        if not sender.name:
+            await self._read_unknown(sender, body)
+        elif not await body.read(min(SMALL, sender.most)):
+            # A sender has places of its own. The wait for one has no deadline: meanwhile the body lies unread.
+            mine = self._large_of.setdefault(sender.name, asyncio.Semaphore(max(1, self.limits.threads // 2)))
+            await held.enter_async_context(mine)
+            await held.enter_async_context(self._large)
+            await body.read(sender.most)
+        return body.file()
+
+    async def _read_unknown(self, sender: Sender, body: Body) -> None:
+        if self._unknown >= STRANGERS:
+            raise RefusedError(503, BUSY, 1)
+        self._unknown += 1
+        try:
+            await body.read(sender.most)
+        finally:
+            self._unknown -= 1
+
+
+class Body:
+    """A body as it comes. `length` is None for one that comes in chunks of unknown number."""
+
+    def __init__(self, receive: Receive, seconds: float, length: int | None) -> None:
+        self.length = length
+        self._receive, self._seconds = receive, seconds
+        self._parts: list[bytes] = []
+        self.size = 0
+        self._spent = 0.0
+        self._pending: asyncio.Future[Message] | None = None
+        self.complete = False
+
+    async def read(self, most: int, within: float | None = None) -> bool:
+        """Read on until the body is complete or has more than `most` bytes; says whether it is complete.
+
+        With `within`, also until that many seconds are over; without, raises TimeoutError at its deadline.
+        Raises ConnectionError when the sender has gone.
+        """
+        clock = asyncio.get_running_loop().time
+        while not self.complete and self.size <= most:
+            began = clock()
+            left = self._seconds + self.size / RATE - self._spent
+            patience = left if within is None else min(left, within)
+            if patience <= 0:
+                if left <= 0:
+                    raise TimeoutError
+                return False
+            message = await self._next(patience)
+            self._spent += clock() - began
+            if within is not None:
+                within -= clock() - began
+            if message is None:
+                continue
+            if message["type"] == "http.disconnect":
+                raise ConnectionResetError
+            self._parts.append(message.get("body", b""))
+            self.size += len(self._parts[-1])
+            self.complete = not message.get("more_body", False)
+        if self.complete and self.length is not None and self.size < self.length:
+            raise ConnectionResetError  # cut short
+        return self.complete
+
+    async def _next(self, patience: float) -> Message | None:
+        """The next message, None when it takes longer. A message that is late is not lost."""
+        if self._pending is None:
+            self._pending = asyncio.ensure_future(self._receive())
+        done, _ = await asyncio.wait({self._pending}, timeout=patience)
+        if not done:
+            return None
+        pending, self._pending = self._pending, None
+        return pending.result()
+
+    def close(self) -> None:
+        """Read no more: the server closes a connection that has an unread body."""
+        if self._pending is not None:
+            self._pending.cancel()
+            self._pending = None
+
+    def file(self) -> io.BytesIO:
+        return io.BytesIO(self._parts[0] if len(self._parts) == 1 else b"".join(self._parts))
+
+
+def content_length(environ: WSGIEnvironment) -> int | None:
+    """Bytes of the body by its header; None where it comes in chunks."""
+    if "HTTP_TRANSFER_ENCODING" in environ:
+        return None
+    length = environ.get("CONTENT_LENGTH", "")
+    return int(length) if length.isdecimal() else 0
+
+
+def is_visitor(environ: WSGIEnvironment) -> bool:
+    """Whether this comes from somebody who has not signed in, or is just about to."""
+    if environ["PATH_INFO"].startswith(SIGN_IN):
+        return True
+    return "HTTP_AUTHORIZATION" not in environ and "sessionid=" not in environ.get("HTTP_COOKIE", "")
+
+
+def run(pages: WSGIApplication, environ: WSGIEnvironment) -> Answer:
+    """What the WSGI application answers, whole."""
+    told: list[tuple[str, list[tuple[str, str]]]] = []
+
+    def start_response(
+        status: str, headers: list[tuple[str, str]], _exc_info: Any = None
+    ) -> Callable[[bytes], object]:
+        told.append((status, headers))
+        return lambda _: None
+
+    result: Iterable[bytes] = pages(environ, start_response)
+    try:
+        body = b"".join(result)
+    finally:
+        if hasattr(result, "close"):
+            result.close()
+    status, headers = told[-1]
+    return Answer(int(status.partition(" ")[0]), headers, body)
+
+
+def environ_of(scope: Scope) -> WSGIEnvironment:
+    """The WSGI environment (PEP 3333) of an ASGI scope, with an empty body."""
+    host, port = scope.get("server") or ("localhost", 0)
+    environ: WSGIEnvironment = {
+        "REQUEST_METHOD": scope["method"],
+        "SCRIPT_NAME": "",
+        "PATH_INFO": scope["path"].encode().decode("latin-1"),
+        "QUERY_STRING": scope["query_string"].decode("latin-1"),
+        "SERVER_NAME": host,
+        "SERVER_PORT": str(port),
+        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
+        "REMOTE_ADDR": (scope.get("client") or ("",))[0],
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": scope["scheme"],
+        "wsgi.input": io.BytesIO(),
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": True,
+        "wsgi.run_once": False,
+        "wsgi.input_terminated": True,
+    }
+    for raw, told in scope["headers"]:
+        if b"_" in raw:
+            continue  # would pass for the header with a dash, that a proxy in front sets
+        name, value = _variable(raw), told.decode("latin-1")
+        if name in environ:
+            value = f"{environ[name]}{'; ' if name == 'HTTP_COOKIE' else ','}{value}"
+        environ[name] = value
+    return environ
+
+
+_variables: dict[bytes, str] = {}
+
+
+def _variable(header: bytes) -> str:
+    """CGI's name of a header; the usual ones are remembered."""
+    if (known := _variables.get(header)) is not None:
+        return known
+    name = header.decode("latin-1").upper().replace("-", "_")
+    name = name if name in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{name}"
+    if len(_variables) < 1000:
+        _variables[header] = name
+    return name

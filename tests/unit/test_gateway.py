@@ -1,0 +1,244 @@
+"""The gateway in front of the WSGI application: who gets a thread, and how long a body may take."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from deploy.gateway import SMALL, Gateway, Limits, Sender
+
+PATIENCE = 30  # seconds
+Part = bytes | None
+"""Of a body; None for a sender that sends no more and stays."""
+
+
+class Application:
+    """A WSGI application that answers the bytes of its body; reads of /slow wait until they may go."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+        self.inside = threading.Semaphore(0)
+
+    def __call__(self, environ: Any, start_response: Any) -> Any:
+        if environ["PATH_INFO"] == "/slow":
+            self.inside.release()
+            assert self.go.wait(PATIENCE)
+        if environ["PATH_INFO"] == "/broken":
+            raise RuntimeError("broken")
+        try:
+            body = environ["wsgi.input"].read()
+        except OSError:
+            start_response("401 Unauthorized", [])
+            return []
+        start_response("200 OK", [])
+        return [str(len(body)).encode()]
+
+
+LIMITS = Limits(threads=4, others=3, seconds=1000)
+
+
+def gateway(application: Application, limits: Limits = LIMITS) -> Gateway:
+    """Bob has a key for 1 MB; nobody else is known."""
+
+    def identify(environ: Any) -> Sender:
+        if environ.get("HTTP_AUTHORIZATION") == "bob":
+            return Sender("bob", 10**6)
+        return Sender("", 0 if environ["PATH_INFO"].startswith("/intake") else SMALL)
+
+    return Gateway(application, limits, lambda environ: environ["PATH_INFO"].startswith("/intake"), identify)
+
+
+async def ask(
+    application: Gateway,
+    path: str,
+    *parts: Part,
+    method: str = "GET",
+    length: int | None = None,
+    **headers: str,
+) -> tuple[int, bytes]:
+    """Status and body of the answer."""
+    if parts and length is None:
+        length = sum(len(part) for part in parts if part is not None)
+    told = {**headers, **({} if length is None else {"content-length": str(length)})}
+    scope = {
+        "type": "http", "method": method, "path": path, "query_string": b"", "http_version": "1.1", "scheme": "http",
+        "headers": [(name.encode(), value.encode()) for name, value in told.items()],
+    }  # fmt: skip
+    coming = list(parts)
+    answered: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        if not coming:
+            return {"type": "http.disconnect"}
+        part = coming.pop(0)
+        if part is None:
+            await asyncio.Event().wait()
+        return {"type": "http.request", "body": part, "more_body": bool(coming)}
+
+    async def send(message: Any) -> None:
+        answered.append(message)
+
+    await application(scope, receive, send)
+    return (answered[0]["status"], answered[1]["body"]) if answered else (0, b"")
+
+
+def trial(story: Callable[[Application], Coroutine[Any, Any, None]]) -> None:
+    application = Application()
+    try:
+        asyncio.run(asyncio.wait_for(story(application), PATIENCE))
+    finally:
+        application.go.set()
+
+
+async def inside(application: Application, number: int) -> None:
+    for _ in range(number):
+        assert await asyncio.to_thread(application.inside.acquire, timeout=PATIENCE)
+
+
+def test_a_read_too_many_is_refused_at_once_and_intake_and_probes_are_answered() -> None:
+    async def story(application: Application) -> None:
+        front = gateway(application)
+        known = {"authorization": "bob"}
+        slow = [asyncio.ensure_future(ask(front, "/slow", **known)) for _ in range(LIMITS.others)]
+        await inside(application, LIMITS.others)
+        assert (await ask(front, "/incidents", **known))[0] == 503
+        for path in ("/intake", "/healthz", "/readyz", "/metrics"):
+            assert (await ask(front, path))[0] == 200, path
+        application.go.set()
+        assert [(await one)[0] for one in slow] == [200] * LIMITS.others
+        assert (await ask(front, "/incidents", **known))[0] == 200
+
+    trial(story)
+
+
+def test_a_write_waits_for_a_thread() -> None:
+    async def story(application: Application) -> None:
+        front = gateway(application)
+        known = {"authorization": "bob"}
+        slow = [asyncio.ensure_future(ask(front, "/slow", **known)) for _ in range(LIMITS.others)]
+        await inside(application, LIMITS.others)
+        write = asyncio.ensure_future(ask(front, "/incidents", b"abc", method="POST", **known))
+        await asyncio.sleep(0)
+        assert not write.done()
+        application.go.set()
+        assert await write == (200, b"3")
+        await asyncio.gather(*slow)
+
+    trial(story)
+
+
+def test_people_who_have_not_signed_in_leave_threads_to_others() -> None:
+    async def story(application: Application) -> None:
+        front = gateway(application)
+        slow = [asyncio.ensure_future(ask(front, "/slow")) for _ in range(20)]
+        await inside(application, 1)
+        assert (await ask(front, "/incidents", authorization="bob"))[0] == 200
+        assert not application.inside.acquire(blocking=False)
+        application.go.set()
+        await asyncio.gather(*slow)
+
+    trial(story)
+
+
+def test_threads_are_free_again_after_a_request_that_failed() -> None:
+    async def story(application: Application) -> None:
+        front = gateway(application)
+        for _ in range(2 * LIMITS.threads):
+            with pytest.raises(RuntimeError, match="broken"):
+                await ask(front, "/broken")
+        assert (await ask(front, "/"))[0] == 200
+
+    trial(story)
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "known"),
+    [("/form", 408, {}), ("/intake", 503, {"authorization": "bob"}), ("/intake", 401, {})],
+)
+def test_a_body_that_stays_away_is_given_up(path: str, status: int, known: dict[str, str]) -> None:
+    async def story(application: Application) -> None:
+        front = gateway(application, replace(LIMITS, seconds=0.01))
+        # The unknown sender of intake is refused by its headers, long before its deadline.
+        front = front if status != 401 else gateway(application)
+        assert (await ask(front, path, b"a", None, length=100, method="POST", **known))[0] == status
+
+    trial(story)
+
+
+def test_unfinished_bodies_take_no_thread() -> None:
+    async def story(application: Application) -> None:
+        front = gateway(application)
+        slow = [
+            asyncio.ensure_future(
+                ask(front, "/intake", b"a", None, length=9, method="POST", authorization="bob")
+            )
+            for _ in range(60)
+        ]
+        slow += [
+            asyncio.ensure_future(ask(front, "/form", b"a", None, length=9, method="POST")) for _ in range(60)
+        ]
+        await asyncio.sleep(0)
+        for path in ("/intake", "/form"):
+            assert await ask(front, path, b"abc", method="POST") == (200, b"3")
+        for one in slow:
+            one.cancel()
+        await asyncio.gather(*slow, return_exceptions=True)
+
+    trial(story)
+
+
+@pytest.mark.parametrize(
+    ("path", "size", "known", "status"),
+    [
+        ("/form", SMALL + 1, {}, 413),
+        ("/form", 10**6, {"authorization": "bob"}, 200),
+        ("/intake", 10**6, {"authorization": "bob"}, 200),
+        ("/intake", 10**6, {}, 401),
+        (
+            "/intake",
+            10**6 + 1,
+            {"authorization": "bob"},
+            401,
+        ),  # which the real application refuses by the length
+    ],
+)
+def test_a_large_body_takes_a_known_sender(path: str, size: int, known: dict[str, str], status: int) -> None:
+    async def story(application: Application) -> None:
+        parts = [b"a" * SMALL] * (size // SMALL) + [b"a" * (size % SMALL)]
+        answer = await ask(gateway(application), path, *parts, method="POST", **known)
+        assert answer[0] == status
+        assert status != 200 or int(answer[1]) == size
+
+    trial(story)
+
+
+def test_large_bodies_of_one_sender_that_never_end_leave_places_to_others() -> None:
+    async def story(application: Application) -> None:
+        front = gateway(application)
+        bob = {"authorization": "bob"}
+        one: Awaitable[Any] | None = None
+        slow = []
+        for _ in range(20):
+            one = ask(front, "/intake", b"a" * (SMALL + 1), None, length=10**6, method="POST", **bob)
+            slow.append(asyncio.ensure_future(one))
+        while not front._large_of or not front._large_of["bob"].locked():
+            await asyncio.sleep(0)
+        assert not front._large.locked()
+        for task in slow:
+            task.cancel()
+        await asyncio.gather(*slow, return_exceptions=True)
+
+    trial(story)
+
+
+def test_a_body_that_is_cut_short_reaches_nobody() -> None:
+    async def story(application: Application) -> None:
+        front = gateway(application)
+        assert await ask(front, "/intake", b"abc", length=9, method="POST", authorization="bob") == (0, b"")
+
+    trial(story)
