@@ -189,7 +189,7 @@ class Gateway:
     # ------------------------------------------------------------------------------------------------------
     @asynccontextmanager
     async def _body(self, environ: WSGIEnvironment, receive: Receive, *, intake: bool) -> AsyncIterator[None]:
-        """Around a request whose body is in `wsgi.input`. Raises RefusedError, ConnectionError (the sender has gone)."""
+        """Around a request with its body in `wsgi.input`. Raises RefusedError, or ConnectionError for a sender gone."""
         length = content_length(environ)
         async with AsyncExitStack() as held:
             if length != 0:

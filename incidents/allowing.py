@@ -8,12 +8,23 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from incidents.domain.permissions import ANYWHERE, CONFIGURE, Forbidden, may, refusal
+from incidents.catalog.models import Route, Service
+from incidents.domain.permissions import ANYWHERE, CONFIGURE, Forbidden, Person, may, refusal
+from incidents.domain.routing import DEEPEST, covers
 from incidents.projections.models import IncidentRow
 from incidents.roles import actor_name, person, who_can
 from ingest.queries import Context
 
-__all__ = ["actor_name", "allow", "allow_configuring", "person", "refusals", "who_can"]
+__all__ = [
+    "actor_name",
+    "allow",
+    "allow_configuring",
+    "allow_patterns",
+    "allow_route",
+    "person",
+    "refusals",
+    "who_can",
+]
 
 
 def allow(command: str, context: Context, incident_id: str | None = None) -> None:
@@ -43,6 +54,66 @@ def allow_configuring(context: Context, *things: Mapping[str, Any] | None) -> No
         teams = (team,) if team else ()
         if thing is not None and not may(who, CONFIGURE, teams):
             raise Forbidden(refusal(who, CONFIGURE, teams, who_can(CONFIGURE, teams) if teams else ()))
+
+
+def allow_route(context: Context, *rules: Mapping[str, Any] | None) -> None:
+    """Raises Forbidden where a person who is not staff changes a rule that decides over more than a team of theirs.
+
+    The rules are as the API shows them, before and after. What a rule beneath one of the same team decides stays
+    in that team; a rule elsewhere takes incidents of others.
+    """
+    who = _not_staff(context)
+    for rule in rules if who is not None else ():
+        if rule is None or (above := _team_of_rule(rule.get("parent"))) == rule.get("team"):
+            continue
+        team = rule.get("team")
+        where = "on the first level" if rule.get("parent") is None else f"beneath one of {above or 'no team'}"
+        raise Forbidden(
+            f"a rule {where} takes incidents of other teams and is for staff; managers of {team} change rules "
+            f"beneath one that gives incidents to {team}"
+        )
+
+
+def allow_patterns(
+    context: Context, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
+) -> None:
+    """Raises Forbidden where a person who is not staff lets a service have components that its team does not have.
+
+    A team has what the patterns of its services and of its rules match; `before` and `after` are as the API shows them.
+    """
+    if after is None or _not_staff(context) is None:
+        return
+    team, slug = after.get("team"), after.get("slug")
+    held = [] if before is None or before.get("team") != team else list(before["patterns"])
+    held += [
+        pattern
+        for one in Service.objects.filter(team__slug=team).exclude(slug=slug)
+        for pattern in one.patterns
+    ]
+    held += Route.objects.filter(team__slug=team).exclude(pattern="").values_list("pattern", flat=True)
+    for pattern in after["patterns"]:
+        if not any(covers(one, pattern) for one in held):
+            raise Forbidden(
+                f"`{pattern}` matches components beyond those that services and rules of {team} name; staff give a "
+                "team its components"
+            )
+
+
+def _not_staff(context: Context) -> Person | None:
+    """The person who acts, if roles hold and they are not staff."""
+    name = actor_name(context)
+    who = None if name is None else person(name)
+    return None if who is None or who.is_staff else who
+
+
+def _team_of_rule(name: str | None) -> str | None:
+    """The team that a rule gives incidents to, by itself or from above."""
+    rule = Route.objects.select_related("team").filter(name=name).first() if name else None
+    for _ in range(DEEPEST):
+        if rule is None or rule.team is not None:
+            break
+        rule = rule.parent
+    return rule.team.slug if rule is not None and rule.team is not None else None
 
 
 def _teams(command: str, incident_id: str) -> tuple[str, ...]:

@@ -1,10 +1,11 @@
 """Routes: the tree of rules, what becomes of one alert, and what a change would have changed.
 
-Staff change them, managers those of their team.
+Staff change them, managers those beneath a rule that gives incidents to their team.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -17,7 +18,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 from rest_framework.exceptions import ValidationError
 
-from frontend.rights import configurers_only, own_teams, rights
+from frontend.rights import Rights, configurers_only, own_teams, rights
 from frontend.views.pages import context_of, page, show
 from frontend.views.paging import listed
 from frontend.views.restoring import removed
@@ -36,7 +37,7 @@ from incidents.domain.rule_form import Written
 from incidents.domain.values import SEVERITIES, Invalid
 from ingest.queries import WrongExpectedVersion
 
-WHO = "Rules are changed by staff, and by managers those of their team."
+WHO = "Rules are changed by staff, and by managers those beneath a rule of their team."
 DAYS = 7
 LATEST = 5
 """Alerts that the page offers to try."""
@@ -136,8 +137,11 @@ def _shown(request: HttpRequest, told: _Page) -> HttpResponse:
     tried = tested(request, table)
     explained = tried.explained
     asking = rights(request)
-    levels = _levels(table.rules, {} if explained is None else {one.rule: one for one in explained.rules})
+    levels = _levels(
+        table.rules, {} if explained is None else {one.rule: one for one in explained.rules}, asking
+    )
     found = listed(request, levels, _words, _names)
+    names = sorted(name for name in _extensible(levels) if name != told.name)
     context = {
         "told": told,
         # The way of a ticket is read along all rules that were tried.
@@ -148,7 +152,8 @@ def _shown(request: HttpRequest, told: _Page) -> HttpResponse:
         "services": sorted(table.services.values(), key=lambda one: one.slug),
         "teams": own_teams(asking),
         "rights": asking,
-        "names": [row.name for row in Route.objects.all() if row.name != told.name],
+        "names": names,
+        "may_add": asking.staff or bool(names),
         "severities": SEVERITIES,
         "explained": explained,
         "asked": tried.asked,
@@ -164,19 +169,36 @@ def _shown(request: HttpRequest, told: _Page) -> HttpResponse:
     return show(request, "frontend/routes.html", context, section="settings", status=status)
 
 
-def _levels(rules: Any, tried: dict[str, Tried]) -> list[dict[str, Any]]:
-    return [
-        {
-            "rule": rule,
-            "asks": rule.when.matched(),
-            "gives": _gives(rule),
-            "tried": tried.get(rule.name),
-            "first": place == 0,
-            "last": place == len(rules) - 1,
-            "children": _levels(rule.children, tried),
-        }
-        for place, rule in enumerate(rules)
-    ]
+def _levels(
+    rules: Any, tried: dict[str, Tried], asking: Rights, above: str | None = None
+) -> list[dict[str, Any]]:
+    """Rules of one level as the page shows them; `above`: the team that has the incidents without them."""
+    levels = []
+    for place, rule in enumerate(rules):
+        team = above if rule.team is None else rule.team.slug
+        levels.append(
+            {
+                "rule": rule,
+                "asks": rule.when.matched(),
+                "gives": _gives(rule),
+                "tried": tried.get(rule.name),
+                "first": place == 0,
+                "last": place == len(rules) - 1,
+                # As `incidents.allowing.allow_route` has it.
+                "editable": asking.staff or (asking.over(above) and rule.team is not None and team == above),
+                "extensible": asking.over(team),
+                "children": _levels(rule.children, tried, asking, team),
+            }
+        )
+    return levels
+
+
+def _extensible(levels: list[dict[str, Any]]) -> Iterator[str]:
+    """Names of the rules that others may be put beneath."""
+    for level in levels:
+        if level["extensible"]:
+            yield level["rule"].name
+        yield from _extensible(level["children"])
 
 
 def _words(level: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ from django.db.models import Max, ProtectedError
 from rest_framework.pagination import CursorPagination
 from rest_framework.serializers import BaseSerializer, ValidationError
 
+from incidents.allowing import allow_route
 from incidents.api.catalog import Catalog
 from incidents.api.routing_shapes import RouteSerializer
 from incidents.api.views import Conflict
@@ -58,6 +59,10 @@ class RoutesView(Catalog):
             check_tree(rules_as_written()[0])
         except Invalid as invalid:
             raise ValidationError({invalid.field: [invalid.reason]}) from None
+
+    def allow(self, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
+        super().allow(before, after)
+        allow_route(self.asking, before, after)
 
     def remove(self, instance: Route) -> None:
         try:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from incidents.allowing import allow_patterns
 from incidents.api.catalog import BySlug, Catalog
 from incidents.api.routing_shapes import ServiceSerializer
 from incidents.api.views import Conflict
@@ -17,6 +20,10 @@ class ServicesView(Catalog):
     serializer_class = ServiceSerializer
     pagination_class = BySlug
     lookup_field = "slug"
+
+    def allow(self, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
+        super().allow(before, after)
+        allow_patterns(self.asking, before, after)
 
     def remove(self, instance: Service) -> None:
         if (dependent := instance.dependents.first()) is not None:

@@ -15,15 +15,13 @@ from incidents.domain.decide import Refused
 ROLES: Final = ("viewer", "responder", "manager", "admin")
 """From the one that may do least."""
 
-ANYWHERE: Final = frozenset(
-    {"open", "accept", "analyze", "comment", "escalate", "hand_over", "override", "silence"}
-)
-"""What a responder of any team may do: to report, to say something, to call for help, to hand over what is wrong, to
-have an analyzer look, to stand in for somebody on call."""
+ANYWHERE: Final = frozenset({"open", "accept", "analyze", "comment", "escalate", "override", "silence"})
+"""What a responder of any team may do: to report, to say something, to call for help, to have an analyzer look, to
+stand in for somebody on call. Not to reassign: whoever takes an incident to their own team may do the rest to it."""
 AT_ITS_TEAM: Final = frozenset(
     {
-        "acknowledge", "assign", "attach_evidence", "bounce", "link", "merge", "reopen", "resolve", "set_severity",
-        "set_title", "snooze", "split", "split_off", "unacknowledge", "undo",
+        "acknowledge", "assign", "attach_evidence", "bounce", "hand_over", "link", "merge", "reopen", "resolve",
+        "set_severity", "set_title", "snooze", "split", "split_off", "unacknowledge", "undo",
     }
 )  # fmt: skip
 """What a responder of the ticket's team may do."""

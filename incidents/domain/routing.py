@@ -6,6 +6,7 @@ and so on; no other branch is tried. What a rule leaves open it has from the rul
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -116,6 +117,13 @@ def service_of(subject: Subject, services: Mapping[str, Service]) -> str | None:
 
 def _literal(pattern: str) -> int:
     return sum(letter not in "*?[]" for letter in pattern)
+
+
+def covers(broad: str, narrow: str) -> bool:
+    """Whether one glob matches surely all that another does: of `broad` only `*` counts as a wildcard."""
+    if "[" in broad or "?" in broad:
+        return broad == narrow
+    return re.fullmatch(".*".join(map(re.escape, broad.split("*"))), narrow, re.DOTALL) is not None
 
 
 def route(subject: Subject, table: RoutingTable, ambiguous_with: Iterable[str] = ()) -> Routing:

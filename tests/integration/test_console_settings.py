@@ -93,6 +93,18 @@ def test_a_manager_moves_no_rule_that_belongs_to_no_team() -> None:
     assert Route.objects.filter(name="first").exists()
 
 
+def test_a_manager_adds_rules_beneath_those_of_the_team_and_changes_no_other() -> None:
+    team = Team.objects.get(slug="storage")
+    given = Route.objects.create(name="given", pattern="x/*", order=1, team=team)
+    Route.objects.create(name="mine", pattern="x/a", order=1, team=team, parent=given)
+    shown = text(manager(), "/settings/routes?under=given")
+    assert "Add a rule beneath given" in shown
+    assert "Edit given" not in shown
+    assert "Edit mine" in shown
+    assert "first level</option>" not in shown
+    assert "first level</option>" in text(signed_in(), "/settings/routes?under=given")
+
+
 def test_a_responder_finds_no_form_and_is_refused() -> None:
     manager()
     client = Client()

@@ -13,7 +13,7 @@ from django.test import Client
 
 from incidents import commands
 from incidents.api.urls import ACTIONS
-from incidents.catalog.models import Membership, Silence, Team
+from incidents.catalog.models import Membership, Route, Silence, Team
 from incidents.commands import Report
 from incidents.domain.permissions import ANYWHERE, AT_ITS_TEAM, Forbidden
 from incidents.projections.models import IncidentRow
@@ -166,12 +166,20 @@ def test_somebody_who_was_switched_off_may_do_nothing(ticket: str) -> None:
 
 # Configuration of a team
 # ----------------------------------------------------------------------------------------------------------
-ROUTE = {"name": "lamps", "order": 900, "pattern": "lamp/*", "team": "storage"}
+ABOVE = {"name": "rooms", "order": 900, "pattern": "*", "team": "storage"}
+"""By which staff give the team what its own rules divide."""
+ROUTE = {"name": "lamps", "parent": "rooms", "pattern": "lamp/*", "team": "storage"}
+
+
+def above() -> None:
+    staff = somebody("staff", "dana")
+    assert staff.post("/api/v1/routes", ABOVE, content_type="application/json").status_code == 201
 
 
 @pytest.mark.parametrize("who", WHO)
 def test_routes_of_a_team_are_for_its_managers(ticket: str, who: str) -> None:
     del ticket
+    above()
     answer = somebody(who).post("/api/v1/routes", ROUTE, content_type="application/json")
     assert answer.status_code == (201 if who in ("manager", "staff") else 403)
 
@@ -179,7 +187,7 @@ def test_routes_of_a_team_are_for_its_managers(ticket: str, who: str) -> None:
 def test_a_manager_leaves_routes_of_other_teams_alone(ticket: str) -> None:
     del ticket
     staff, manager = somebody("staff", "alice"), somebody("manager")
-    staff.post("/api/v1/routes", {**ROUTE, "team": "network"}, content_type="application/json")
+    staff.post("/api/v1/routes", {**ABOVE, "name": "lamps", "team": "network"}, content_type="application/json")
     for body in ({"team": "storage"}, {"pattern": "fan/*"}):
         answer = manager.patch("/api/v1/routes/lamps", body, content_type="application/json")
         assert answer.status_code == 403
@@ -189,10 +197,87 @@ def test_a_manager_leaves_routes_of_other_teams_alone(ticket: str) -> None:
 
 def test_a_manager_gives_no_route_away(ticket: str) -> None:
     del ticket
+    above()
     manager = somebody("manager")
     manager.post("/api/v1/routes", ROUTE, content_type="application/json")
     answer = manager.patch("/api/v1/routes/lamps", {"team": "network"}, content_type="application/json")
     assert answer.status_code == 403
+
+
+TAKES_ALL = {"name": "mine", "pattern": "", "order": 0, "team": "storage"}
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        TAKES_ALL,
+        {**TAKES_ALL, "pattern": "tor/*"},
+        {**TAKES_ALL, "parent": "switches"},
+        {**TAKES_ALL, "parent": "nothing"},
+    ],
+)
+def test_a_rule_of_a_manager_takes_no_incidents_of_other_teams(ticket: str, rule: dict[str, Any]) -> None:
+    del ticket
+    network, rooms = Team.objects.get(slug="network"), Team.objects.get(slug="storage")
+    Route.objects.create(name="switches", order=0, pattern="tor/*", team=network)
+    Route.objects.create(name="nothing", order=5, pattern="lamp/*")
+    Route.objects.create(name="rooms", order=6, pattern="room/*", team=rooms)
+    manager = somebody("manager")
+    answer = manager.post("/api/v1/routes", rule, content_type="application/json")
+    assert answer.status_code == 403
+    assert "staff" in answer.json()["detail"]
+    opened = commands.open_incident(Report("Down", component="tor/t1"), SYSTEM).incident
+    assert opened.team == "network"
+
+
+@pytest.mark.parametrize("change", [{"pattern": "*"}, {"order": 0}, {"when": {"severities": ["info"]}}])
+def test_a_rule_that_staff_gave_a_team_is_changed_by_staff(ticket: str, change: dict[str, Any]) -> None:
+    del ticket
+    above()
+    manager = somebody("manager")
+    assert manager.patch("/api/v1/routes/rooms", change, content_type="application/json").status_code == 403
+    assert manager.delete("/api/v1/routes/rooms").status_code == 403
+
+
+def test_a_rule_of_a_manager_is_not_moved_to_the_first_level(ticket: str) -> None:
+    del ticket
+    above()
+    manager = somebody("manager")
+    assert manager.post("/api/v1/routes", ROUTE, content_type="application/json").status_code == 201
+    answer = manager.patch("/api/v1/routes/lamps", {"parent": None}, content_type="application/json")
+    assert answer.status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("patterns", "status"), [(["disk/*"], 201), (["disk/a*"], 201), (["tor/*"], 403), (["disk/a", "*"], 403)]
+)
+def test_a_service_of_a_manager_has_components_of_the_team_alone(
+    ticket: str, patterns: list[str], status: int
+) -> None:
+    del ticket
+    Route.objects.create(name="disks", order=7, pattern="disk/*", team=Team.objects.get(slug="storage"))
+    body = {"slug": "blocks", "name": "Blocks", "team": "storage", "patterns": patterns}
+    manager = somebody("manager")
+    assert manager.post("/api/v1/services", body, content_type="application/json").status_code == status
+    somebody("staff", "dana").post(
+        "/api/v1/services",
+        {**body, "slug": "more", "name": "More", "patterns": []},
+        content_type="application/json",
+    )
+    answer = manager.patch("/api/v1/services/more", {"patterns": patterns}, content_type="application/json")
+    assert answer.status_code == (200 if status == 201 else 403)
+
+
+def test_a_responder_takes_no_incident_of_another_team(ticket: str) -> None:
+    other = somebody("responder elsewhere")
+    path = f"/api/v1/incidents/{ticket}"
+    taken = other.post(
+        f"{path}/hand_over", {"team": "network", "reason": "ours"}, content_type="application/json"
+    )
+    assert taken.status_code == 403
+    done = other.post(f"{path}/resolve", {"confirmed_cause": "none"}, content_type="application/json")
+    assert done.status_code == 403
+    assert IncidentRow.objects.get(pk=ticket).team == "storage"
 
 
 @pytest.mark.parametrize("who", WHO)

@@ -32,7 +32,7 @@ ALLOWED = {
     "accept": OF_ANY_TEAM,
     "analyze": OF_ANY_TEAM,
     "comment": OF_ANY_TEAM,
-    "hand_over": OF_ANY_TEAM,
+    "hand_over": OF_THE_TEAM,
     "silence": OF_ANY_TEAM,
     "override": OF_ANY_TEAM,
     "escalate": OF_ANY_TEAM,

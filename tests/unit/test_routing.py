@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ from incidents.domain.routing import (
     Rule,
     Service,
     Team,
+    covers,
     every_rule,
     labels_that_count,
     ordinal,
@@ -292,3 +294,14 @@ def test_places_are_told_as_people_count() -> None:
     assert [ordinal(n) for n in (1, 2, 3, 4, 11, 12, 13, 21, 102, 111)] == [
         "1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "102nd", "111th",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("broad", "narrow", "yes"),
+    [
+        ("*", "tor/*", True), ("tor/*", "tor/a?", True), ("tor/*", "*", False), ("tor/?", "tor/*", False),
+        ("tor/?", "tor/?", True), ("[!a]*", "b", False), ("tor/*-1", "tor/dc[ab]-1", True), ("tor/a", "tor/ab", False),
+    ],
+)  # fmt: skip
+def test_a_glob_covers_another_only_where_that_is_sure(broad: str, narrow: str, yes: bool) -> None:
+    assert covers(broad, narrow) == yes
