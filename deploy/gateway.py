@@ -165,25 +165,15 @@ class Gateway:
         if (is_read and self._others.locked()) or self._waiting >= WAITING:
             self.refused()
             raise RefusedError(503, BUSY, 1)
-        self._waiting += 1
-        try:
-            visitor = is_visitor(environ) and not is_file
-            if visitor:
-                await self._visitors.acquire()
+        async with AsyncExitStack() as held:
+            self._waiting += 1
             try:
-                await self._others.acquire()
-            except BaseException:
-                if visitor:
-                    self._visitors.release()
-                raise
-        finally:
-            self._waiting -= 1
-        try:
+                if is_visitor(environ) and not is_file:
+                    await held.enter_async_context(self._visitors)
+                await held.enter_async_context(self._others)
+            finally:
+                self._waiting -= 1
             yield
-        finally:
-            self._others.release()
-            if visitor:
-                self._visitors.release()
 
     # Bodies
     # ------------------------------------------------------------------------------------------------------

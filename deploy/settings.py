@@ -24,6 +24,11 @@ HOME = Home(
         )
     ).absolute()
 )
+AS_ROOT = env.boolean(
+    "DOSSIER_AS_ROOT",
+    False,
+    "let `manage.py up` run as root, where pages, analyzers and plugins are root, too",
+)
 DATABASE_URL = env.text(
     "DATABASE_URL",
     "",
@@ -177,7 +182,7 @@ MAY_ANALYZE = "incidents.api.permissions.MayAnalyze"
 # In the database, so that limits of sign-in hold for all web processes together; a table of deploy/migrations.
 CACHES = {
     "default": {
-        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "BACKEND": "deploy.cache.JSONCache",
         "LOCATION": "shared_limits",
         # More are thinned out, so that many made-up names would give a guesser more tries at one.
         "OPTIONS": {"MAX_ENTRIES": 100_000},

@@ -89,14 +89,14 @@ class Supervisor:
             self.lock.close()
 
     def _prepare(self) -> None:
-        self.home.logs.mkdir(parents=True, exist_ok=True)
+        self.home.logs.mkdir(mode=0o700, parents=True, exist_ok=True)
         secret = self.home.root / "secret_key"
         if not secret.exists():
             secret.touch(mode=0o600)
             secret.write_text(settings.SECRET_KEY)
         metrics = self.home.root / "metrics"
         shutil.rmtree(metrics, ignore_errors=True)
-        metrics.mkdir()
+        metrics.mkdir(mode=0o700)
 
     def _start_servers(self) -> None:
         if not settings.DATABASE_URL:

@@ -50,6 +50,7 @@ class Stack:
             **os.environ,
             "DJANGO_SETTINGS_MODULE": "deploy.settings",
             "DOSSIER_HOME": str(home),
+            "DOSSIER_AS_ROOT": "true",
             "PORT": str(self.port),
             "EVENTS_PORT": str(self.port + 1),
         }

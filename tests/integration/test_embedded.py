@@ -157,13 +157,6 @@ def test_root_keeps_a_private_directory_private(fresh: Home, monkeypatch: pytest
     assert private.stat().st_mode & 0o777 == 0o700
 
 
-@as_root
-def test_postgres_of_root_runs_as_nobody(fresh: Home) -> None:
-    postgres = start_postgres(fresh)
-    assert Path(f"/proc/{postgres.pid}").stat().st_uid == pwd.getpwnam("nobody").pw_uid
-    stop(postgres)
-
-
 def python_for_all() -> str:
     """An interpreter of this version that every user may run, and so may read this checkout."""
     for candidate in (Path(sys.executable), Path("/usr/bin/python3")):
@@ -196,3 +189,72 @@ def test_a_cluster_of_another_version_is_refused_with_advice(fresh: Home) -> Non
     (fresh.postgres / "PG_VERSION").write_text("9\n")
     with pytest.raises(EmbeddedError, match="was made by Postgres 9"):
         start_postgres(fresh)
+
+
+@as_root
+def test_postgres_shares_its_user_with_nobody_and_lets_nobody_in(fresh: Home) -> None:
+    postgres = start_postgres(fresh)
+    owner = Path(f"/proc/{postgres.pid}").stat().st_uid
+    assert owner != 0
+    assert owner not in {entry.pw_uid for entry in pwd.getpwall()}
+    fresh.run.chmod(0o711)  # even where the directory of the socket is open
+    child = os.fork()
+    if child == 0:  # not another program: nobody may not be able to read this one's
+        os.setgroups([])
+        os.setgid(pwd.getpwnam("nobody").pw_gid)
+        os.setuid(pwd.getpwnam("nobody").pw_uid)
+        try:
+            psycopg2.connect(fresh.database_url)
+        except psycopg2.OperationalError as error:
+            os._exit(7 if "peer authentication failed" in str(error).lower() else 8)
+        os._exit(9)
+    _, status = os.waitpid(child, 0)
+    assert answer(fresh) == 42
+    stop(postgres)
+    assert os.waitstatus_to_exitcode(status) == 7
+
+
+@as_root
+def test_a_cluster_that_was_nobodys_goes_on(fresh: Home) -> None:
+    stop(start_postgres(fresh))
+    nobody = pwd.getpwnam("nobody")
+    for path in (fresh.postgres, *fresh.postgres.rglob("*")):
+        os.chown(path, nobody.pw_uid, nobody.pw_gid)
+    (fresh.postgres / "pg_hba.conf").write_text("local all all trust\n")
+    postgres = start_postgres(fresh)
+    assert answer(fresh) == 42
+    stop(postgres)
+    assert "trust" not in (fresh.postgres / "pg_hba.conf").read_text()
+
+
+@as_root
+def test_a_link_in_the_place_of_the_sockets_is_not_followed(tmp_path: Path) -> None:
+    home = Home(tmp_path / ("long" * 30))
+    home.run.symlink_to(tmp_path)
+    try:
+        with pytest.raises(EmbeddedError, match="belongs to another user"):
+            start_postgres(home)
+    finally:
+        home.run.unlink()
+    assert tmp_path.stat().st_uid == 0
+
+
+@as_root
+def test_up_refuses_root_unless_told(fresh: Home) -> None:
+    environment = {**os.environ, "DOSSIER_HOME": str(fresh.root), "DJANGO_SETTINGS_MODULE": "deploy.settings"}
+    environment.pop("DOSSIER_AS_ROOT", None)
+    told = subprocess.run(
+        [sys.executable, "manage.py", "up"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.returncode == 1
+    assert "DOSSIER_AS_ROOT=true" in told.stderr
+
+
+def test_logs_are_for_the_user_who_runs_it(fresh: Home) -> None:
+    stop(start_postgres(fresh))
+    assert fresh.logs.stat().st_mode & 0o077 == 0

@@ -187,7 +187,9 @@ def test_routes_of_a_team_are_for_its_managers(ticket: str, who: str) -> None:
 def test_a_manager_leaves_routes_of_other_teams_alone(ticket: str) -> None:
     del ticket
     staff, manager = somebody("staff", "alice"), somebody("manager")
-    staff.post("/api/v1/routes", {**ABOVE, "name": "lamps", "team": "network"}, content_type="application/json")
+    staff.post(
+        "/api/v1/routes", {**ABOVE, "name": "lamps", "team": "network"}, content_type="application/json"
+    )
     for body in ({"team": "storage"}, {"pattern": "fan/*"}):
         answer = manager.patch("/api/v1/routes/lamps", body, content_type="application/json")
         assert answer.status_code == 403

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import sys
 import threading
@@ -64,6 +65,8 @@ class Command(BaseCommand):
 def show(home: Home, screen: Screen, speed: float) -> None:
     """Run until interrupted."""
     stop = threading.Event()
+    if os.geteuid() == 0:
+        screen.say("running as root: good enough for a look, and `manage.py up` refuses it (DOSSIER_AS_ROOT)")
     with running(home, screen.say) as supervisor:
         notes = Notes.load(home.root / "demo.json") or begin(home.root / "demo.json", speed)
         introduce(notes, screen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
@@ -19,6 +20,11 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # noqa: RUF012  # Django declares it so
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if os.geteuid() == 0 and not settings.AS_ROOT:
+            raise CommandError(
+                "up does not run as root: pages, analyzers and plugins would be root, too. Start it as another user, or"
+                " with DOSSIER_AS_ROOT=true where there is none, as in a container."
+            )
         try:
             with stopping_on_signals(), running(settings.HOME, self.say) as supervisor:
                 self.say(f"Dossier answers on {settings.BASE_URL}; Ctrl-C stops it")
