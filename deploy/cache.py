@@ -40,17 +40,17 @@ class JSONCache(BaseCache):
 
     def set(
         self, key: str, value: Any, timeout: float | None = DEFAULT_TIMEOUT, version: int | None = None
-    ) -> None:  # type: ignore[override]  # as Django calls it
+    ) -> None:
         self._cull()
         self._put(key, value, timeout, version, "TRUE")
 
     def add(
         self, key: str, value: Any, timeout: float | None = DEFAULT_TIMEOUT, version: int | None = None
-    ) -> bool:  # type: ignore[override]
+    ) -> bool:
         self._cull()
         return self._put(key, value, timeout, version, "kept.expires <= now()")
 
-    def touch(self, key: str, timeout: float | None = DEFAULT_TIMEOUT, version: int | None = None) -> bool:  # type: ignore[override]
+    def touch(self, key: str, timeout: float | None = DEFAULT_TIMEOUT, version: int | None = None) -> bool:
         touched = (
             f"UPDATE {self._table} SET expires = %s WHERE cache_key = %s AND expires > now() RETURNING 1"
         )
@@ -78,19 +78,19 @@ class JSONCache(BaseCache):
 
     def _cull(self) -> None:
         """Leave room: without what is over, and where that is not enough, without what ends first."""
-        if self._run(f"SELECT count(*) FROM {self._table}")[0][0] < self._max_entries:  # type: ignore[attr-defined]
+        if self._run(f"SELECT count(*) FROM {self._table}")[0][0] < self._max_entries:
             return
         self._run(f"DELETE FROM {self._table} WHERE expires <= now()")
         left: int = self._run(f"SELECT count(*) FROM {self._table}")[0][0]
-        if left >= self._max_entries and self._cull_frequency:  # type: ignore[attr-defined]
+        if left >= self._max_entries and self._cull_frequency:
             first = f"SELECT cache_key FROM {self._table} ORDER BY expires LIMIT %s"
-            self._run(f"DELETE FROM {self._table} WHERE cache_key IN ({first})", left // self._cull_frequency)  # type: ignore[attr-defined]
+            self._run(f"DELETE FROM {self._table} WHERE cache_key IN ({first})", left // self._cull_frequency)
 
     def _key(self, key: str, version: int | None) -> str:
-        return self.make_and_validate_key(key, version)[:KEY_LIMIT]  # type: ignore[attr-defined, no-any-return]
+        return self.make_and_validate_key(key, version)[:KEY_LIMIT]
 
     def _expiry(self, timeout: float | None) -> datetime:
-        until = self.get_backend_timeout(timeout)  # type: ignore[arg-type]
+        until = self.get_backend_timeout(timeout)
         return FOREVER if until is None else datetime.fromtimestamp(max(until, 0), UTC)
 
     def _run(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
