@@ -1,13 +1,14 @@
-"""The demo world: one region, a healthy hour, then three stories on a data-time axis with quiet gaps.
+"""The demo world: one region, a healthy hour, then three stories on a data-time axis.
 
 The stories are those of the Deepview talk (Zhang et al., NSDI 2018): a ToR that reboots unplanned, a storage
 cluster brought online with a bug that fails a small share of its disks and never looks down, and two failures
-at once.
+at once. The storage cluster goes on failing for a day: whatever happens later happens beside it, and the history
+of every later window holds failures.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -23,6 +24,9 @@ REGION = Preset(datacentres=2, clusters=8, tors=8, storage=6, units=18.1, hosts=
 
 BACKGROUND = Background(rate=3e-4, hosts=1.0)
 MINUTES = 225.0
+LASTS = 24 * 60.0
+"""Minutes for which the new storage cluster fails; what lies beyond the world's end is drawn by whoever goes on."""
+FAILS_AT = 105.0
 ONLINE_AT = 10.0  # minute at which the new storage cluster takes its first disks
 
 
@@ -35,6 +39,8 @@ class World:
     failures: list[Row]
     truth: dict[str, Any]
     end: datetime
+    lasting: tuple[Fault, ...] = ()
+    """Faults that go on beyond `end`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +57,8 @@ def region_world(seed: int, start: datetime) -> World:
     stories = (
         Story("A ToR reboots unplanned", (Fault(tor, 0.95, 65, 68, "stop"),)),
         Story(
-            "A storage cluster brought online with a bug that fails a small share of its disks",
-            (Fault(new_storage, 0.03, 105, 150),),
+            "A storage cluster brought online with a bug that fails a small share of its disks, for a day",
+            (Fault(new_storage, 0.03, FAILS_AT, FAILS_AT + LASTS),),
         ),
         Story(
             "A compute cluster and a storage cluster fail at the same time",
@@ -60,7 +66,8 @@ def region_world(seed: int, start: datetime) -> World:
         ),
     )
     healthy = background(fleet, rng, BACKGROUND, 0, MINUTES)
-    struck = [strike(fleet, rng, fault) for story in stories for fault in story.faults]
+    faults = [fault for story in stories for fault in story.faults]
+    struck = [strike(fleet, rng, replace(fault, end=min(fault.end, MINUTES))) for fault in faults]
     failures = healthy.plus(*struck)
     return World(
         topology=topology_rows(fleet, start, {new_storage: ONLINE_AT}),
@@ -68,6 +75,7 @@ def region_world(seed: int, start: datetime) -> World:
         failures=failure_rows(fleet, failures, start, {new_storage: ONLINE_AT}),
         truth=_truth(seed, start, stories),
         end=start + timedelta(minutes=MINUTES),
+        lasting=tuple(fault for fault in faults if fault.end > MINUTES),
     )
 
 
@@ -178,7 +186,11 @@ def kind_of(fault: Fault) -> str:
 
 
 def _truth(seed: int, start: datetime, stories: tuple[Story, ...]) -> dict[str, Any]:
-    told = [{"title": story.title, "faults": truth_of(story.faults, start)} for story in stories]
+    within = [tuple(replace(one, end=min(one.end, MINUTES)) for one in story.faults) for story in stories]
+    told = [
+        {"title": story.title, "faults": truth_of(faults, start)}
+        for story, faults in zip(stories, within, strict=True)
+    ]
     return {
         "scenario": "region_world",
         "seed": seed,

@@ -1,23 +1,23 @@
 """What the demo sends, as batches in order of data time. Pure: the same seed and start give the same batches.
 
 The world is `region_world` of the simulators. After its end it goes on with what every fleet has: a few
-failures an hour. An inventory that reports placements all the time, as real ones do, makes data time pass in
-quiet minutes too. Beside it go the probes of a small fabric (`network`), what happened in the month before (`month`)
-and the nightly validation of GPU nodes (`validation`).
+failures an hour, and with the fault that lasts a day. An inventory that reports placements all the time, as real
+ones do, makes data time pass in quiet minutes too. Beside it go the probes of a small fabric (`network`), what
+happened in the month before (`month`) and the nightly validation of GPU nodes (`validation`).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
 
 import numpy as np
 
-from analyzers.simulators.deepview import background
+from analyzers.simulators.deepview import background, strike
 from analyzers.simulators.fleet import build
 from analyzers.simulators.region import BACKGROUND, REGION, World, failure_rows, region_world, stamp
 from deploy.demo.month import DAYS, Month
@@ -126,6 +126,11 @@ class Demo:
     def _hour(self, hour: int) -> list[Row]:
         """The background of an hour; that of the latest one is remembered, for its minutes are asked one by one."""
         if self._drawn[0] != hour:
-            failures = background(self.fleet, np.random.default_rng([self.seed, hour]), BACKGROUND, 0, 60)
+            rng, began = np.random.default_rng([self.seed, hour]), 60.0 * hour
+            failures = background(self.fleet, rng, BACKGROUND, 0, 60)
+            for fault in self.world.lasting:
+                if fault.end > began:
+                    goes_on = replace(fault, start=0.0, end=min(60.0, fault.end - began))
+                    failures = failures.plus(strike(self.fleet, rng, goes_on))
             self._drawn = hour, failure_rows(self.fleet, failures, self.start + timedelta(hours=hour))
         return self._drawn[1]

@@ -77,3 +77,15 @@ def test_a_pipe_gets_a_line_for_each_quarter() -> None:
         "75%",
         "100%",
     ]
+
+
+def test_the_fault_that_lasts_a_day_goes_on_after_the_stories_and_ends(demo: Demo) -> None:
+    (fault,) = demo.world.lasting
+    on_it = {row["unit"] for row in demo.world.placement if fault.component in row["components"]}
+
+    def failed(hour: int) -> int:
+        minutes = range(60 * hour, 60 * hour + 60)
+        batches = [b for n in minutes for b in demo.minute(n) if b.kind == "unit_failure"]
+        return sum(row["unit"] in on_it for b in batches for row in b.rows)
+
+    assert min(failed(hour) for hour in (6, 15, 24)) > 3 * max(failed(hour) for hour in (27, 30, 33))
