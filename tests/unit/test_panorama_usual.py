@@ -97,3 +97,44 @@ def test_the_window_is_only_read() -> None:
     before = dict(now.sums["seen"].values)["times"].copy()
     judge(ANALYZER, replace(now, history=(now, now, now)), {})
     assert (now.sums["seen"].values["times"] == before).all()
+
+
+def split(reports: list[Report], sides: int = 2, liars_only: bool = False) -> list[Report]:
+    """Calls between components of different sides fail from the tenth second on."""
+    out = []
+    for observer, subject, context, status, second in reports:
+        across = int(observer[-1]) % sides != int(subject[-1]) % sides
+        blames = not liars_only or int(observer[-1]) % sides == 0
+        failed = across and blames and second >= 10
+        out.append((observer, subject, context, "unhealthy" if failed else status, second))
+    return out
+
+
+def test_a_network_that_is_cut_in_two_blames_no_component() -> None:
+    found = verdict(split(mesh(SECONDS, size=8)), SECONDS)
+    assert (found["status"], found["suspects"]) == ("inconclusive", [])
+    assert found["reason"].startswith("The observers fall into sides of 4 and 4 components")
+
+
+def test_observers_that_complain_about_one_side_are_no_cut() -> None:
+    found = verdict(split(mesh(SECONDS, size=9), sides=3, liars_only=True), SECONDS)
+    assert set(named(found)) == {"proc/p0", "proc/p3", "proc/p6"}
+
+
+def test_a_crash_is_no_cut() -> None:
+    assert named(verdict(spoilt(mesh(SECONDS, size=8), since=5, subject="proc/p0"), SECONDS)) == ["proc/p0"]
+
+
+def test_a_component_that_fails_again_and_again_for_a_short_while_is_named() -> None:
+    reports = mesh(60)
+    for since in (5, 20, 35, 50):
+        reports = spoilt(reports, since=since, until=since + 7, subject="proc/p0", context="write")
+    assert named(verdict(reports, 60)) == ["proc/p0"]
+
+
+def test_calls_that_hang_in_half_of_the_pairs_that_wait_are_no_usual_loss() -> None:
+    asked = [(o, s, "slow", "pending", n) for o, s, c, _, n in mesh(SECONDS, size=4) if c == "read"]
+    answers = [
+        (o, s, "slow", "healthy", n) for o, s, _, _, n in asked if n < 10 or s not in ("proc/p0", "proc/p1")
+    ]
+    assert {"proc/p0", "proc/p1"} == set(named(verdict([*mesh(SECONDS, size=6), *asked, *answers], SECONDS)))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from analyzers.builtin.panorama.episodes import Episode, episodes_of
 from analyzers.builtin.panorama.observed import Observed, Tally, tally
+from analyzers.builtin.panorama.partitions import Partition, explained
 from analyzers.builtin.panorama.restarts import Stop, component_of, explains, stops_of
 from analyzers.builtin.panorama.usual import Usual, usual_of
 from analyzers.builtin.panorama.weighing import OBSERVER, PLACE, SUBJECT, Weighed, cell_weights, rivals, weigh
@@ -96,7 +97,8 @@ class Finding:
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
     """What the weighted method concludes; `passing` are episodes too short to be blamed, `restarts` the components that
-    are or were gone for no longer than a restart takes, which explains some of those.
+    are or were gone for no longer than a restart takes, which explains some of those. `partition` is the cut of the
+    network that explains episodes, if one does.
     """
 
     seen: Observed
@@ -109,6 +111,7 @@ class Found:
     restarts: Mapping[int, Stop]
     alarms: tuple[Episode, ...]
     crowd: float
+    partition: Partition | None = None
     assumptions: tuple[Assumption, ...] = ()
 
 
@@ -125,10 +128,13 @@ def find(seen: Observed, past: Sequence[Window], params: Params) -> Found:
         for component, stop in stops_of(seen, probe, episodes).items()
         if stop.steps < rules.restart
     }
+    cut_off, partition = explained(seen, counted, episodes)
+    lengths = _lengths(episodes)
     lasting = [
         one
         for one in episodes
-        if _lasts(one, rules)
+        if one not in cut_off
+        and _lasts(one, lengths[one.sort, one.who], rules)
         and _spoken_for(seen, counted, usual, one)
         and not _restarts(seen, restarts, one)
     ]
@@ -150,6 +156,7 @@ def find(seen: Observed, past: Sequence[Window], params: Params) -> Found:
         restarts,
         tuple(alarms),
         _crowd(seen, weighed),
+        partition,
     )
 
 
@@ -158,9 +165,17 @@ def _restarts(seen: Observed, restarts: Mapping[int, Stop], one: Episode) -> boo
     return stop is not None and explains(seen, stop, one)
 
 
-def _lasts(one: Episode, rules: Rules) -> bool:
-    """Whether it went on for long enough: for `patience` and still does, or for `least` and is over."""
-    return one.steps >= (rules.patience if one.ongoing else rules.least)
+def _lengths(episodes: Sequence[Episode]) -> Mapping[tuple[int, int], int]:
+    """Steps of all episodes of each culprit together: what fails again and again has not passed."""
+    found: dict[tuple[int, int], int] = {}
+    for one in episodes:
+        found[one.sort, one.who] = found.get((one.sort, one.who), 0) + one.steps
+    return found
+
+
+def _lasts(one: Episode, together: int, rules: Rules) -> bool:
+    """Whether it went on for long enough: for `patience` and still does, or for `least`, all times together."""
+    return together >= rules.least or (one.ongoing and one.steps >= rules.patience)
 
 
 def _spoken_for(seen: Observed, counted: Tally, usual: Usual, one: Episode) -> bool:

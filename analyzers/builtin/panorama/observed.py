@@ -26,7 +26,7 @@ _MOST_ENTRIES = 20_000_000
 USUAL = 100.0
 """One failure in 200 observations is usual where nothing is wrong, mostly fewer."""
 _LEAST_RARE = 5.0
-_SOUND = 0.8
+_SOUND = 0.5
 """Share of the cells from which it is learnt what is usual: those in which least seems to hang."""
 
 INPUT = Input(

@@ -35,8 +35,14 @@ _QUANTILE, _ALONE = 0.35, 0.5
 ENOUGH_WINDOWS = 3
 """Past windows from which on they say what is usual."""
 
+_SLACK = 0.02
+"""Share of failures that a stretch may have beyond twice the quantile, and beyond chance, to be learnt from."""
+
 _PEERS = 4
 """Places of a context from which on their median is what the context is taken for."""
+
+_FAR_ABOVE = 1.5
+"""Times its limit from which on a place's own share is not read at all."""
 
 _OWN = 40.0
 """Calls for which what is usual elsewhere counts beside a place's own."""
@@ -86,8 +92,9 @@ def usual_of(seen: Observed, counted: Tally, past: Sequence[Window], look_back: 
     places = _places(seen, _by_place(seen, failed), _by_place(seen, total), level)
     share = places.share[seen.place]
     if learnt:
-        own = quantile_of_rows(failed / np.maximum(total, 1), total, level)
-        calls = total.sum(axis=1)
+        kept = places.kept[seen.place]
+        calls = (total * kept).sum(axis=1)
+        own = (failed * kept).sum(axis=1) / np.maximum(calls, 1)
         share = (np.minimum(own, places.limit[seen.place]) * calls + share * _OWN) / (calls + _OWN)
     good = np.zeros(seen.cells)
     for one in before:
@@ -124,9 +131,13 @@ def _past(seen: Observed, window: Window) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Places:
-    """Usual share of each place, what it may be at most, and which are above that by their own figures; (places,)."""
+    """Usual share of each place, what it may be at most, and which are above that by their own figures; (places,).
+
+    `kept` (places, stretches) are the stretches that it was learnt from.
+    """
 
     share: Floats
+    kept: Bools
     limit: Floats
     chronic: Bools
     ceiling: float
@@ -134,7 +145,11 @@ class _Places:
 
 
 def _places(seen: Observed, failed: Floats, total: Floats, level: float) -> _Places:
-    own = quantile_of_rows(failed / np.maximum(total, 1), total, level)
+    shares = failed / np.maximum(total, 1)
+    anchor = quantile_of_rows(shares, total, level)[:, None]
+    # A quantile of few calls is too low: it says which stretches are faulty, and the others are pooled.
+    kept = shares <= 2 * anchor + _SLACK + 3 * np.sqrt((anchor + _SLACK) / np.maximum(total, 1))
+    own = (failed * kept).sum(axis=1) / np.maximum((total * kept).sum(axis=1), 1)
     calls = total.sum(axis=1)
     weight = np.minimum(calls, _OWN)
     typical, upper = (float(one) for one in _quantiles(own, weight, (0.5, 0.75)))
@@ -147,8 +162,11 @@ def _places(seen: Observed, failed: Floats, total: Floats, level: float) -> _Pla
         if len(mine) >= _PEERS:
             expected[mine] = min(float(_quantiles(own[mine], weight[mine], (0.5,))[0]), _HIGHEST_CEILING)
     limit = np.maximum(ceiling, np.minimum(expected * reach, _HIGHEST_CEILING))
+    # What is far above the limit says nothing of what is usual there: its peers do.
+    usable = own <= _FAR_ABOVE * limit
+    limit = np.where(usable, limit, np.minimum(limit, np.maximum(expected, LEAST)))
     share = (np.minimum(own, limit) * calls + expected * _OWN) / (calls + _OWN)
-    return _Places(share, limit, (own > limit) & (calls >= _OWN), ceiling, typical)
+    return _Places(share, kept, limit, (own > limit) & (calls >= _OWN), ceiling, typical)
 
 
 def quantile_of_rows(share: Floats, weight: Floats, level: float) -> Floats:

@@ -63,6 +63,12 @@ def _undecided(found: Found, doubtful: Sequence[Finding]) -> str | None:
             f"{percent(found.crowd)} of the observers complain about everyone they observe: whether they or what they "
             "share (a network, a dependency) is at fault cannot be told from what they see."
         )
+    if not found.findings and found.partition is not None:
+        sides = " and ".join(str(one) for one in found.partition.sizes)
+        return (
+            f"The observers fall into sides of {sides} components that reach each other and not across: the network "
+            "between them is cut, or something on it; no component that was observed explains it."
+        )
     gone = [(one, stop.steps) for one, stop in found.restarts.items() if stop.still]
     gone = [(one, steps) for one, steps in gone if steps > found.rules.look_back]
     if not found.findings and gone:
