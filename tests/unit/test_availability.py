@@ -202,3 +202,30 @@ def test_it_is_a_good_analyzer() -> None:
         return Case(uptimes.window_of(life), life.culprits)
 
     check_analyzer(ANALYZER, case, seeds=range(1))
+
+
+def holding(verdict: dict[str, Any]) -> dict[str, bool]:
+    return {one["name"]: one["holds"] for one in verdict["assumptions"]}
+
+
+def test_components_that_go_down_together_are_not_independent_and_nobody_of_them_is_sure() -> None:
+    power: list[Outage] = [(f"host/h{i}", 9000.0, 20_000.0, "power") for i in range(12)]
+    short: list[Outage] = [(f"host/s{i}", 500.0 * i, 500.0 * i + 1, "soft") for i in range(12)]
+    found = availability(window_of(outages=outage_sums([*power, *short])))
+    assert holding(found)["independence"] is False
+    assert not any(one["sure"] for one in found["suspects"])
+
+
+def test_components_that_go_down_one_by_one_are_independent() -> None:
+    rows: list[Outage] = [(f"host/s{i}", 500.0 * i, 500.0 * i + 60, "soft") for i in range(12)]
+    assert holding(availability(window_of(outages=outage_sums(rows))))["independence"] is True
+
+
+def test_few_outages_do_not_say_how_long_one_lasts() -> None:
+    found = availability(window_of(outages=outage_sums([("tor/a", 0, 432, "soft")])))
+    assert holding(found)["noise"] is False
+
+
+def test_time_of_which_nothing_is_known_is_sampling_that_does_not_hold() -> None:
+    rows: list[Uptime] = [("vm/a", 0, 900, "up", "", ""), ("vm/a", 30_000, 30_900, "up", "", "")]
+    assert holding(availability(window_of(uptimes=uptime_sums(rows))))["sampling"] is False

@@ -108,3 +108,17 @@ def test_it_is_a_good_calculator() -> None:
         return Case(uptimes.window_of(uptimes.draw(month, seed)))
 
     check_calculator(ANALYZER, case, seeds=range(1))
+
+
+def test_assumptions_are_checked_and_few_failures_do_not_hold() -> None:
+    few = colocation(of(lives("vm/a", "near", [100.0]), lives("vm/b", "far", [100.0, 900.0])))
+    many = colocation(uptimes.window_of(uptimes.draw(uptimes.Month(units=300, daily=0.3), 1)))
+    held = [{one["name"]: one["holds"] for one in each["assumptions"]} for each in (few, many)]
+    assert held[0] == {"sampling": False, "topology": True, "noise": True}
+    assert held[1] == {"sampling": True, "topology": True, "noise": True}
+
+
+def test_failures_of_unknown_placement_are_a_topology_that_does_not_hold() -> None:
+    parts = [lives("vm/a", "near", [100.0]), lives("vm/b", "far", [100.0]), lives("vm/c", "", [100.0, 500.0])]
+    found = {one["name"]: one["holds"] for one in colocation(of(*parts))["assumptions"]}
+    assert found["topology"] is False

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.availability import evidence
+from analyzers.builtin.availability.assumptions import checked, shared
 from analyzers.builtin.availability.below import chances, days_by_chance, lengths_of_others, together
 from analyzers.builtin.availability.ledger import Group, Ledger, groups_of, ledger_of
 from analyzers.builtin.false_discovery import q_values
@@ -99,8 +100,13 @@ def analyze(window: Window, params: Params) -> Verdict:
         "shown": show_availability(whole),
     }
     shown = evidence.pieces(window, found)
-    suspects = tuple(_suspect(found, row) for row in found.named)
-    return Verdict("named", suspects, None, measures, shown) if suspects else quiet(measures, shown)
+    assumptions = checked(ledger)
+    told = all(one.holds for one in assumptions if one.name == "sampling")
+    together = shared(ledger)
+    suspects = tuple(_suspect(found, row, told, together) for row in found.named)
+    if suspects:
+        return Verdict("named", suspects, None, measures, shown, assumptions)
+    return quiet(measures, shown, assumptions)
 
 
 def _labels(fleet: Sums | None) -> dict[str, dict[str, str]]:
@@ -138,9 +144,11 @@ def _found(ledger: Ledger, labels: dict[str, dict[str, str]], params: Params) ->
     )
 
 
-def _suspect(found: Found, row: int) -> Suspect:
+def _suspect(found: Found, row: int, told: bool, together: NDArray[np.bool_]) -> Suspect:
+    """One window is enough to act on only where enough is `told`, and most outages are not `together` with others'."""
     ledger = found.ledger
     mine = np.flatnonzero(ledger.spells.owner == row)
+    own = told and 2 * int(together[mine].sum()) <= len(mine)
     observed = float(ledger.observed[row])
     lost = float(ledger.lost[row]) / observed
     minutes = [float(one) for one in ledger.spells.minutes[mine]]
@@ -153,7 +161,7 @@ def _suspect(found: Found, row: int) -> Suspect:
         p_value=float(found.p[row]),
         q_value=float(found.q[row]),
         estimate=Estimate(lost, min(low, lost), max(high or 0.0, lost), "was down {} of the time"),
-        sure=float(found.q[row]) < SURE_LEVEL,
+        sure=own and float(found.q[row]) < SURE_LEVEL,
         first_failure=moment(int(ledger.spells.start[mine].min())),
         last_failure=moment(int(ledger.spells.end[mine].max())),
         says=_said(found, row),
@@ -184,7 +192,7 @@ def _sentence(found: Found, row: int) -> str:
 
 ANALYZER = Analyzer(
     name="availability",
-    version="1.3.1",
+    version="1.4.0",
     title="Uptime, downtime by cause and nines of every component, and who is below target",
     inputs=(
         Input("all", (UPTIMES, OUTAGES, FLEET)),

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.colocation import evidence
+from analyzers.builtin.colocation.assumptions import checked
 from analyzers.builtin.colocation.exposure import Exposure, exposure_of
 from analyzers.builtin.intervals import microseconds
 from analyzers.builtin.rate_ratio import TooFew, rate_ratio
@@ -37,7 +38,7 @@ def analyze(window: Window, params: Params) -> Verdict:
     except TooFew as error:
         shown = evidence.pieces(seen, None)
         reason = f"{str(error)[0].upper()}{str(error)[1:]}."
-        return Verdict("inconclusive", (), reason, measures, shown)
+        return Verdict("inconclusive", (), reason, measures, shown, checked(seen, None))
     figures = {
         "ratio": found.ratio,
         "low": found.low,
@@ -46,7 +47,7 @@ def analyze(window: Window, params: Params) -> Verdict:
         "dispersion": found.dispersion,
         **measures,
     }
-    return quiet(figures, evidence.pieces(seen, found))
+    return quiet(figures, evidence.pieces(seen, found), checked(seen, found))
 
 
 def strata_edges(window: Window, hours: float) -> NDArray[np.int64]:
@@ -70,7 +71,7 @@ def _measures(seen: Exposure) -> dict[str, Any]:
 
 ANALYZER = Analyzer(
     name="colocation",
-    version="1.0.2",
+    version="1.1.0",
     title="Failure rate of far against near placement, with its confidence interval",
     inputs=(Input("uptime", (UPTIMES,)),),
     params=PARAMS,

@@ -37,6 +37,9 @@ _FLAPPING = 60 * MINUTE
 _MOST_SCATTER = 2.0
 """Upper limit of the overdispersion that few outages can suggest."""
 
+_MOST_TURNS = 25
+"""Times that what is normal is learnt anew."""
+
 _LEAST_PAIRS = 2.0
 """Pairs of outages of one device that chance must bring for overdispersion to be told from it."""
 
@@ -177,7 +180,7 @@ def excess_of(seen: Outages, devices: int, level: float) -> Excess:
     normal = np.ones(len(seen.devices), dtype=bool)
     unseen = devices - len(seen.devices)
     scatter = 0.0
-    for turn in range(6):
+    for turn in range(_MOST_TURNS):
         others = count[normal].sum() - np.where(normal, count, 0)
         peers = normal.sum() + unseen - normal
         expected = (others + 0.5) / np.maximum(peers, 1)
