@@ -56,6 +56,8 @@ NAMES = (
     "pingmesh",
     "benign",
     "similar",
+    "worlds_panorama",
+    "worlds_tor_availability",
 )
 PARTS = (
     "django",

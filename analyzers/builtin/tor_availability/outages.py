@@ -34,8 +34,12 @@ _SHARED, _BY_CHANCE = 3, 1e-3
 _FLAPPING = 60 * MINUTE
 """Time after an outage within which another of the same device is a part of it."""
 
-_MOST_SCATTER = 2.0
-"""Upper limit of the overdispersion that few outages can suggest."""
+_MOST_SCATTER = 1.0
+"""Upper limit of the overdispersion of devices that do not stand out: rates as exponential, which few repeaters among
+all devices do not hide behind."""
+
+_TIMES = 3.0
+"""Times the usual number of outages from which on a device can stand out."""
 
 _MOST_TURNS = 25
 """Times that what is normal is learnt anew."""
@@ -174,20 +178,22 @@ class Excess:
 def excess_of(seen: Outages, devices: int, level: float) -> Excess:
     """Compare each device with the rest; repeaters are taken out of what is normal until none is added.
 
-    Counts are Poisson, or negative binomial where the rates of the others differ.
+    Counts are Poisson, or negative binomial where the rates of the others differ: from all devices at first, so that
+    what differs by kind is not taken for repeaters, then without those found. A repeater goes out `_TIMES` as often as
+    the others at least: less is a device as others are.
     """
     count = seen.own()
     normal = np.ones(len(seen.devices), dtype=bool)
     unseen = devices - len(seen.devices)
-    scatter = 0.0
-    for turn in range(_MOST_TURNS):
+    scatter = _scatter(count, devices)
+    for _ in range(_MOST_TURNS):
         others = count[normal].sum() - np.where(normal, count, 0)
         peers = normal.sum() + unseen - normal
         expected = (others + 0.5) / np.maximum(peers, 1)
-        p = np.where(count > 0, _as_many(count, expected, scatter), 1.0)
+        p = np.where((count > 0) & (count >= _TIMES * expected), _as_many(count, expected, scatter), 1.0)
         found = Excess(expected, p, q_values(p, devices), scatter)
         still = ~found.repeaters(level)
-        if turn and np.array_equal(still, normal):
+        if np.array_equal(still, normal):
             break
         normal = still
         scatter = _scatter(count[normal], int(normal.sum()) + unseen)
