@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import poisson
 
+from analyzers.builtin.keys import texts
 from analyzers.contract import Window
 from tests.benchmarks.script import script
 from tests.benchmarks.worlds import Job, figures, judge, reliability
@@ -42,7 +43,7 @@ def counts(window: Window, by: str = "subject") -> Counts:
     sums, found = window.sums["seen"], dict[str, np.ndarray]()
     place = {"healthy": 0, "unhealthy": 1, "pending": 2}
     for name, status, times in zip(
-        tuple(sums.keys[by]), tuple(sums.keys["status"]), np.asarray(sums.values["times"]), strict=True
+        texts(sums, by), texts(sums, "status"), np.asarray(sums.values["times"]), strict=True
     ):
         found.setdefault(str(name), np.zeros(3))[place[str(status)]] += times
     waiting = {name: max(0.0, one[2] - one[0] - one[1]) for name, one in found.items()}
@@ -77,7 +78,7 @@ def poisson_ratio(window: Window) -> Sequence[str]:
 def majority(window: Window) -> Sequence[str]:
     """Most observers of a subject see most of their calls to it fail."""
     sums, cells = window.sums["seen"], dict[tuple[str, str], np.ndarray]()
-    columns = (tuple(sums.keys[name]) for name in ("observer", "subject", "status"))
+    columns = (texts(sums, name) for name in ("observer", "subject", "status"))
     for observer, subject, status, times in zip(*columns, np.asarray(sums.values["times"]), strict=True):
         one = cells.setdefault((str(observer), str(subject)), np.zeros(2))
         if status != "pending":

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from analyzers.builtin.keys import texts, whole
 from analyzers.contract import Window
 from tests.benchmarks.script import script
 from tests.benchmarks.worlds import Job, figures, judge, reliability
@@ -42,14 +43,14 @@ def lost(window: Window) -> tuple[dict[str, float], dict[str, int], int]:
     low, high = window.start.timestamp() * 1e6, window.end.timestamp() * 1e6
     minutes: dict[str, float] = {}
     times: dict[str, int] = {}
-    columns = (sums.keys[name] for name in ("device", "start", "end", "planned"))
+    columns = (texts(sums, "device"), *(whole(sums, name) for name in ("start", "end", "planned")))
     for device, start, end, planned in zip(*columns, strict=True):
         name = str(device)
         spent = (min(float(end), high) - max(float(start), low)) / 6e7
         if name.startswith("tor/") and not planned and spent > 0:
             minutes[name], times[name] = minutes.get(name, 0.0) + spent, times.get(name, 0) + 1
     fleet = window.sums.get("fleet")
-    known = {str(name) for name in tuple(fleet.keys["component"])} if fleet is not None else set()
+    known = set(texts(fleet, "component")) if fleet is not None else set()
     return minutes, times, len({*minutes, *(name for name in known if name.startswith("tor/"))})
 
 
