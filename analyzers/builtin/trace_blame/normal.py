@@ -9,7 +9,12 @@ factor for a fault is
     sqrt(v / (v + w)) exp(d^2 w / (2 v (v + w))),   w = FAULT_SPREAD^2.
 
 Normal means of rare operations are drawn towards those of all places of their kind (normal-normal empirical
-Bayes; Efron and Morris 1975).
+Bayes; Efron and Morris 1975). A place that the history never saw has no normal, and never speaks for a fault.
+
+*Harmless surprises.* Now and then a place changes far beyond its noise without any fault: other data, another kind of
+request, a cold cache. With a share e of such surprises the density of a normal window is not below e times that of a
+fault, so no place speaks for a fault with more than log(1/e) (an e-contamination model; Huber 1964). The share is
+learnt: of the places and windows of the history, how many surprise the other windows (Laplace's rule of succession).
 
 *Shapes.* Outcomes of an operation are compared twice: how many are new, beta-binomial, where normally new outcomes have
 the share that the history's single sightings promise (Good 1953); and the mix of the known ones,
@@ -48,11 +53,24 @@ LEAST_SURPRISE = 0.001
 TELLING = 2.0
 """Most that one span can say, in nats: a single request may be slow or odd for reasons of its own."""
 
-ENOUGH = 10.0
+ENOUGH = 60.0
 """Spans of an operation that a history must hold for its outcomes to be known; fewer count in proportion."""
 
 MOST_COMMON = 1.0
 """Largest shift of all places that passes for load: a factor of 2.7."""
+
+SURPRISES = 0.5
+TIMES_COMPARED, OUTCOMES_COMPARED = 20_000.0, 1000.0
+"""Half a surprise in so many places and windows is believed before any are counted."""
+
+MOST_MIX = 4.0
+"""Most that another mix of known outcomes says, in nats: it is often what was asked for."""
+
+FEWEST_COMPARED = 3
+"""Windows of the history from which on their surprises can be counted."""
+
+FAR_OFF = 3.0
+"""Standard deviations from which on a mean of the history counts as a surprise."""
 
 FEWEST_SERVICES = 3
 """Services needed to tell what is common."""
@@ -64,7 +82,7 @@ SURPRISE_TRUST = 10.0
 @dataclass(frozen=True, slots=True, eq=False)
 class Normal:
     """By place: mean logarithm, its variance, variance of a single span, variance between windows, and
-    plain microseconds; `spans` is how many the history holds.
+    plain microseconds; `spans` is how many the history holds. `most` is the most that one place can say, in nats.
     """
 
     mean: Floats
@@ -73,6 +91,7 @@ class Normal:
     drift: Floats
     us: Floats
     spans: Floats
+    most: float
 
 
 def normal_times(times: Times, eras: int) -> Normal:
@@ -85,7 +104,26 @@ def normal_times(times: Times, eras: int) -> Normal:
     plain = log / np.maximum(count, 1)
     location, drift = _over_eras(times, past, within, plain)
     mean, uncertain = _drawn_together(location, within, count)
-    return Normal(mean, uncertain, within, drift, np.where(seen, us / np.maximum(count, 1), np.nan), count)
+    plain_us = np.where(seen, us / np.maximum(count, 1), np.nan)
+    most = _most_said(*_surprising_means(times, past, location, within, drift), TIMES_COMPARED)
+    return Normal(mean, uncertain, within, drift, plain_us, count, most)
+
+
+def _most_said(surprises: float, compared: float, believed: float) -> float:
+    return float(np.log((compared + believed) / (surprises + SURPRISES)))
+
+
+def _surprising_means(
+    times: Times, past: Flags, location: Floats, within: Floats, drift: Floats
+) -> tuple[float, float]:
+    """In how many places and windows of the history a mean is far above its location, and how many there are."""
+    pair, heads = grouped(times.place[past], times.era[past])
+    place = times.place[past][heads]
+    count = np.bincount(pair, times.count[past])
+    mean = np.bincount(pair, times.log[past]) / np.maximum(count, 1)
+    compared = np.bincount(place, minlength=times.places)[place] >= FEWEST_COMPARED
+    far = FAR_OFF * np.sqrt(drift[place] + within[place] / np.maximum(count, 1))
+    return float((compared & (mean - location[place] > far)).sum()), float(compared.sum())
 
 
 def _by(place: Ints, values: Floats, chosen: Flags, places: int) -> Floats:
@@ -175,7 +213,8 @@ def changes(
     own = np.maximum(normal.within[place], square - mean * mean)
     shift = mean - normal.mean[place] - common
     variance = normal.drift[place] + normal.uncertain[place] + own / some
-    support = np.minimum(log_bayes(shift, variance), TELLING * count)
+    telling = TELLING * np.minimum(count, normal.spans[place])
+    support = np.minimum(log_bayes(shift, variance), np.minimum(telling, normal.most))
     support = np.where(shift > 0, support, np.minimum(0.0, support))
     us = totals(group, times.us[rows], groups) / some
     return Change(place, count, shift, support, us), rows[heads]
@@ -209,12 +248,13 @@ def log_bayes(shift: Floats, variance: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Habits:
-    """What spans of the history did: by place their number and the share that new outcomes may take; and a
-    table of the known outcomes (`key` ascending, of place and outcome) with their share at the place.
+    """What spans of the history did: by place their number and the share that new outcomes may take; the most that one
+    place can say, in nats; and a table of the known outcomes (`key` ascending, of place and outcome) with their share at the place.
     """
 
     spans: Floats
     surprise: Floats
+    most: float
     width: int
     key: Ints
     place: Ints
@@ -231,7 +271,27 @@ def habits(shapes: Shapes, eras: int) -> Habits:
     single = np.bincount(place[count == 1], minlength=shapes.places).astype(np.float64)
     fleet = max(LEAST_SURPRISE, float(single.sum() / max(1.0, total.sum())))
     surprise = (single + 0.5 + SURPRISE_TRUST * fleet) / (total + SURPRISE_TRUST + 1)
-    return Habits(total, surprise, width, key, place, count / np.maximum(1, total[place]))
+    most = _most_said(*_surprising_outcomes(shapes, past), OUTCOMES_COMPARED)
+    return Habits(total, surprise, most, width, key, place, count / np.maximum(1, total[place]))
+
+
+def _surprising_outcomes(shapes: Shapes, past: Flags) -> tuple[float, float]:
+    """In how many places and windows of the history an outcome that no other window had takes a fifth or more, and how
+    many there are.
+    """
+    width = int(shapes.outcome.max(initial=0)) + 1
+    kind, era = shapes.place[past] * width + shapes.outcome[past], shapes.era[past]
+    pair, heads = grouped(kind, era)
+    count = totals(pair, shapes.count[past], len(heads))
+    _, at, windows = np.unique(kind[heads], return_inverse=True, return_counts=True)
+    alone = windows[at] == 1
+    place, heads_of = grouped(kind[heads] // width, era[heads])
+    spans = totals(place, count, len(heads_of))
+    new = totals(place[alone], count[alone], len(heads_of))
+    where = (kind[heads] // width)[heads_of]
+    seen = np.bincount(where, minlength=shapes.places)[where]
+    compared = (seen >= FEWEST_COMPARED) & (spans >= FEWEST_COMPARED)
+    return float((compared & (new >= 0.2 * spans)).sum()), float(compared.sum())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -275,7 +335,12 @@ def oddities(shapes: Shapes, usual: Habits, rows: Ints, by_instance: bool = Fals
         over = np.maximum(0.0, seen - usual.share * met)
         gained = gained + totals(usual.place, over, shapes.places)[place]
     return Odd(
-        place, count, unseen, np.minimum(new, telling * unseen), mix, gained / np.maximum(count, 1)
+        place,
+        count,
+        unseen,
+        np.minimum(new, np.minimum(telling * unseen, usual.most)),
+        np.minimum(mix, MOST_MIX),
+        gained / np.maximum(count, 1),
     ), rows[heads]
 
 

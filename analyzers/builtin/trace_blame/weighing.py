@@ -146,9 +146,10 @@ def claims_of_services(seen: Seen, weighed: Weighed, without: Collection[int] = 
 
 def _asked_otherwise(seen: Seen, service: Ints, mix: Floats, gone: Flags) -> list[Claims]:
     """Another mix of what a service does may come from whoever calls it: it is their claim, too."""
-    _, heads = np.unique(seen.way.client * len(gone) + seen.way.server, return_index=True)
+    now = seen.way.place[seen.way.era == seen.spans.eras - 1]
+    pairs = np.unique(seen.way.client[now] * len(gone) + seen.way.server[now])
     found = []
-    for client, server in zip(seen.way.client[heads].tolist(), seen.way.server[heads].tolist(), strict=True):
+    for client, server in zip((pairs // len(gone)).tolist(), (pairs % len(gone)).tolist(), strict=True):
         mine = (service == server) & (mix > 0)
         if client != server and not gone[client] and mine.any():
             found.append(_claims(np.full(int(mine.sum()), client), MIX, mix[mine]))
