@@ -1,9 +1,10 @@
 """Blames services and instances from the spans of traces, compared with the windows before.
 
-The parts, in the order of their work: `spans` (one table of all spans), `timing` (own times and ways of
-calls), `silence` (calls whose other side is missing), `places` (what can be compared), `normal` (what is
-normal, and the weight of a change), `weighing` (whose claim it is), `blame` (how well a service explains all of
-it), `deciding`, `symptoms`, `silent` (whose spans stopped arriving), `showing`, `saying`.
+The parts, in the order of their work: `spans` (one table of all spans), `timing` (own times and ways of calls),
+`silence` (calls whose other side is missing), `places` (what can be compared), `normal` (what is normal, and the weight
+of a change), `logs`, `log_changes` and `log_signs` (the same of log records), `weighing` (whose claim it is), `blame`
+(how well a service explains all of it), `deciding`, `assumptions`, `symptoms`, `silent` (whose spans stopped arriving),
+`showing`, `saying`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from analyzers.builtin.trace_blame.assumptions import checked, doubt, needed
 from analyzers.builtin.trace_blame.calibration import probability
 from analyzers.builtin.trace_blame.deciding import Blamed, Decision, decide
 from analyzers.builtin.trace_blame.reductions import INPUTS
@@ -72,16 +74,21 @@ def analyze(window: Window, params: Params) -> Verdict:
     measures["silent_instances"] = len(silent)
     lost = (silent_table(seen.spans, silent),) if silent else ()
     decision = decide(seen, float(params["margin"]), float(params["sure_margin"]))
+    assumptions = checked(window, seen, decision)
     if not decision.blamed:
-        return quiet(measures, lost)
+        reason = needed(seen, decision, assumptions, float(params["margin"]))
+        none = quiet(measures, lost) if reason is None else inconclusive(reason, measures)
+        return replace(none, evidence=lost, assumptions=assumptions)
+    doubts = doubt(assumptions)
     shown = [(one, _component(seen, one), symptoms(seen, decision.weighed, one)) for one in decision.blamed]
-    suspects = [_suspect(window, seen, decision, params, *each) for each in shown]
+    suspects = [_suspect(window, seen, decision, params, doubts, *each) for each in shown]
     order = sorted(range(len(suspects)), key=lambda row: (-(suspects[row].score or 0.0), row))
     return Verdict(
         "named",
         suspects=tuple(suspects[row] for row in order),
         measures=measures,
-        evidence=(*evidence(seen, decision, [shown[row] for row in order]), *lost),
+        evidence=(*evidence(seen, decision, [shown[row] for row in order], doubts), *lost),
+        assumptions=assumptions,
     )
 
 
@@ -97,6 +104,8 @@ def _measures(seen: Seen) -> dict[str, Any]:
         "history_traces": len(np.unique(spans.trace[~now])),
         "lost_parents": round(seen.shapes.torn, 6),
         "unanswered_calls": int((now & seen.silence.served).sum()),
+        "log_windows": len(seen.logs.logs.eras) if seen.logs else 0,
+        "log_templates": len(seen.logs.logs.texts) if seen.logs else 0,
     }
 
 
@@ -122,6 +131,7 @@ def _suspect(
     seen: Seen,
     decision: Decision,
     params: Params,
+    doubts: float,
     one: Blamed,
     component: str,
     signs: Symptoms,
@@ -129,11 +139,11 @@ def _suspect(
     facts = facts_about(seen, decision.weighed, one)
     return Suspect(
         component=component,
-        score=probability(one.odds),
+        score=probability(one.odds - doubts),
         summary=summary(facts, component),
         estimate=_estimate(signs),
         ambiguous_with=_coinciding(seen, one),
-        sure=one.odds >= float(params["sure_margin"]),
+        sure=one.odds - doubts >= float(params["sure_margin"]),
         first_failure=_moment(signs.first, window),
         last_failure=_moment(signs.last, window),
         says=says(facts),
@@ -166,7 +176,7 @@ def _moment(microseconds: int | None, window: Window) -> datetime | None:
 
 ANALYZER = Analyzer(
     name="trace_blame",
-    version="1.2.0",
+    version="2.0.0",
     title="Blames the service or instance that explains what changed in traces",
     inputs=INPUTS,
     params=PARAMS,

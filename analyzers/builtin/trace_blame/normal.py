@@ -60,7 +60,7 @@ MOST_COMMON = 1.0
 """Largest shift of all places that passes for load: a factor of 2.7."""
 
 SURPRISES = 0.5
-TIMES_COMPARED, OUTCOMES_COMPARED = 20_000.0, 1000.0
+TIMES_COMPARED, OUTCOMES_COMPARED = 20_000.0, 5000.0
 """Half a surprise in so many places and windows is believed before any are counted."""
 
 MOST_MIX = 4.0
@@ -82,7 +82,8 @@ SURPRISE_TRUST = 10.0
 @dataclass(frozen=True, slots=True, eq=False)
 class Normal:
     """By place: mean logarithm, its variance, variance of a single span, variance between windows, and
-    plain microseconds; `spans` is how many the history holds. `most` is the most that one place can say, in nats.
+    plain microseconds; `spans` is how many the history holds. `most` is the most that one place can say, in nats;
+    `surprising` the share of places and windows of the history that surprise the others.
     """
 
     mean: Floats
@@ -92,6 +93,7 @@ class Normal:
     us: Floats
     spans: Floats
     most: float
+    surprising: float
 
 
 def normal_times(times: Times, eras: int) -> Normal:
@@ -105,11 +107,23 @@ def normal_times(times: Times, eras: int) -> Normal:
     location, drift = _over_eras(times, past, within, plain)
     mean, uncertain = _drawn_together(location, within, count)
     plain_us = np.where(seen, us / np.maximum(count, 1), np.nan)
-    most = _most_said(*_surprising_means(times, past, location, within, drift), TIMES_COMPARED)
-    return Normal(mean, uncertain, within, drift, plain_us, count, most)
+    surprises, compared = _surprising_means(times, past, location, within, drift)
+    return Normal(
+        mean,
+        uncertain,
+        within,
+        drift,
+        plain_us,
+        count,
+        most_said(surprises, compared, TIMES_COMPARED),
+        surprises / max(1.0, compared),
+    )
 
 
-def _most_said(surprises: float, compared: float, believed: float) -> float:
+def most_said(surprises: float, compared: float, believed: float) -> float:
+    """The most that one place may say, in nats, after so many surprises in so many places and windows of the history;
+    `believed` are places and windows with half a surprise that are taken for granted.
+    """
     return float(np.log((compared + believed) / (surprises + SURPRISES)))
 
 
@@ -249,12 +263,14 @@ def log_bayes(shift: Floats, variance: Floats) -> Floats:
 @dataclass(frozen=True, slots=True, eq=False)
 class Habits:
     """What spans of the history did: by place their number and the share that new outcomes may take; the most that one
-    place can say, in nats; and a table of the known outcomes (`key` ascending, of place and outcome) with their share at the place.
+    place can say, in nats; and a table of the known outcomes (`key` ascending, of place and outcome) with their share
+    at the place.
     """
 
     spans: Floats
     surprise: Floats
     most: float
+    surprising: float
     width: int
     key: Ints
     place: Ints
@@ -271,8 +287,10 @@ def habits(shapes: Shapes, eras: int) -> Habits:
     single = np.bincount(place[count == 1], minlength=shapes.places).astype(np.float64)
     fleet = max(LEAST_SURPRISE, float(single.sum() / max(1.0, total.sum())))
     surprise = (single + 0.5 + SURPRISE_TRUST * fleet) / (total + SURPRISE_TRUST + 1)
-    most = _most_said(*_surprising_outcomes(shapes, past), OUTCOMES_COMPARED)
-    return Habits(total, surprise, most, width, key, place, count / np.maximum(1, total[place]))
+    surprises, compared = _surprising_outcomes(shapes, past)
+    most = most_said(surprises, compared, OUTCOMES_COMPARED)
+    share = count / np.maximum(1, total[place])
+    return Habits(total, surprise, most, surprises / max(1.0, compared), width, key, place, share)
 
 
 def _surprising_outcomes(shapes: Shapes, past: Flags) -> tuple[float, float]:
@@ -325,7 +343,7 @@ def oddities(shapes: Shapes, usual: Habits, rows: Ints, by_instance: bool = Fals
     unseen = totals(group[~known], spans[~known], groups)
     past = usual.spans[place]
     telling = TELLING * np.minimum(1.0, past / ENOUGH)
-    new = np.where(past > 0, _novelty(unseen, count, past, usual.surprise[place] + shapes.torn), 0.0)
+    new = np.where(past > 0, novelty(unseen, count, past, usual.surprise[place] + shapes.torn), 0.0)
     mix, gained = np.zeros(groups), unseen.astype(np.float64)
     if not by_instance:
         seen = totals(at[known], spans[known], len(usual.key))
@@ -344,7 +362,7 @@ def oddities(shapes: Shapes, usual: Habits, rows: Ints, by_instance: bool = Fals
     ), rows[heads]
 
 
-def _novelty(unseen: Floats, count: Floats, past: Floats, surprise: Floats) -> Floats:
+def novelty(unseen: Floats, count: Floats, past: Floats, surprise: Floats) -> Floats:
     """Beta-binomial against beta-binomial: normally the history's surprise, under a fault any share."""
     trust, surprise = np.minimum(MOST_TRUST, past + 1), np.clip(surprise, 1e-6, 0.5)
     low, high = trust * surprise, trust * (1 - surprise)

@@ -1,4 +1,4 @@
-"""What `trace_blame` reads: the spans themselves, one row each."""
+"""What `trace_blame` reads: the spans themselves, one row each, and counts of log records if there are any."""
 
 from __future__ import annotations
 
@@ -11,4 +11,11 @@ SPANS = Reduction(
     aggregates={"duration_us": Sum("duration_us"), "rows": Count()},
 )
 
-INPUTS = (Input("span", (SPANS,)),)
+LOGS = Reduction(
+    "logs",
+    kind="log_count",
+    group_by=("component", "template", "severity", "time"),
+    aggregates={"count": Sum("count")},
+)
+
+INPUTS = (Input("spans_and_logs", (SPANS, LOGS)), Input("span", (SPANS,)))

@@ -31,6 +31,12 @@ def summary(facts: Sequence[Fact], component: str) -> str:
     if top.kind == "outcome never seen":
         end = "in errors that none had before" if top.failed >= 0.5 else "as none did before"
         return f"{percent(top.now)} of {top.what} at {name} end {end}{more}."
+    if top.kind == "missing records":
+        return f'{name} wrote {top.now:,.0f} of {top.normal or 0:,.0f} expected log records "{cut(top.what)}"{more}.'
+    if top.kind == "more bad records":
+        return f'{name} wrote {top.now:,.0f} log records "{cut(top.what)}" ({top.normal or 0:,.1f} expected){more}.'
+    if top.kind == "records never seen":
+        return f'{name} wrote {top.now:,.0f} log records "{cut(top.what)}", never seen before{more}.'
     return f"{name} calls other services than before in {percent(top.now)} of {top.what}{more}."
 
 
@@ -45,6 +51,12 @@ def says(facts: Sequence[Fact]) -> str:
         return f"answers otherwise than before: {percent(top.now)} of its spans of one kind end as none did"
     if top.kind == "other mix of calls":
         return f"calls other services than before, in {percent(top.now)} of its spans of one kind"
+    if top.kind == "missing records":
+        return f"skips steps: {top.now:,.0f} of {top.normal or 0:,.0f} expected log records of one kind"
+    if top.kind == "more bad records":
+        return f"logs {top.now:,.0f} failures of one kind where {top.normal or 0:,.1f} are normal"
+    if top.kind == "records never seen":
+        return f"writes {top.now:,.0f} log records of a kind never seen before"
     where = {"on the way": " to reach", "told by callers alone": ", its callers say"}.get(top.kind, "")
     if top.normal is None:
         return f"is slow{where}: {_ms(top.now)} where nothing was seen before"
@@ -53,6 +65,12 @@ def says(facts: Sequence[Fact]) -> str:
         return f"is slower{where} than normally"
     times = f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"
     return f"is slow{where}: {times} times its normal time ({_ms(top.now)} instead of {_ms(top.normal)})"
+
+
+def cut(text: str) -> str:
+    """The words of a template that say most, in at most 80 characters: without what varies at its front."""
+    kept = " ".join(word for word in text.split(" ") if word not in ("<*>", "INFO", "TraceID:", "SpanID:"))
+    return kept if len(kept) <= 80 else kept[:79] + "…"
 
 
 def _ms(milliseconds: float) -> str:

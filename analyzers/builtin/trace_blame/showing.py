@@ -29,7 +29,8 @@ _KINDS = {"own": "own time", "way": "on the way", "call": "told by callers alone
 class Fact:
     """What was seen at one place of a service: `normal` and `now` are mean milliseconds of own times and
     ways, shares of spans with outcomes gained for what spans do; `support` the nats for a fault; `failed` the
-    share of those with an outcome that was never seen that ended in an error.
+    share of those with an outcome that was never seen that ended in an error. Of log records, `what` is the template,
+    `normal` how many were expected and `now` how many came.
     """
 
     kind: str
@@ -50,7 +51,11 @@ def facts_about(seen: Seen, weighed: Weighed, one: Blamed) -> list[Fact]:
 
 def facts_of(seen: Seen, weighed: Weighed, service: int) -> list[Fact]:
     """Everything seen at the places of a service, what speaks most for a fault first."""
-    found = [*_time_facts(seen, weighed, service), *_shape_facts(seen, weighed, service)]
+    found = [
+        *_time_facts(seen, weighed, service),
+        *_shape_facts(seen, weighed, service),
+        *_log_facts(weighed, service),
+    ]
     return sorted(found, key=lambda fact: (-round(fact.support, 6), fact.kind, fact.what))
 
 
@@ -103,9 +108,20 @@ def _shape_facts(seen: Seen, weighed: Weighed, service: int) -> list[Fact]:
     return found
 
 
-def evidence(seen: Seen, decision: Decision, shown: Sequence[tuple[Blamed, str, Symptoms]]) -> list[Evidence]:
+def _log_facts(weighed: Weighed, service: int) -> list[Fact]:
+    """Records by the template that shows a change most: how many were expected, and how many came."""
+    return [
+        Fact(one.kind, one.text, one.before, int(one.count), one.expected, one.count, one.support)
+        for one in weighed.logs.get(service, ())
+        if one.support > 0
+    ]
+
+
+def evidence(
+    seen: Seen, decision: Decision, shown: Sequence[tuple[Blamed, str, Symptoms]], doubts: float
+) -> list[Evidence]:
     """The blamed, what changed at each, the chart, the cleared, example traces."""
-    made = [_blamed_table(seen, decision, shown)]
+    made = [_blamed_table(seen, decision, shown, doubts)]
     for one, component, signs in shown:
         made.append(_changes_table(facts_about(seen, decision.weighed, one), component))
         if signs.examples:
@@ -119,7 +135,9 @@ def evidence(seen: Seen, decision: Decision, shown: Sequence[tuple[Blamed, str, 
     return made
 
 
-def _blamed_table(seen: Seen, decision: Decision, shown: Sequence[tuple[Blamed, str, Symptoms]]) -> Evidence:
+def _blamed_table(
+    seen: Seen, decision: Decision, shown: Sequence[tuple[Blamed, str, Symptoms]], doubts: float
+) -> Evidence:
     rows = []
     for one, component, signs in shown:
         facts = facts_about(seen, decision.weighed, one)
@@ -127,7 +145,7 @@ def _blamed_table(seen: Seen, decision: Decision, shown: Sequence[tuple[Blamed, 
         rows.append(
             (
                 component,
-                probability(one.odds),
+                probability(one.odds - doubts),
                 one.odds,
                 len(speaking),
                 len(facts),
@@ -148,7 +166,7 @@ def _blamed_table(seen: Seen, decision: Decision, shown: Sequence[tuple[Blamed, 
         "Blamed",
         columns,
         tuple(rows),
-        "A place is an operation's own time, a kind of call, or what an operation does. " + NATS,
+        "A place is an operation's own time, a kind of call, what an operation does, or log records. " + NATS,
     )
 
 
@@ -170,7 +188,8 @@ def _changes_table(facts: list[Fact], component: str) -> Evidence:
         f"What changed at {component}",
         columns,
         rows,
-        f"Own times and ways are means in milliseconds; outcomes and mixes are shares of the spans. {NATS}",
+        "Own times and ways are means in milliseconds; outcomes and mixes are shares of the spans; records are counts, "
+        f"normal is how many were expected. {NATS}",
     )
 
 

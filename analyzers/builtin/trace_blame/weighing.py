@@ -8,6 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from analyzers.builtin.trace_blame.blame import GROUPS, Claims
+from analyzers.builtin.trace_blame.log_signs import (
+    Records,
+    Signs,
+    records_of,
+    signs_of_instances,
+    signs_of_others,
+    signs_of_services,
+)
 from analyzers.builtin.trace_blame.normal import (
     Change,
     Habits,
@@ -25,7 +33,7 @@ from analyzers.builtin.trace_blame.spans import Flags, Floats, Ints, Spans, span
 from analyzers.builtin.trace_blame.timing import Timing, timing_of
 from analyzers.contract import Window
 
-OWN, IN, OUT, NEW, MIX = range(len(GROUPS))
+OWN, IN, OUT, NEW, MIX, LOG, TOLD = range(len(GROUPS))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +52,7 @@ class Seen:
     call_normal: Normal
     habits: Habits
     resolution_us: float
+    logs: Records | None
 
 
 def see(window: Window, resolution_us: float) -> Seen:
@@ -68,6 +77,7 @@ def see(window: Window, resolution_us: float) -> Seen:
         normal_times(call, eras),
         habits(done, eras),
         resolution_us,
+        records_of(window, spans),
     )
 
 
@@ -84,6 +94,7 @@ class Weighed:
     way: Change
     call: Change
     odd: Odd
+    logs: Signs
 
 
 def _now(seen: Seen, table: Times | Shapes, since: int) -> Flags:
@@ -100,7 +111,8 @@ def weigh(seen: Seen, since: int) -> Weighed:
     odd, _ = oddities(seen.shapes, seen.habits, np.flatnonzero(_now(seen, seen.shapes, since)))
     call_rows = np.flatnonzero(_now(seen, seen.call, since))
     call, _ = changes(seen.call, seen.call_normal, call_rows, max(own_common, way_common))
-    return Weighed(since, own_common, way_common, own, way, call, odd)
+    logs = signs_of_services(seen.logs, since) if seen.logs else {}
+    return Weighed(since, own_common, way_common, own, way, call, odd, logs)
 
 
 def at_instance(seen: Seen, weighed: Weighed, instance: int) -> Weighed:
@@ -113,7 +125,9 @@ def at_instance(seen: Seen, weighed: Weighed, instance: int) -> Weighed:
     own, _ = changes(seen.own, seen.own_normal, np.flatnonzero(own_rows), weighed.own_common)
     way, _ = changes(seen.way, seen.way_normal, np.flatnonzero(way_rows), weighed.way_common)
     odd, _ = oddities(seen.shapes, seen.habits, np.flatnonzero(odd_rows))
-    return replace(weighed, own=own, way=way, odd=odd)
+    logs = signs_of_instances(seen.logs, since, [instance]) if seen.logs else {}
+    service = int(seen.spans.service[seen.spans.instance == instance][0])
+    return replace(weighed, own=own, way=way, odd=odd, logs={service: logs.get(instance, [])})
 
 
 def claims_of_services(seen: Seen, weighed: Weighed, without: Collection[int] = ()) -> Claims:
@@ -140,19 +154,39 @@ def claims_of_services(seen: Seen, weighed: Weighed, without: Collection[int] = 
         _claims(asked[alone & between], IN, odd.new[alone & between]),
         _claims(asker[plain], MIX, odd.mix[plain]),
         *_asked_otherwise(seen, asker[plain], odd.mix[plain], gone),
+        *_logged(seen, weighed.logs, gone),
     ]
     return _joined(rows)
 
 
 def _asked_otherwise(seen: Seen, service: Ints, mix: Floats, gone: Flags) -> list[Claims]:
-    """Another mix of what a service does may come from whoever calls it: it is their claim, too."""
+    """Another mix of what a service does may come from whoever calls it: it is their claim, too, and one change, in
+    however many of its operations it shows.
+    """
     now = seen.way.place[seen.way.era == seen.spans.eras - 1]
     pairs = np.unique(seen.way.client[now] * len(gone) + seen.way.server[now])
     found = []
     for client, server in zip((pairs // len(gone)).tolist(), (pairs % len(gone)).tolist(), strict=True):
         mine = (service == server) & (mix > 0)
         if client != server and not gone[client] and mine.any():
-            found.append(_claims(np.full(int(mine.sum()), client), MIX, mix[mine]))
+            found.append(_claims(np.array([client]), MIX, mix[mine].max(keepdims=True)))
+    return found
+
+
+def _logged(seen: Seen, logs: Signs, gone: Flags) -> list[Claims]:
+    """Signs in logs are their writer's, and for what speaks for a fault those whom it calls, directly or not, have a
+    claim, too. What one of `gone` explains is left out.
+    """
+    found: list[Claims] = []
+    for service, signs in logs.items():
+        assert seen.logs is not None
+        below = seen.logs.reach[service]
+        if not signs or gone[service] or (below & gone).any():
+            continue
+        support = np.array([sign.support for sign in signs])
+        found.append(_claims(np.full(len(signs), service), LOG, support))
+        called, speaking = np.flatnonzero(below), support[support > 0]
+        found.append(_claims(np.repeat(called, len(speaking)), TOLD, np.tile(speaking, len(called))))
     return found
 
 
@@ -178,6 +212,10 @@ def claims_of_instances(seen: Seen, weighed: Weighed, of: Ints, without: Collect
     at = np.flatnonzero(_now(seen, done, since) & asked[done.instance] & alone)
     odd, cell = oddities(done, seen.habits, at, by_instance=True)
     rows.append(_claims(done.instance[cell], NEW, odd.new))
+    if seen.logs:
+        for instance, signs in signs_of_instances(seen.logs, since, of.tolist()).items():
+            support = np.array([sign.support for sign in signs])
+            rows.append(_claims(np.full(len(signs), instance), LOG, support))
     return _joined(rows)
 
 
@@ -201,6 +239,9 @@ def claims_of_others(
     at = _now(seen, done, since) & (done.client[done.place] == service) & (done.instance != instance)
     odd, _ = oddities(done, seen.habits, np.flatnonzero(at))
     rows.append(_claims(np.full(len(odd.place), service), NEW, odd.new))
+    if seen.logs:
+        signs = signs_of_others(seen.logs, since, service, instance)
+        rows.append(_claims(np.full(len(signs), service), LOG, np.array([one.support for one in signs])))
     return _joined(rows)
 
 
