@@ -50,15 +50,20 @@ def spans(minute: int, rng: np.random.Generator) -> Sums:
             rows.append(
                 (trace, span, parent, service, f"{service}-0", operation, at + place * 100, 0, lasts[place])
             )
-    trace, span, parent, service, instance, operation, time, error, duration = zip(*sorted(rows), strict=True)
+    columns = list(zip(*sorted(rows), strict=True))
+    texts = ("trace", "span", "parent", "service", "instance", "operation")
     return Sums(
         keys={
-            "trace": trace, "span": span, "parent": parent, "service": service, "instance": instance,
-            "operation": operation, "time": np.array(time), "error": np.array(error),
+            **dict(zip(texts, columns[:6], strict=True)),
+            "time": np.array(columns[6]),
+            "error": np.array(columns[7]),
         },
-        values={"duration_us": np.array(duration, dtype=np.float64), "rows": np.ones(len(rows), dtype=np.int64)},
+        values={
+            "duration_us": np.array(columns[8], dtype=np.float64),
+            "rows": np.ones(len(rows), dtype=np.int64),
+        },
         rows=len(rows),
-    )  # fmt: skip
+    )
 
 
 def logs(minute: int, records: Sequence[Record], rng: np.random.Generator) -> Sums:

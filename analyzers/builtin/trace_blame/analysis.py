@@ -41,7 +41,7 @@ PARAMS = (
     Param("margin", 3.0, "nats of evidence from which on a service is blamed", low=-20, high=100),
     Param(
         "sure_margin",
-        8.0,
+        5.0,
         "nats that make one window enough, and that a second suspect needs",
         low=0,
         high=200,
