@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,14 +28,18 @@ class BadLogsError(ValueError):
     """The payload holds no log records as expected; the message names the row and the field."""
 
 
-def parse(payload: bytes) -> list[Record]:
-    """The records of a CSV file with a header; raises BadLogsError with row number, field and reason."""
+def parse(payload: bytes) -> tuple[list[Record], int]:
+    """The records of a CSV file with a header, and how many were left out because they have no time: before 1970, as
+    collectors write where a program gave none. Raises BadLogsError with row number, field and reason.
+    """
     try:
         text = payload.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         row = payload[: error.start].count(b"\n")
         raise BadLogsError(f"row {row}: is not UTF-8 text") from error
-    return list(_records(csv.reader(io.StringIO(text, newline=""), strict=True)))
+    found = list(_records(csv.reader(io.StringIO(text, newline=""), strict=True)))
+    records = [one for one in found if one.time > 0]
+    return records, len(found) - len(records)
 
 
 def _records(lines: Any) -> Iterator[Record]:
@@ -57,7 +62,7 @@ def _records(lines: Any) -> Iterator[Record]:
 
 
 def _record(row: int, time: str, pod: str, line: str) -> Record:
-    if not time.isascii() or not time.isdigit() or int(time) > _LAST_NS:
+    if re.fullmatch(r"-?[0-9]{1,20}", time) is None or int(time) > _LAST_NS:
         raise BadLogsError(f"row {row}, field TimeUnixNano: {time[:40]!r} is not a time in epoch nanoseconds")
     if not pod or len(pod) > _LONGEST_NAME or any(character.isspace() for character in pod):
         raise BadLogsError(f"row {row}, field PodName: {pod[:40]!r} is not a name without white space")

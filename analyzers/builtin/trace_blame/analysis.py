@@ -38,7 +38,7 @@ from analyzers.contract import (
 )
 
 PARAMS = (
-    Param("margin", 3.0, "nats of evidence from which on a service is blamed", low=-20, high=100),
+    Param("margin", 2.5, "nats of evidence from which on a service is blamed", low=-20, high=100),
     Param(
         "sure_margin",
         5.0,

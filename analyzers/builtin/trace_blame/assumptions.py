@@ -35,7 +35,7 @@ TORN = 0.05
 """Largest share of parents that are missing."""
 
 OUTLASTED = 0.1
-"""Largest share of calls whose other side lasts longer than they do."""
+"""Largest share of spans that outlast a parent of the same instance, by whose clock no call ends before its parts."""
 
 NEAR = 2.0
 """Nats below the margin from which on somebody is nearly blamed."""
@@ -90,12 +90,14 @@ def _noise(seen: Seen, decision: Decision) -> Assumption:
 
 def _topology(seen: Seen) -> Assumption:
     spans = seen.spans
-    callers = np.flatnonzero((seen.timing.called >= 0) & (spans.era == spans.eras - 1))
-    called = seen.timing.called[callers]
-    longer = spans.duration[called] > 1.05 * spans.duration[callers] + seen.resolution_us
-    share = float(longer.mean()) if len(longer) else 0.0
-    detail = f"{percent(share)} of the calls end before what they call."
-    return Assumption("topology", share <= OUTLASTED, detail)
+    child = np.flatnonzero((spans.parent >= 0) & (spans.era == spans.eras - 1))
+    parent = spans.parent[child]
+    outlasts = (spans.end[child] > spans.end[parent] + seen.resolution_us) & (
+        spans.start[child] < spans.end[parent]
+    )
+    share = float(outlasts[spans.instance[child] == spans.instance[parent]].mean()) if len(child) else 0.0
+    detail = f"{percent(share)} of the spans outlast a parent of the same instance."
+    return Assumption("topology", not share > OUTLASTED, detail)
 
 
 def needed(seen: Seen, decision: Decision, assumptions: tuple[Assumption, ...], margin: float) -> str | None:

@@ -8,9 +8,12 @@ seen (`normal.novelty`).
 fault the rate is 2 to 1,000 times as high.
 
 *Missing*: records that usually come together ("received", "completed"; invariants of logs, Lou et al., USENIX ATC
-2010). A record is expected as often as those that its number followed in the history, and else as often as spans; the
-upper quartile of what they promise counts, because an early return silences many at once. Under a fault any share of
-them is missing.
+2010).
+A record is expected as often as those that its number followed in the history, and a record that followed none is never
+missing: what is asked for changes. The upper quartile of what they promise counts, because an early return silences
+many at once. Under a fault any share of them is missing.
+
+A bad record that names another service tells of that one, and does not accuse its writer.
 
 Each is one place a service, however many templates show it: they are one event. No place says more than the history's
 own surprises allow (`normal.most_said`): every window of the history is weighed by the others.
@@ -26,7 +29,7 @@ from scipy.stats import nbinom
 
 from analyzers.builtin.trace_blame.logs import Logs
 from analyzers.builtin.trace_blame.normal import most_said, novelty
-from analyzers.builtin.trace_blame.spans import Floats, Ints, Spans
+from analyzers.builtin.trace_blame.spans import Flags, Floats, Ints, Spans
 
 FEWEST = 20.0
 """Records of the history below which a template promises nothing."""
@@ -37,8 +40,11 @@ LEAST_EXPECTED = 5.0
 SPREAD = 0.5
 """Standard deviation, in logarithms, of the rate of a record a span from window to window, where windows are few."""
 
-TOGETHER = 0.1
-"""The same for two records whose numbers are equal up to that, and largest of those that come together."""
+TOGETHER, FARTHEST = 0.1, 0.85
+"""Two records come together if the logarithm of their ratio stays that close to its median in that share of windows."""
+
+EQUAL = 0.02
+"""The same for few windows: how equal their numbers must be. Numbers may be equal by chance, so they say little."""
 
 SEVERAL = 3
 """Windows of the history from which on they say how numbers vary."""
@@ -50,7 +56,8 @@ SURPRISING = 2.0
 """Nats from which on a window of the history counts as a surprise."""
 
 MOST_PLAIN = 3.0
-"""Most that new records say that tell of nothing bad, in nats: a new version writes such ones."""
+"""Most that new records say that tell of nothing bad, in nats: a new version writes such ones. The same for missing
+records after few windows."""
 
 SURPRISE_TRUST = 10.0
 
@@ -111,8 +118,12 @@ def signs(logs: Logs, table: Table, most: float) -> list[Sign]:
     """What the judged window shows, of each kind at most one; nothing where the history is too short to say."""
     if table.past.sum() < FEWEST or table.spans_now == 0 or table.now.sum() == 0:
         return []
-    bad = logs.bad[table.templates]
-    found = [_new(logs, table, bad, most), _more(logs, table, bad, most), _missing(logs, table, bad, most)]
+    own, bad = ~logs.other[table.templates], logs.bad[table.templates]
+    found = [
+        _new(logs, table, bad, own, most),
+        _more(logs, table, bad & own, most),
+        _missing(logs, table, bad, most),
+    ]
     return [one for one in found if one is not None]
 
 
@@ -122,18 +133,18 @@ def _sign(logs: Logs, table: Table, kind: int, row: int, expected: float, suppor
     return Sign(KINDS[kind], text, before, expected, count, support)
 
 
-def _new(logs: Logs, table: Table, bad: np.ndarray, most: float) -> Sign | None:
+def _new(logs: Logs, table: Table, bad: Flags, own: Flags, most: float) -> Sign | None:
     unseen = table.past.sum(axis=1) == 0
     alone = (table.past > 0).sum(axis=1) == 1
     past = float(table.spans.sum())
-    own = (
+    usually = (
         np.where(alone[:, None], table.past, 0.0).max(axis=0, initial=0.0).sum()
         if table.past.shape[1] > 1
         else 0.5
     )
-    surprise = (own + 0.5) / (past + SURPRISE_TRUST)
+    surprise = (usually + 0.5) / (past + SURPRISE_TRUST)
     best: Sign | None = None
-    for chosen, limit in ((unseen & bad, most), (unseen & ~bad, min(most, MOST_PLAIN))):
+    for chosen, limit in ((unseen & bad & own, most), (unseen & ~bad, min(most, MOST_PLAIN))):
         if not chosen.any():
             continue
         row = int(np.flatnonzero(chosen)[np.argmax(table.now[chosen])])
@@ -145,7 +156,7 @@ def _new(logs: Logs, table: Table, bad: np.ndarray, most: float) -> Sign | None:
     return best
 
 
-def _more(logs: Logs, table: Table, bad: np.ndarray, most: float) -> Sign | None:
+def _more(logs: Logs, table: Table, bad: Flags, most: float) -> Sign | None:
     known = np.flatnonzero(bad & (table.past.sum(axis=1) > 0))
     if not len(known):
         return None
@@ -168,7 +179,7 @@ def _overdispersion(table: Table, rows: Ints) -> Floats:
     return np.asarray(np.maximum(0.0, np.median(apart / np.maximum(expected, 1.0) ** 2, axis=1)))
 
 
-def _missing(logs: Logs, table: Table, bad: np.ndarray, most: float) -> Sign | None:
+def _missing(logs: Logs, table: Table, bad: Flags, most: float) -> Sign | None:
     usual = np.flatnonzero(~bad & (table.past.sum(axis=1) >= FEWEST))
     if not len(usual):
         return None
@@ -179,7 +190,8 @@ def _missing(logs: Logs, table: Table, bad: np.ndarray, most: float) -> Sign | N
     support = np.where(enough, _weighed(table.now[usual], expected, wide, FEWER), 0.0)
     support = np.where(table.now[usual] < expected, support, np.minimum(support, 0.0))
     row = int(np.argmax(support))
-    return _sign(logs, table, 2, int(usual[row]), float(expected[row]), float(min(support[row], most)))
+    limit = most if table.past.shape[1] >= SEVERAL else min(most, MOST_PLAIN)
+    return _sign(logs, table, 2, int(usual[row]), float(expected[row]), float(min(support[row], limit)))
 
 
 def _promised(table: Table, rows: Ints) -> tuple[Floats, Floats]:
@@ -189,15 +201,17 @@ def _promised(table: Table, rows: Ints) -> tuple[Floats, Floats]:
     ratio = np.log((past[:count, None, :] + 0.5) / (past[None, :, :] + 0.5))
     middle = np.median(ratio, axis=2)
     if past.shape[1] >= SEVERAL:
-        apart = np.median(np.abs(ratio - middle[:, :, None]), axis=2) * 1.4826
+        apart = np.quantile(np.abs(ratio - middle[:, :, None]), FARTHEST, axis=2)
     else:
-        apart = np.where(np.abs(middle) <= TOGETHER, TOGETHER, SPREAD)
+        apart = np.where(np.abs(middle) <= EQUAL, EQUAL, np.inf)
     together = apart <= TOGETHER
     together[np.arange(count), np.arange(count)] = False
-    together[:, count] |= ~together.any(axis=1)
+    some = together.any(axis=1)
     promised = np.where(together, np.exp(middle) * now[None, :], np.nan)
+    promised[~some] = 0.0
     expected = np.nanquantile(promised, 0.75, axis=1)
     spread = np.where(together, np.maximum(apart, TOGETHER), np.inf).min(axis=1)
+    spread[~some] = 1.0
     total = past[:count].sum(axis=1)
     return expected, spread**2 + 1.0 / total + 1.0 / np.maximum(expected, 1.0)
 

@@ -27,6 +27,7 @@ VARIANTS = 5
 _BAD = re.compile(
     r"error|exception|fail|fatal|panic|traceback|refused|timed? ?out|unavailable|abort|denied", re.IGNORECASE
 )
+_NAME = re.compile(r"[\w.-]+")
 _BAD_SEVERITIES = ("warn", "error", "fatal")
 
 
@@ -35,8 +36,8 @@ class Logs:
     """One row a service, instance (-1 where only the service is named), template, era and quarter of the judged window.
 
     `count` has shape (rows,). `texts` are the templates, a service's own each; `of` is the service of each, `bad` marks
-    those that tell of something bad, both of shape (templates,). `eras` are the windows that hold records, the judged
-    one among them if it does. `strange` counts records of nobody who has spans.
+    those that tell of something bad, `other` those that name another service, all of shape (templates,). `eras` are the
+    windows that hold records, the judged one among them if it does. `strange` counts records of nobody who has spans.
     """
 
     era: Ints
@@ -48,6 +49,7 @@ class Logs:
     texts: tuple[str, ...]
     of: Ints
     bad: Flags
+    other: Flags
     eras: tuple[int, ...]
     strange: int
 
@@ -78,6 +80,7 @@ def logs_of(window: Window, spans: Spans, reduction: str = "logs") -> Logs | Non
         texts=texts,
         of=of,
         bad=bad,
+        other=_naming_others(texts, of, spans.services),
         eras=tuple(np.unique(era[known]).tolist()),
         strange=int(count[service < 0].sum()),
     )
@@ -133,6 +136,17 @@ def _templates(
         np.array([owner for owner, _, _ in names], dtype=np.int64),
         np.array([bad or _BAD.search(text) is not None for _, text, bad in names], dtype=np.bool_),
     )
+
+
+def _naming_others(texts: Sequence[str], of: Ints, services: Sequence[str]) -> Flags:
+    """Whether a template holds the name of a service, as a word, that is not its writer's."""
+    names = {name.lower(): number for number, name in enumerate(services)}
+    words = [{word.strip(".") for word in _NAME.findall(text.lower())} for text in texts]
+    found = [
+        any(names.get(word, owner) != owner for word in each)
+        for each, owner in zip(words, of.tolist(), strict=True)
+    ]
+    return np.array(found, dtype=np.bool_)
 
 
 def merged_texts(texts: Iterable[str]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 A span's *own time* is its duration without the time in which one of its children is open (their union, so
 that parallel children count once). A span with one child, on another instance, is the caller's side of that
 call; what it lasts longer than its child is the *way*: network, queues and the two ends of the connection.
+A child elsewhere that lasts longer than its parent (a consumer of a queue) takes no time of it.
 Only durations of one clock are subtracted from each other: clocks of instances need not agree.
 """
 
@@ -13,6 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from analyzers.builtin.trace_blame.spans import Flags, Floats, Ints, Spans
+
+LONGER, CLOCK_US = 1.05, 1000
+"""A child elsewhere that lasts so many times as long as its parent, and microseconds more, was sent and not awaited."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +38,8 @@ def timing_of(spans: Spans) -> Timing:
     parent = spans.parent[children]
     count = np.bincount(parent, minlength=spans.rows)
     remote = spans.instance[children] != spans.instance[parent]
+    sent = remote & (spans.duration[children] > spans.duration[parent] * LONGER + CLOCK_US)
+    children, parent, remote = children[~sent], parent[~sent], remote[~sent]
     called = np.full(spans.rows, -1, dtype=np.int64)
     single = remote & (count[parent] == 1)
     called[parent[single]] = children[single]

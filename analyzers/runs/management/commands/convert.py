@@ -127,8 +127,8 @@ class Command(LineCommand):
 
     def _logs(self, options: dict[str, Any]) -> None:
         ending = _moment("--ending", options["ending"])
-        normal = [one for name in options["normal"] if (one := _records([name]))]
-        found = _records(options["input"])
+        normal = [one for name in options["normal"] if (one := _records([name])[0])]
+        found, left_out = _records(options["input"])
         if not found:
             raise Refused(f"there is no log record in {', '.join(options['input'])}")
         shift = timedelta(0) if ending is None else ending - spans.instant(max(one.time for one in found))
@@ -139,6 +139,8 @@ class Command(LineCommand):
         before = len(rows)
         rows += count_rows(found, templates, shift)
         _write(options["out"], rows)
+        if left_out:
+            self.note(f"{left_out} records without a time were left out")
         different = len({row["template"] for row in rows})
         self.note(
             f"{len(rows)} rows of {different} templates, {before} of them of the fault-free time put before"
@@ -186,17 +188,20 @@ def _moves(normal: list[list[spans.Span]], found: list[spans.Span]) -> list[time
     )
 
 
-def _records(files: list[str]) -> list[Record]:
-    found: list[Record] = []
+def _records(files: list[str]) -> tuple[list[Record], int]:
+    """The records of all files, and how many were left out for want of a time."""
+    found, left_out = list[Record](), 0
     tell = progress("reading")
     for name in files:
         tell(name)
         try:
-            found += log_lines.parse(_payload(name))
+            records, timeless = log_lines.parse(_payload(name))
         except log_lines.BadLogsError as error:
             raise Refused(f"{name}: {error}") from error
+        found += records
+        left_out += timeless
     tell("")
-    return found
+    return found, left_out
 
 
 def _payload(name: str) -> bytes:
