@@ -48,6 +48,7 @@ NAMES = (
     "fusion",
     "endings",
     "trace_blame",
+    "worlds_trace_blame",
     "netbouncer",
     "validator",
     "selector",

@@ -136,5 +136,7 @@ def test_what_is_no_file_of_records_is_refused_with_its_row(payload: bytes, reas
 
 
 def test_records_without_a_time_are_left_out_and_counted() -> None:
-    records, left_out = log_lines.parse(csv_of((-6795364578871345152, "a", "x"), (0, "a", "y"), (7, "a", "z")))
+    records, left_out = log_lines.parse(
+        csv_of((-6795364578871345152, "a", "x"), (0, "a", "y"), (7, "a", "z"))
+    )
     assert ([one.text for one in records], left_out) == (["z"], 2)
