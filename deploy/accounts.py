@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from ipaddress import ip_address
 from typing import Any
 
+import structlog
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.signals import password_changed
 from allauth.mfa.adapter import DefaultMFAAdapter
@@ -13,8 +16,8 @@ from allauth.mfa.models import Authenticator
 from allauth.mfa.signals import authenticator_added, authenticator_removed, authenticator_reset
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from django.conf import settings
-from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
+from django.core.cache import cache
 from django.dispatch import receiver
 from django.http import HttpRequest
 
@@ -25,6 +28,10 @@ from ingest.commands import retrying
 from ingest.queries import Context
 
 OIDC = Context("system:oidc")
+PROXY = "proxy-not-counted"
+"""In the cache while requests come through a proxy that TRUSTED_PROXIES does not count."""
+REMEMBERED = 24 * 3600
+log = structlog.get_logger("accounts")
 STAFF = "staff"
 
 
@@ -33,6 +40,21 @@ class ClosedSignup(DefaultAccountAdapter):  # type: ignore[misc]
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:  # noqa: ARG002  # allauth calls it so
         return False
+
+    def get_client_ip(self, request: HttpRequest) -> str:
+        """By what wrong passwords are counted, besides the account.
+
+        Behind a proxy that TRUSTED_PROXIES does not count everybody has the proxy's address: what the proxy says of the
+        sender is added, so that nobody locks out everybody. Only of a peer in a private network: others could send
+        another header each time.
+        """
+        address: str = super().get_client_ip(request)
+        told = request.META.get("HTTP_X_FORWARDED_FOR") or request.META.get("HTTP_FORWARDED")
+        if not told or settings.ALLAUTH_TRUSTED_PROXY_COUNT or not _is_private(address):
+            return address
+        if cache.add(PROXY, True, REMEMBERED):
+            log.warning("a proxy is in front and TRUSTED_PROXIES is 0", proxy=address)
+        return f"{address}-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
 
 
 class SealedFactors(DefaultMFAAdapter):  # type: ignore[misc]
@@ -51,26 +73,33 @@ class IdentityProvider(DefaultSocialAccountAdapter):  # type: ignore[misc]
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:  # noqa: ARG002
         return bool(settings.OIDC_SIGNUP)
 
-    def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
-        """An account without a password was made for whoever has its name at the provider.
+    def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:  # noqa: ARG002
+        """Take the groups of somebody known; join nobody to an account that is there.
 
-        One with a password is not taken over: a provider may let people choose what they are called there.
+        Of all claims only `sub` names a person for good (OpenID Connect Core 1.0, 5.7): people may choose the others.
         """
         if sociallogin.is_existing:
             take_groups(sociallogin.user, _claims(sociallogin))
-            return
-        name = _claims(sociallogin).get("preferred_username")
-        found = get_user_model().objects.filter(username=name, is_active=True).first()
-        if found is None or found.has_usable_password() or found.socialaccount_set.exists():  # type: ignore[attr-defined]
-            return
-        sociallogin.connect(request, found)
-        take_groups(found, _claims(sociallogin))
+        else:
+            log.info("an identity has no account yet", subject=sociallogin.account.uid)
 
     def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> Any:
         user = super().save_user(request, sociallogin, form)
         people.record_made(user, OIDC)
         take_groups(user, _claims(sociallogin))
         return user
+
+
+def _is_private(address: str) -> bool:
+    try:
+        return ip_address(address).is_private
+    except ValueError:
+        return False
+
+
+def proxy_is_not_counted() -> bool:
+    """Whether somebody signed in, within a day, through a proxy although TRUSTED_PROXIES is 0."""
+    return not settings.ALLAUTH_TRUSTED_PROXY_COUNT and cache.get(PROXY) is not None
 
 
 def _claims(sociallogin: Any) -> dict[str, Any]:

@@ -16,7 +16,9 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from redis.exceptions import RedisError
 
 from deploy import broker, metrics
+from deploy.accounts import proxy_is_not_counted
 from deploy.version import VERSION
+from incidents.delivery import key
 from incidents.delivery.queries import LONGEST_SILENCE, overdue, silences
 from ingest.queries import follower_lags
 
@@ -35,8 +37,8 @@ def healthz(_request: HttpRequest) -> HttpResponse:
 @require_safe
 def readyz(_request: HttpRequest) -> HttpResponse:
     """200 when requests can be served and tickets follow; 503 with the reasons otherwise."""
-    reasons = [reason for check in (database, migrations, queue, followers, delivery) if (reason := check())]
-    return JsonResponse({"ready": not reasons, "reasons": reasons}, status=503 if reasons else 200)
+    found = reasons()
+    return JsonResponse({"ready": not found, "reasons": found}, status=503 if found else 200)
 
 
 @csrf_exempt
@@ -48,6 +50,35 @@ def metrics_page(request: HttpRequest) -> HttpResponse:
             "metrics need the bearer token in METRICS_TOKEN\n", status=403, content_type="text/plain"
         )
     return HttpResponse(generate_latest(metrics.Everything()), content_type=CONTENT_TYPE_LATEST)
+
+
+def reasons() -> list[str]:
+    """Why requests cannot be served or tickets do not follow; empty where all is well."""
+    checks = (database, migrations, secret_key, queue, followers, delivery)
+    return [reason for check in checks if (reason := check())]
+
+
+def advice() -> list[str]:
+    """What staff should set right although everything answers. Needs the database."""
+    found = []
+    if proxy_is_not_counted():
+        found.append(
+            "proxy: people sign in through one and TRUSTED_PROXIES is 0; set it to the number of proxies in front, so"
+            " that wrong passwords are counted for each address"
+        )
+    if lost := key.unreadable():
+        more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
+        found.append(
+            f"secrets: the address of {', '.join(lost[:5])}{more} cannot be read under this DOSSIER_SECRET_KEY, so"
+            " nothing is sent there; enter it again, or set DOSSIER_SECRET_KEY_OLD"
+        )
+    return found
+
+
+def for_staff(request: HttpRequest) -> dict[str, Callable[[], list[str]]]:
+    """Context of templates: `advice`, asked for only where a page shows it."""
+    is_staff = bool(getattr(getattr(request, "user", None), "is_staff", False))
+    return {"advice": lambda: advice() if is_staff else []}
 
 
 def database() -> str | None:
@@ -63,6 +94,11 @@ def migrations() -> str | None:
     return _or_away(
         lambda: None if _migrated() else "database: migrations are missing (manage.py migrate)", None
     )
+
+
+def secret_key() -> str | None:
+    wrong = "DOSSIER_SECRET_KEY is not the one that secrets in the database are encrypted under"
+    return _or_away(lambda: None if key.is_right() else wrong, None)
 
 
 def queue() -> str | None:

@@ -250,6 +250,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "deploy.health.for_staff",
             ]
         },
     }
@@ -344,11 +345,15 @@ OIDC_GROUPS = env.group_rules(
 )
 
 
+OIDC_PROVIDER = "oidc"
+"""What the provider is called in addresses and rows."""
+
+
 def oidc_apps(url: str, client_id: str, secret: str, name: str) -> dict[str, object]:
     """The provider as allauth wants it; nothing where there is none."""
     if not url:
         return {}
-    app = {"provider_id": "oidc", "name": name, "client_id": client_id, "secret": secret}
+    app = {"provider_id": OIDC_PROVIDER, "name": name, "client_id": client_id, "secret": secret}
     return {
         "openid_connect": {"APPS": [{**app, "settings": {"server_url": url}}], "OAUTH_PKCE_ENABLED": True}
     }

@@ -57,6 +57,7 @@ class Supervisor:
         self._start_servers()
         self.say("database: migrating")
         call_command("migrate", verbosity=0, interactive=False)
+        self._check_key()
         settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
         call_command("collectstatic", verbosity=0, interactive=False)
         connections.close_all()
@@ -97,6 +98,14 @@ class Supervisor:
         metrics = self.home.root / "metrics"
         shutil.rmtree(metrics, ignore_errors=True)
         metrics.mkdir(mode=0o700)
+
+    def _check_key(self) -> None:
+        from incidents.delivery.key import WrongKeyError, check_key  # when Django is set up
+
+        try:
+            check_key()
+        except WrongKeyError as error:
+            raise CannotStart(f"{error}.") from None
 
     def _start_servers(self) -> None:
         if not settings.DATABASE_URL:

@@ -175,3 +175,12 @@ class Heartbeat(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} at {self.at}"
+
+
+class KeyCheck(models.Model):
+    """One row: a text sealed under the installation's key, by which a process knows whether its key is that one."""
+
+    text = models.BinaryField()
+
+    def __str__(self) -> str:
+        return "the installation's key"

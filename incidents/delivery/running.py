@@ -12,6 +12,7 @@ from django.db import InterfaceError, OperationalError, connection
 
 from incidents.delivery.alive import SENDING, alive
 from incidents.delivery.claiming import Outgoing, catch_up, claim, stop_answered, wake_for_critical
+from incidents.delivery.key import check_key
 from incidents.delivery.lanes import Lanes
 from incidents.delivery.loops import start_loops
 from incidents.delivery.planning import plan_new
@@ -91,7 +92,8 @@ def deliver_due(now: datetime, patience: float = 30.0) -> int:
 
 
 def run(stop: threading.Event, idle: float = IDLE) -> None:
-    """Deliver until `stop` is set. Survives a database that goes away."""
+    """Deliver until `stop` is set. Survives a database that goes away. Raises WrongKeyError before the first claim."""
+    _wait_for_key(stop)
     sweeping = threading.Thread(target=run_sweeps, args=(stop,), name="sweeps", daemon=True)
     sweeping.start()
     loops = start_loops(stop)
@@ -117,6 +119,19 @@ def run(stop: threading.Event, idle: float = IDLE) -> None:
     for thread in (sweeping, present, *loops):
         thread.join()
     connection.close()
+
+
+def _wait_for_key(stop: threading.Event) -> None:
+    """Return once the database says that the key of this process is right, or `stop` is set. Raises WrongKeyError."""
+    pause = FIRST_PAUSE
+    while not stop.is_set():
+        try:
+            check_key()
+        except (OperationalError, InterfaceError) as error:
+            log.warning("database away", error=str(error).strip(), seconds=pause)
+            pause = _pause(stop, pause)
+        else:
+            return
 
 
 def _pause(stop: threading.Event, seconds: float) -> float:

@@ -11,6 +11,7 @@ from incidents.delivery.hook import send_hook
 from incidents.delivery.mail import send_mail
 from incidents.delivery.services import send_service
 from incidents.domain.replies import Reply, no_answer, refused
+from incidents.sealing import Lost
 
 log = structlog.get_logger("deliver")
 _SENDERS: Mapping[str, Callable[[Outgoing], Reply]] = {
@@ -21,8 +22,13 @@ _SENDERS: Mapping[str, Callable[[Outgoing], Reply]] = {
 
 
 def send(outgoing: Outgoing) -> Reply:
+    if isinstance(outgoing.address, Lost):
+        # Another process, or this one after it was given the right key, takes it up again.
+        return no_answer(
+            "its address cannot be read under this DOSSIER_SECRET_KEY: enter it again, or restore the key"
+        )
     if not outgoing.address:
-        return refused("the method or its address was removed, or cannot be read any more")
+        return refused("the method or its address was removed")
     try:
         return _SENDERS[outgoing.kind](outgoing)
     except Exception as error:  # noqa: BLE001  the shell around senders, of which plugins are foreign code

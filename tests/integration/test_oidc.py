@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import http.client
 from collections.abc import Iterator
+from io import StringIO
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.core.management.base import CommandError
 from django.test import Client
 from pytest_django import Settings
 
@@ -84,13 +87,26 @@ def test_where_accounts_are_made_by_hand_strangers_are_not_let_in(
     assert client.get("/").status_code == 302
 
 
-def test_an_account_without_a_password_is_theirs(provider: Provider, settings: Settings) -> None:
+def test_an_account_without_a_password_is_not_taken_over_by_its_name(provider: Provider) -> None:
     del provider
+    made = User.objects.create_user("bob", is_staff=True)
+    client = Client()
+    sign_in(client)
+    signed_in = client.get("/").wsgi_request.user
+    assert signed_in.pk != made.pk
+    assert not signed_in.is_staff
+
+
+def test_an_account_that_an_administrator_linked_is_theirs(provider: Provider, settings: Settings) -> None:
     settings.OIDC_SIGNUP = False
-    made = User.objects.create_user("bob")
+    made = User.objects.create_user("robert")
+    call_command("link_identity", "robert", str(provider.claims["sub"]), stdout=StringIO())
     client = Client()
     sign_in(client)
     assert client.get("/").wsgi_request.user.pk == made.pk
+    User.objects.create_user("charlie")
+    with pytest.raises(CommandError, match="is robert already"):
+        call_command("link_identity", "charlie", str(provider.claims["sub"]))
 
 
 def test_an_account_with_a_password_is_not_taken_over(provider: Provider) -> None:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import base64
 import pickle
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.cache import cache, caches
+from django.core.management import call_command
 from django.db import connection
 from django.test import Client
+from pytest_django import Settings
 
 from deploy.cache import JSONCache
 
@@ -74,3 +79,57 @@ def test_a_full_table_loses_what_ends_first() -> None:
         small.set(f"key{n}", n, 60 + n)
     assert small.get("key0") is None
     assert small.get("key5") == 5
+
+
+# Behind a proxy that is not counted
+# ----------------------------------------------------------------------------------------------------------
+def tries(password: str, name: str, times: int = 1, **headers: str) -> Any:
+    for _ in range(times):
+        answer = Client().post("/accounts/login/", {"login": name, "password": password}, **headers)  # type: ignore[arg-type]
+    return answer
+
+
+@pytest.fixture
+def alice() -> None:
+    cache.clear()
+    User.objects.create_user("alice", password="correct horse")
+
+
+@pytest.mark.usefixtures("alice")
+def test_wrong_passwords_behind_an_uncounted_proxy_lock_their_sender_and_nobody_else() -> None:
+    for n in range(6):
+        tries("wrong", f"charlie{n}", 2, HTTP_X_FORWARDED_FOR="198.51.100.7")
+    locked = tries("correct horse", "alice", HTTP_X_FORWARDED_FOR="198.51.100.7")
+    assert locked.status_code != 302
+    assert tries("correct horse", "alice", HTTP_X_FORWARDED_FOR="192.0.2.1").status_code == 302
+
+
+@pytest.mark.usefixtures("alice")
+def test_an_account_is_locked_whatever_the_header_says() -> None:
+    for n in range(6):
+        tries("wrong", "alice", HTTP_X_FORWARDED_FOR=f"192.0.2.{n}")
+    assert tries("correct horse", "alice", HTTP_X_FORWARDED_FOR="192.0.2.99").status_code != 302
+
+
+@pytest.mark.usefixtures("alice")
+def test_a_public_address_changes_nothing_by_sending_the_header() -> None:
+    for n in range(12):
+        tries("wrong", f"charlie{n}", HTTP_X_FORWARDED_FOR=f"192.0.2.{n}", REMOTE_ADDR="8.8.8.8")
+    answer = tries("correct horse", "alice", HTTP_X_FORWARDED_FOR="192.0.2.99", REMOTE_ADDR="8.8.8.8")
+    assert answer.status_code != 302
+
+
+@pytest.mark.usefixtures("alice")
+def test_an_uncounted_proxy_is_told_to_staff_and_by_doctor(settings: Settings) -> None:
+    User.objects.filter(username="alice").update(is_staff=True)
+    staff = Client()
+    staff.force_login(User.objects.get(username="alice"))
+    assert "TRUSTED_PROXIES" not in staff.get("/settings").content.decode()
+    tries("wrong", "charlie", HTTP_X_FORWARDED_FOR="192.0.2.1")
+    assert "TRUSTED_PROXIES" in staff.get("/settings").content.decode()
+    out = StringIO()
+    with pytest.raises(SystemExit):
+        call_command("doctor", stdout=out)
+    assert "TRUSTED_PROXIES" in out.getvalue()
+    settings.ALLAUTH_TRUSTED_PROXY_COUNT = 1
+    assert "TRUSTED_PROXIES" not in staff.get("/settings").content.decode()

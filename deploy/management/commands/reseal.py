@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
 from incidents import sealing
+from incidents.delivery import key
 from incidents.delivery.models import ContactMethod
 from incidents.webhooks.models import Webhook
 
@@ -23,6 +24,7 @@ class Command(BaseCommand):
     def handle(self, **_: Any) -> None:
         try:
             with transaction.atomic():
+                key.reseal()
                 count = _methods() + _webhooks() + _authenticators()
         except sealing.Unreadable as error:
             raise CommandError(f"{error}. Nothing was changed: set DOSSIER_SECRET_KEY_OLD.") from None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import signal
 import threading
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
+from incidents.delivery.key import WrongKeyError
 from incidents.delivery.running import run
 from incidents.delivery.sweeps import registered_sweeps
 
@@ -20,4 +21,7 @@ class Command(BaseCommand):
             signal.signal(number, lambda *_: stop.set())
         self.stdout.write(f"Delivering; sweeps: {', '.join(registered_sweeps()) or 'none'}")
         self.stdout.flush()
-        run(stop)
+        try:
+            run(stop)
+        except WrongKeyError as error:
+            raise CommandError(f"nothing is delivered: {error}.") from None
