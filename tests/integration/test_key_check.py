@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 
@@ -85,7 +86,7 @@ def test_readiness_says_so(settings: Settings, client: Client) -> None:
 
 def test_migrations_run_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     tries, order = threading.Semaphore(0), list[str]()
-    sleep = migrate.time.sleep
+    sleep = time.sleep
 
     def tried(seconds: float) -> None:
         tries.release()
@@ -97,7 +98,7 @@ def test_migrations_run_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with ThreadPoolExecutor(1) as pool:
         with migrate.alone("default"):
-            monkeypatch.setattr(migrate.time, "sleep", tried)
+            monkeypatch.setattr(time, "sleep", tried)
             waiting = pool.submit(second)
             assert tries.acquire(timeout=60)
             order.append("first")
