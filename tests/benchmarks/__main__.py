@@ -59,6 +59,7 @@ NAMES = (
     "similar",
     "worlds_panorama",
     "worlds_tor_availability",
+    "worlds_deepview",
 )
 PARTS = (
     "django",

@@ -44,12 +44,13 @@ and evidence is worth less. From regions whose rates are uneven over components,
 (`tests.benchmarks.deepview_regions`)."""
 
 CAPS: Mapping[str, float] = MappingProxyType(
-    {"history": 0.97, "sampling": 0.9, "noise": 0.93, "topology": 0.9}
+    {"history": 0.97, "sampling": 0.85, "noise": 0.85, "topology": 0.85}
 )
 """The most that is stated where an assumption does not hold."""
 
-FOLLOWING = 0.75
-"""The most that is stated where the topology contradicts the rows of a suspect that does not lead."""
+FOLLOWING = 0.5
+"""The most that is stated of a suspect that does not lead where topology or noise is not as assumed: it may be what the
+leading one leaves unexplained."""
 
 
 def probability(
@@ -62,6 +63,6 @@ def probability(
     nothing in the data says which of them it is.
     """
     most = min((CAPS[name] for name in unmet), default=1.0)
-    if "topology" in unmet and not leading:
+    if not leading and not {"topology", "noise"}.isdisjoint(unmet):
         most = min(most, FOLLOWING)
     return min(probability_at(SCORES if hosts else ATTEMPTS, surplus), most)

@@ -32,9 +32,8 @@ _NEARLY_ALL = 0.75  # of a component's paths, and so many, are no chance even wh
 _MANY = 5
 _SEVERE = 5.0  # standard deviations beyond what is expected that make a single path speak for itself
 _STRANGE = 0.05  # of the attempts that fail beyond that, if it is to be strange
-_PLAIN = (
-    15.0  # failures that a blamed component should leave on a path, so that it is strange if there are few
-)
+_HARDLY = 0.08  # of the failures that a blamed component should leave on a path
+_PLAIN = 40.0  # such failures, so that it is strange if there are hardly any
 _CONTRAST = 8.0  # nats between the share of a component's paths that fail and that of others
 _EXCHANGE = 0.5  # nats that a swap must gain, so that ties do not wander
 
@@ -230,7 +229,9 @@ class Judges:
         seen = self.seen
         usual = self.tried * -np.expm1(-self.units.eta(blamed.chosen, blamed.theta))
         free = seen.clear_of(blamed.chosen) > 0
-        badly = free & (seen.failures >= usual + _SEVERE * np.sqrt(usual + 1) + _STRANGE * self.tried)
+        worst = -math.expm1(-float(blamed.theta.max())) if blamed.chosen else 1.0
+        strange = max(_STRANGE, 0.25 * worst) * self.tried
+        badly = free & (seen.failures >= usual + _SEVERE * np.sqrt(usual + 1) + strange)
         failing, paths = int(badly.sum()), int((seen.tried > 0).sum())
         if not blamed.chosen:
             return failing, 0, failing, paths
@@ -242,7 +243,7 @@ class Judges:
         fail = (
             ~free
             & (usual - self.tried * -math.expm1(-self.units.base) >= _PLAIN)
-            & (seen.failures >= 0.25 * usual)
+            & (seen.failures >= _HARDLY * usual)
         )
         return failing, max(should - int(fail.sum()), 0), should + failing, paths
 
