@@ -273,6 +273,8 @@ WHITENOISE_USE_FINDERS = True  # what nobody has collected is served from where 
 WHITENOISE_AUTOREFRESH = DEBUG
 
 SESSION_COOKIE_HTTPONLY = True
+if BASE_URL.startswith("https://"):
+    SESSION_COOKIE_NAME = "__Host-sessionid"  # which no other host of the domain can set
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BASE_URL.startswith("https://")
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"

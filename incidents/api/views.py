@@ -21,6 +21,7 @@ from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
 from incidents import commands, queries, search
+from incidents.allowing import allow
 from incidents.api import serializers as shapes
 from incidents.api.bodies import context, fields
 from incidents.commands import Happened, Invalid, NoSuchIncident, Overtaken, Recorded, Refused, Report
@@ -194,6 +195,7 @@ class IncidentsView(IncidentAPI):
     )
     def post(self, request: Request) -> Response:
         """Report what is wrong: opens an incident at the team of the component, or joins the open one."""
+        allow("open", context(request))
         key = request.auth
         region = (key.region or None) if isinstance(key, Key) else None
         report = Report(**fields(request, shapes.ReportShape), region=region)
@@ -315,6 +317,10 @@ def action(verb: str, says: str, shape: type[Serializer[Any]], command: Command)
         )
         def post(self, request: Request, reference: str) -> Response:
             incident_id = queries.get(reference).incident.id
+            if (
+                verb != "split"
+            ):  # which may be asked of the incident that took it in; the command asks for the other
+                allow(verb, context(request), incident_id)  # before the body: it is nothing to who may not
             recorded = command(incident_id, fields(request, shape), request)
             return _answer(recorded.incident.id, recorded.events)
 

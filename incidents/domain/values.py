@@ -38,8 +38,9 @@ DEPTH_LIMIT: Final = 40
 
 NO_CAUSE: Final = "none"
 _CLASS = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_LINE_BREAK = re.compile(r"[\r\n\t]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
+"""With what turns the direction of the text after it (Unicode Annex 9), which would show a line backwards."""
+_LINE_BREAK = re.compile(r"[\r\n\t\u2028\u2029]")
 
 
 class Invalid(Exception):

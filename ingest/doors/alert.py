@@ -30,7 +30,8 @@ LONGEST_ADDRESS = 2_000
 MOST_LABELS = 50
 MOST_LINKS = 20
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""With what turns the direction of the text after it (Unicode Annex 9)."""
 _SPACE = re.compile(r"\s+")
 _PORT = re.compile(r":\d+$")
 

@@ -164,6 +164,19 @@ def test_somebody_who_was_switched_off_may_do_nothing(ticket: str) -> None:
         commands.acknowledge(ticket, Context("user:bob"))
 
 
+@pytest.mark.parametrize("verb", sorted(set(ACTIONS) - ANYWHERE - {"split"}))
+def test_who_may_not_is_refused_whatever_the_body_says(ticket: str, verb: str) -> None:
+    path = f"/api/v1/incidents/{ticket}/{verb}"
+    answer = somebody("responder elsewhere").post(path, {"nonsense": 1}, content_type="application/json")
+    assert answer.status_code == 403
+
+
+def test_a_viewer_is_refused_before_a_report_is_read(ticket: str) -> None:
+    del ticket
+    answer = somebody("viewer").post("/api/v1/incidents", {"nonsense": 1}, content_type="application/json")
+    assert answer.status_code == 403
+
+
 # Configuration of a team
 # ----------------------------------------------------------------------------------------------------------
 ABOVE = {"name": "rooms", "order": 900, "pattern": "*", "team": "storage"}

@@ -59,6 +59,7 @@ def test_what_is_shortened_is_told() -> None:
 
 def test_control_characters_and_lone_surrogates_are_replaced() -> None:
     assert Notes().line("title", "a\x00b\ud800c\nd") == "a\ufffdb\ufffdc d"
+    assert Notes().line("title", "disk \u202efull\u2028now") == "disk \ufffdfull now"
 
 
 def test_labels_beyond_the_limit_are_counted() -> None:
@@ -114,6 +115,10 @@ def test_a_line_is_the_same_whether_or_not_it_looked_clean(text: str) -> None:
     assert (
         line
         == re.sub(
-            r"\s+", " ", re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]", "\ufffd", text)
+            r"\s+",
+            " ",
+            re.sub(
+                r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", "\ufffd", text
+            ),
         ).strip()
     )

@@ -17,7 +17,9 @@ CHART: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("title", ["", "  ", "two\nlines", "nul\0", "\ud800", "x" * 301])
+@pytest.mark.parametrize(
+    "title", ["", "  ", "two\nlines", "two\u2028lines", "tfel\u202e", "nul\0", "\ud800", "x" * 301]
+)
 def test_a_title_is_one_printable_line(title: str) -> None:
     with pytest.raises(Invalid, match=r"^title: "):
         Report(title)
