@@ -88,7 +88,7 @@ def _nothing_to_judge(seen: Observed, window: Window) -> str | None:
 
 ANALYZER = Analyzer(
     name="deepview",
-    version="2.0.1",
+    version="2.0.2",
     title="Blames the component that failing paths share and healthy paths avoid",
     inputs=INPUTS,
     params=PARAMS,

@@ -136,29 +136,30 @@ def _odd_parents(seen: Observed) -> tuple[int, str, str]:
     recorded wrongly. 0 where all obey or there is no rule.
     """
     kinds, kind_of = kinds_of(seen.names)
-    every = np.arange(0, len(seen.paths), max(1, len(seen.paths) // _SAMPLED))
+    step = max(1, -(-len(seen.paths) // _SAMPLED))
     owner = np.repeat(np.arange(len(seen.paths)), np.diff(seen.paths.indptr))
-    member = np.full((len(kinds), len(seen.paths)), -1, dtype=np.int64)
-    held = np.zeros((len(kinds), len(seen.paths)), dtype=np.int64)
-    kind = kind_of[seen.paths.indices]
-    member[kind, owner] = seen.paths.indices
-    np.add.at(held, (kind, owner), 1)
+    looked = owner % step == 0
+    owner, column = owner[looked] // step, seen.paths.indices[looked]
+    shape = len(kinds), -(-len(seen.paths) // step)
+    member = np.full(shape, -1, dtype=np.int64)
+    member[kind_of[column], owner] = column
+    held = np.bincount(kind_of[column] * shape[1] + owner, minlength=shape[0] * shape[1]).reshape(shape)
     single = [k for k in range(len(kinds)) if (held[k] == 1).mean() > _ONE_EACH and (kind_of == k).sum() > 1]
     worst = 0, "", ""
     for below in single:
         for above in single:
             if (kind_of == above).sum() < (kind_of == below).sum():
-                odd = _against(member[below, every], member[above, every])
+                odd = _against(member[below], member[above], len(seen.names))
                 worst = max(worst, (odd, kinds[below].replace("_", " "), kinds[above].replace("_", " ")))
     return worst
 
 
-def _against(below: Ints, above: Ints) -> int:
+def _against(below: Ints, above: Ints, names: int) -> int:
     """How many paths have another member of the upper kind than most paths of their lower one, if few have."""
     known = (below >= 0) & (above >= 0)
-    pairs, counts = np.unique(np.stack([below[known], above[known]]), axis=1, return_counts=True)
-    lower, at = np.unique(pairs[0], return_inverse=True)
-    most, whole = np.zeros(len(lower), dtype=np.int64), np.bincount(at, counts, minlength=len(lower))
+    pairs, counts = np.unique(below[known] * names + above[known], return_counts=True)
+    lower, at = np.unique(pairs // max(names, 1), return_inverse=True)
+    most = np.zeros(len(lower), dtype=np.int64)
     np.maximum.at(most, at, counts)
-    obey, of = int(most.sum()), int(whole.sum())
+    obey, of = int(most.sum()), int(counts.sum())
     return of - obey if of and _RULE * of <= obey < of else 0
