@@ -125,7 +125,6 @@ def served(shared_database: str, postgres: Home, home: Home) -> Iterator[tuple[s
         "DOSSIER_LOG_LEVEL": "WARNING",
         "PORT": str(port),
         "EVENTS_PORT": str(events_port),
-        "WEB_THREADS": "4",
     }
     granian = [
         sys.executable,
