@@ -9,11 +9,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin import similarity
+from analyzers.builtin import similarity, tails
 from analyzers.builtin.benchmark_samples import Sample, Stratum
 from analyzers.builtin.directions import Direction, direction_of
 from analyzers.builtin.node_doubts import Metric, beyond_chance
+from analyzers.builtin.node_kinds import mislabelled
+from analyzers.builtin.node_outcome import Charge, Failure, Judged, Outcome, Rules, Unjudged
 from analyzers.builtin.similarity import Criteria
+from analyzers.builtin.words import so_many
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -21,162 +24,131 @@ Ints = NDArray[np.int64]
 SMALLEST_SPREAD = 0.0005
 """Nodes are never taken to differ by less: a fleet whose figures were rounded would be judged by the rounding."""
 
+WANTED = 20
+"""Nodes from which a fleet says itself what is normal; with fewer, what is known of other fleets counts as much."""
+
+_TWICE = 3
+"""Nodes that must have been measured before, so that what all changed by is told from what one did."""
+_MOST_UNLIKE = 0.4
+"""Share of nodes unlike the typical one, better ones included, from which on there is no typical one."""
+_OF_MEDIAN = math.pi / 2
+"""The variance of a median, times the number of nodes, in units of theirs."""
+
 CERTAIN = 1e6
 """Spreads at which a failed test stands: a return code is no matter of degree."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """When a node is defective: see the parameters of the validator."""
-
-    similarity: float = 0.95
-    spreads: float = 4.0
-    min_nodes: int = 20
-    most_failing: float = 0.2
-    most_false: float = 0.02
-    higher: frozenset[str] = frozenset()
-    lower: frozenset[str] = frozenset()
+def judge(now: Mapping[Stratum, Sample], past: Sequence[Mapping[Stratum, Sample]], rules: Rules) -> Outcome:
+    """Judge the nodes that were measured `now`; `past` are earlier samples, newest first."""
+    tested, unjudged, learnt = _learnt_all(now, past, rules)
+    places = tails.learn([one.better for one in learnt], SMALLEST_SPREAD)
+    asked: list[tuple[int, Judged, Metric]] = []
+    for at, one in enumerate(learnt):
+        found = _judged(one, float(places.width[at]), past, rules)
+        if isinstance(found, Unjudged):
+            unjudged.append(found)
+        else:
+            asked.append((at, *found))
+    answers = beyond_chance(
+        [metric for _, _, metric in asked],
+        places.only([at for at, _, _ in asked]),
+        -math.log(rules.similarity),
+        rules.most_false,
+        SMALLEST_SPREAD,
+    )
+    blamed = [
+        replace(one, failing=answer.apart, by_chance=answer.by_chance)
+        for (_, one, _), answer in zip(asked, answers, strict=True)
+    ]
+    judged = tuple(sorted((*tested, *blamed), key=lambda one: one.stratum))
+    other_kind = mislabelled(judged)
+    charges = _charges(judged, other_kind)
+    nodes = {name for sample in now.values() for name in sample.nodes}
+    return Outcome(
+        judged, tuple(sorted(unjudged, key=lambda one: one.stratum)), charges, len(nodes), other_kind
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Judged:
-    """One stratum whose nodes were judged. Arrays have shape (nodes,), in the order of `nodes`, those of this window.
-
-    `worse` is how far each is worse than the criteria and `bar` how far it may be, as shares; `spreads` is `worse` in
-    units of how far healthy nodes scatter. `quantiles` has shape (nodes, quantiles). For failed tests (`direction`
-    zero) there are no criteria, and `worse` is 1 or 0.
-
-    `failing` are blamed; `by_chance` is how many healthy nodes are to be expected that are as far off as each (NaN for
-    those within their bar).
+class _Learnt:
+    """One stratum and what its nodes say is normal. `better` is how much better than usual the better half of all is,
+    as logarithms: tails included, and nodes that are better for a reason of their own.
     """
 
     stratum: Stratum
     direction: Direction
-    nodes: tuple[str, ...]
-    worse: Floats
-    bar: Floats
-    spreads: Floats
-    means: Floats
-    runs: Ints
-    learnt_from: int
-    quantiles: Floats
-    criteria: Criteria | None
-    repeatability: float | None
-    failing: NDArray[np.bool_]
-    by_chance: Floats
+    sample: Sample
+    learning: _Learning
+    criteria: Criteria
+    better: Floats
 
 
-@dataclass(frozen=True, slots=True)
-class Unjudged:
-    """A stratum that could not be judged: `why` is few, split, direction, scale or repeatability."""
-
-    stratum: Stratum
-    why: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """One metric in which a node failed: row `at` of `judged`."""
-
-    judged: Judged
-    at: int
-
-    @property
-    def spreads(self) -> float:
-        return float(self.judged.spreads[self.at])
+def _learnt_all(
+    now: Mapping[Stratum, Sample], past: Sequence[Mapping[Stratum, Sample]], rules: Rules
+) -> tuple[list[Judged], list[Unjudged], list[_Learnt]]:
+    tested: list[Judged] = []
+    unjudged: list[Unjudged] = []
+    learnt: list[_Learnt] = []
+    for stratum, sample in now.items():
+        found = _learnt(stratum, sample, past, rules)
+        if isinstance(found, Judged):
+            tested.append(found)
+        elif isinstance(found, Unjudged):
+            unjudged.append(found)
+        else:
+            learnt.append(found)
+    return tested, unjudged, learnt
 
 
-@dataclass(frozen=True, slots=True)
-class Charge:
-    """A blamed node with what it failed in, worst first."""
-
-    node: str
-    failures: tuple[Failure, ...]
-
-    @property
-    def spreads(self) -> float:
-        return self.failures[0].spreads
-
-    @property
-    def by_chance(self) -> float:
-        """How many healthy nodes are to be expected that are as far off, in what it fails in most surely."""
-        return min(float(one.judged.by_chance[one.at]) for one in self.failures)
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """`charges` are in order: first what chance explains least."""
-
-    judged: tuple[Judged, ...]
-    unjudged: tuple[Unjudged, ...]
-    charges: tuple[Charge, ...]
-    nodes: int
-
-
-def judge(now: Mapping[Stratum, Sample], past: Sequence[Mapping[Stratum, Sample]], rules: Rules) -> Outcome:
-    """Judge the nodes that were measured `now`; `past` are earlier samples, newest first."""
-    found = [_judged(stratum, sample, past, rules) for stratum, sample in now.items()]
-    judged = _blamed([one for one in found if not isinstance(one, Unjudged)], rules)
-    unjudged = tuple(one for one in found if isinstance(one, Unjudged))
-    nodes = {name for sample in now.values() for name in sample.nodes}
-    return Outcome(judged, unjudged, _charges(judged), len(nodes))
-
-
-def _blamed(found: Sequence[tuple[Judged, Metric | None]], rules: Rules) -> tuple[Judged, ...]:
-    """Leave out those beyond their bar whom health explains, where that is a question."""
-    asked = [metric for _, metric in found if metric is not None]
-    answers = iter(beyond_chance(asked, -math.log(rules.similarity), rules.most_false, SMALLEST_SPREAD))
-    judged = []
-    for one, metric in found:
-        if metric is not None:
-            answer = next(answers)
-            one = replace(one, failing=answer.apart, by_chance=answer.by_chance)
-        judged.append(one)
-    return tuple(judged)
-
-
-def _judged(
+def _learnt(
     stratum: Stratum, sample: Sample, past: Sequence[Mapping[Stratum, Sample]], rules: Rules
-) -> tuple[Judged, Metric | None] | Unjudged:
+) -> Judged | Unjudged | _Learnt:
     direction = direction_of(stratum.benchmark, stratum.metric, rules.higher, rules.lower)
     if direction is None:
         return Unjudged(stratum, "direction", "no word of its name tells which way is worse")
     if direction == "zero":
-        tested = _tests(stratum, sample, rules)
-        return tested if isinstance(tested, Unjudged) else (tested, None)
-    learning = _enough(sample, [one[stratum] for one in past if stratum in one], rules.min_nodes)
+        return _tests(stratum, sample, rules)
+    before = [one[stratum] for one in past if stratum in one]
+    learning = _enough(sample, before, max(rules.min_nodes, WANTED))
     if len(learning.runs) < rules.min_nodes:
-        reason = f"{len(learning.runs)} nodes were measured, {rules.min_nodes} are needed"
-        return Unjudged(stratum, "few", reason)
-    criteria = similarity.learn(learning.quantiles, learning.runs, rules.similarity, direction == "higher")
+        number = so_many(len(learning.runs), "node")
+        return Unjudged(stratum, "few", f"{number} measured, {rules.min_nodes} are needed")
+    criteria = similarity.learn(learning.quantiles, learning.runs, rules.similarity)
     if criteria is None:
         return Unjudged(
             stratum, "scale", "its usual value is not above 0, so that no share of it can be told"
         )
-    worse = similarity.worse_by(learning.quantiles, criteria.quantiles, criteria.scale, direction == "higher")
+    return _Learnt(stratum, direction, sample, learning, criteria, _better(learning, criteria, direction))
+
+
+def _judged(
+    one: _Learnt, width: float, past: Sequence[Mapping[Stratum, Sample]], rules: Rules
+) -> tuple[Judged, Metric] | Unjudged:
+    """The nodes of one stratum held against what is normal; `width` is how far healthy nodes scatter."""
+    learning, sample, higher = one.learning, one.sample, one.direction == "higher"
+    criteria = replace(one.criteria, spread=width)
+    worse = similarity.worse_by(learning.quantiles, criteria.quantiles, criteria.scale, higher)
     scatter = np.maximum(similarity.scatter(criteria, learning.runs), SMALLEST_SPREAD)
     bar = np.maximum(1 - rules.similarity, rules.spreads * scatter)
-    apart = similarity.distances(learning.quantiles, criteria.quantiles, criteria.scale) > bar
-    split = _split(criteria, apart, rules)
+    split = _split(criteria, worse > bar, rules)
     if split is not None:
-        return Unjudged(stratum, "split", split)
-    repeatability = _repeatability(sample, learning, criteria, past, stratum, rules)
+        return Unjudged(one.stratum, "split", split)
+    repeatability = _repeatability(sample, learning, criteria, past, one.stratum)
     if repeatability is not None and repeatability < rules.similarity:
         reason = f"the same nodes give results only {repeatability:.3f} alike from one time to the next"
-        return Unjudged(stratum, "repeatability", reason)
+        return Unjudged(one.stratum, "repeatability", reason)
     mine = slice(0, len(sample.nodes))
-    off = -np.log1p(-np.minimum(worse, 0.999)) if direction == "higher" else np.log1p(worse)
-    less_certain = max(criteria.spread, SMALLEST_SPREAD) / scatter  # fewer runs than others have
+    off = -np.log1p(-np.minimum(worse, 0.999)) if higher else np.log1p(worse)
+    less_certain = max(width, SMALLEST_SPREAD) / scatter  # fewer runs than others have
+    less_certain = less_certain / math.sqrt(1 + _OF_MEDIAN / int(criteria.accepted.sum()))
     metric = Metric(
         far=(worse > bar)[mine],
         off=(off * less_certain)[mine],
-        fell=_fell(sample, learning, past, stratum, rules, direction),
-        better=_better(learning, criteria, direction),
+        fell=_fell(sample, learning, past, one.stratum, one.direction),
     )
     judged = Judged(
-        stratum,
-        direction,
+        one.stratum,
+        one.direction,
         sample.nodes,
         worse[mine],
         bar[mine],
@@ -202,10 +174,14 @@ def _levels(quantiles: Floats, direction: Direction) -> Floats:
 
 
 def _better(learning: _Learning, criteria: Criteria, direction: Direction) -> Floats:
-    """How much better than the median of those that are alike the better half of *all* is: tails included."""
+    """How much better than the median of those that are alike the better half of all is. The median itself, where it is
+    a node, says nothing of how far nodes are from it.
+    """
     levels = _levels(learning.quantiles, direction)
     off = levels - np.median(levels[criteria.accepted])
-    return np.asarray(-off[off <= 0])
+    better = np.sort(-off[off <= 0])
+    odd = int(criteria.accepted.sum()) % 2
+    return np.asarray(better[odd:])
 
 
 def _fell(
@@ -213,7 +189,6 @@ def _fell(
     learning: _Learning,
     past: Sequence[Mapping[Stratum, Sample]],
     stratum: Stratum,
-    rules: Rules,
     direction: Direction,
 ) -> Floats:
     """By how much each node is worse than when it was measured first, beside what the fleet changed by; NaN where
@@ -224,7 +199,7 @@ def _fell(
     if before is None:
         return fell
     mine, theirs = _measured_twice(sample, before)
-    if len(mine) < rules.min_nodes:
+    if len(mine) < _TWICE:
         return fell
     now = _levels(learning.quantiles[mine], direction)
     change = now - _levels(before.quantiles(learning.size)[theirs], direction)
@@ -264,14 +239,15 @@ def _enough(sample: Sample, past: Sequence[Sample], least: int) -> _Learning:
     return _Learning(np.concatenate(taken), runs, size)
 
 
-def _split(criteria: Criteria, apart: NDArray[np.bool_], rules: Rules) -> str | None:
-    """Why it would be the fleet that is blamed and not its nodes, or None.
+def _split(criteria: Criteria, far: NDArray[np.bool_], rules: Rules) -> str | None:
+    """Why it would be the fleet that is blamed and not its nodes, or None; `far` are the nodes beyond their bar.
 
-    Nodes that are better count, too: of two kinds of node the typical one may be of either.
+    A minority of better nodes blames nobody: the others still agree on what is normal. One node is never a kind.
     """
-    nodes, similar, other = len(apart), int(criteria.accepted.sum()), int(apart.sum())
-    if other > rules.most_failing * nodes:
-        return f"{other} of {nodes} nodes are unlike the others: two kinds of node, or a roll-out half done?"
+    nodes, similar, worse = len(far), int(criteria.accepted.sum()), int(far.sum())
+    if worse > max(1.0, rules.most_failing * nodes) or nodes - similar > max(1.0, _MOST_UNLIKE * nodes):
+        unlike = max(worse, nodes - similar)
+        return f"{unlike} of {nodes} nodes are unlike the others: two kinds of node, or a roll-out half done?"
     if 2 * similar < nodes:
         return f"only {similar} of {nodes} nodes are alike: there is nothing to compare with"
     return None
@@ -283,7 +259,6 @@ def _repeatability(
     criteria: Criteria,
     past: Sequence[Mapping[Stratum, Sample]],
     stratum: Stratum,
-    rules: Rules,
 ) -> float | None:
     """The mean similarity of accepted nodes to their own latest earlier sample; None if too few have one.
 
@@ -295,7 +270,7 @@ def _repeatability(
     mine, theirs = _measured_twice(sample, before)
     alike = criteria.accepted[mine]
     mine, theirs = mine[alike], theirs[alike]
-    if len(mine) < rules.min_nodes:
+    if len(mine) < _TWICE:
         return None
     now, then = learning.quantiles[mine], before.quantiles(learning.size)[theirs]
     level = np.median(then.mean(axis=1))
@@ -332,11 +307,13 @@ def _tests(stratum: Stratum, sample: Sample, rules: Rules) -> Judged | Unjudged:
     )
 
 
-def _charges(judged: Sequence[Judged]) -> tuple[Charge, ...]:
+def _charges(judged: Sequence[Judged], other_kind: Mapping[str, str]) -> tuple[Charge, ...]:
+    """Who failed in what. A node that is of another kind than its label says is charged with failed tests only."""
     failures: dict[str, list[Failure]] = {}
     for one in judged:
         for at in np.flatnonzero(one.failing).tolist():
-            failures.setdefault(one.nodes[at], []).append(Failure(one, at))
+            if one.criteria is None or one.nodes[at] not in other_kind:
+                failures.setdefault(one.nodes[at], []).append(Failure(one, at))
     charges = [
         Charge(node, tuple(sorted(found, key=lambda one: (-one.spreads, one.judged.stratum))))
         for node, found in failures.items()

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from analyzers.builtin import tails
 from analyzers.builtin.false_discovery import q_values
-from analyzers.builtin.tails import Group, chances
+from analyzers.builtin.tails import Tails
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -23,18 +24,16 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Metric:
-    """What is asked about one metric. All figures but `far` are logarithms of ratios, in which better and worse weigh
-    the same, and more is worse; shape (nodes,).
+    """What is asked about one metric. All figures are logarithms of ratios, in which better and worse weigh the same,
+    and more is worse; shape (nodes,).
 
     `far` are the nodes beyond their bar. `off` is how far each is from what is usual, `fell` how much worse it is than
-    it was itself (NaN where it was not measured). `better` is by how much the better half of the fleet is better than
-    usual, shape (members,).
+    it was itself (NaN where it was not measured).
     """
 
     far: Bools
     off: Floats
     fell: Floats
-    better: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,23 +47,20 @@ class Answer:
 
 
 def beyond_chance(
-    metrics: Sequence[Metric], allowed: float, most_false: float, least_width: float
+    metrics: Sequence[Metric], places: Tails, allowed: float, most_false: float, least_width: float
 ) -> list[Answer]:
-    """The answers, in the order of `metrics`. `allowed` is how much worse a node may become, as a logarithm;
-    `least_width` the least that healthy nodes are taken to differ by.
+    """The answers, in the order of `metrics` and of `places`, what was learnt of where healthy nodes stand. `allowed`
+    is how much worse a node may become, as a logarithm; `least_width` the least that nodes are taken to change by.
     """
     known = [np.isfinite(one.fell) for one in metrics]
     twice = sum(int(one.sum()) for one in known)
     share = most_false / 2 if twice else most_false
     worse = [one.far & (one.fell > allowed) for one in metrics]
-    changes = [
-        Group(-one.fell[told & (one.fell <= 0)], one.fell[asked])
-        for one, told, asked in zip(metrics, known, worse, strict=True)
-    ]
-    became = _asked(changes, worse, twice, share, least_width)
+    changes = [-one.fell[told & (one.fell < 0)] for one, told in zip(metrics, known, strict=True)]
+    learnt = tails.learn(changes, least_width) if any(one.any() for one in worse) else places
+    became = _asked(learnt, [one.fell for one in metrics], worse, twice, share)
     rest = [one.far & ~new.apart for one, new in zip(metrics, became, strict=True)]
-    places = [Group(one.better, one.off[asked]) for one, asked in zip(metrics, rest, strict=True)]
-    stands = _asked(places, rest, sum(len(one.far) for one in metrics), share, least_width)
+    stands = _asked(places, [one.off for one in metrics], rest, sum(len(one.far) for one in metrics), share)
     return [
         Answer(new.apart | far.apart, np.where(new.apart, new.by_chance, far.by_chance))
         for new, far in zip(became, stands, strict=True)
@@ -72,10 +68,10 @@ def beyond_chance(
 
 
 def _asked(
-    groups: Sequence[Group], asked: Sequence[Bools], tests: int, share: float, least_width: float
+    learnt: Tails, off: Sequence[Floats], asked: Sequence[Bools], tests: int, share: float
 ) -> list[Answer]:
     """One question of `tests` nodes and metrics, whose candidates are `asked`."""
-    found = chances(groups, least_width)
+    found = [learnt.chance(at, far[one]) for at, (far, one) in enumerate(zip(off, asked, strict=True))]
     q = q_values(np.concatenate([*found, np.empty(0)]), tests)
     answers, at = [], 0
     for chosen, one in zip(asked, found, strict=True):

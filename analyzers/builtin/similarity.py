@@ -9,11 +9,11 @@ are kept as quantiles, and the sum of distances to all others costs a sort inste
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -23,7 +23,6 @@ TRIMMED_FROM = 8
 """Runs from which on the best and the worst do not count: one absurd reading, say over a clock step, is no fault."""
 
 _TIE = 1e-12
-_SPREAD_AT = (0.5, 0.9, 0.97)  # shares of the better half at which its width is compared with a normal one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +99,7 @@ def worse_by(quantiles: Floats, criteria: Floats, scale: float, higher: bool) ->
     return np.asarray(np.maximum(off, 0).mean(axis=1) / scale)
 
 
-def learn(quantiles: Floats, runs: Ints, similarity: float, higher: bool) -> Criteria | None:
+def learn(quantiles: Floats, runs: Ints, similarity: float) -> Criteria | None:
     """Criteria of a fleet: take the medoid, drop what is less similar to it than `similarity`, repeat until all that
     is left is similar. None if the medoid's mean is not positive: shares of it would mean nothing.
     """
@@ -117,20 +116,7 @@ def learn(quantiles: Floats, runs: Ints, similarity: float, higher: bool) -> Cri
     accepted = np.zeros(len(quantiles), dtype=bool)
     accepted[active] = True
     noise = float(np.median(quantiles.var(axis=1))) / scale**2
-    spread = _spread(quantiles[active].mean(axis=1) / scale, higher)
-    return Criteria(centre, scale, accepted, spread, noise, float(np.median(runs)))
-
-
-def _spread(means: Floats, higher: bool) -> float:
-    """How far healthy nodes scatter, as a normal deviation, from the better half of those that are alike.
-
-    Faults make nodes worse, so that the half above the median holds none, and says how far tails reach on the other
-    side, too. The widest of three views is taken: the middle says nothing of heavy tails.
-    """
-    better = means - np.median(means) if higher else np.median(means) - means
-    better = better[better >= 0]
-    widths = [np.quantile(better, share) / ndtri((1 + share) / 2) for share in _SPREAD_AT]
-    return float(max(widths))
+    return Criteria(centre, scale, accepted, math.nan, noise, float(np.median(runs)))
 
 
 def scatter(criteria: Criteria, runs: Ints) -> Floats:

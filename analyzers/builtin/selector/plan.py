@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from analyzers.builtin.benchmark_samples import samples
 from analyzers.builtin.directions import words_of
-from analyzers.builtin.node_defects import Rules, judge
+from analyzers.builtin.node_defects import judge
+from analyzers.builtin.node_outcome import Rules
 from analyzers.contract import Sums, Window
 
 _DAY = 86_400_000_000

@@ -12,7 +12,8 @@ from typing import Any
 
 from analyzers.builtin.benchmark_samples import SAMPLES, samples
 from analyzers.builtin.directions import words_given
-from analyzers.builtin.node_defects import Charge, Outcome, Rules, judge
+from analyzers.builtin.node_defects import judge
+from analyzers.builtin.node_outcome import Charge, Outcome, Rules
 from analyzers.builtin.validator import evidence as show
 from analyzers.builtin.validator.calibration import probability
 from analyzers.builtin.validator.rounds import spans
@@ -27,7 +28,7 @@ PARAMS = (
         low=0.5,
         high=0.999,
     ),
-    Param("min_nodes", 20, "least nodes of one kind from which criteria are learnt", low=3, high=100_000),
+    Param("min_nodes", 3, "least nodes of one kind from which criteria are learnt", low=3, high=100_000),
     Param(
         "spreads",
         4.0,

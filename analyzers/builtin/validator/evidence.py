@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.node_defects import Charge, Failure, Judged, Outcome
+from analyzers.builtin.node_outcome import Charge, Failure, Judged, Outcome
 from analyzers.builtin.validator.calibration import probability
 from analyzers.contract import Evidence, Params, chart, table, text
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from analyzers.builtin.benchmark_samples import Stratum
 from analyzers.builtin.intervals import moment
 from analyzers.builtin.keys import texts, whole
-from analyzers.builtin.node_defects import Charge, Failure
+from analyzers.builtin.node_outcome import Charge, Failure
 from analyzers.builtin.similarity import quantiles_of, worse_by
 from analyzers.contract import Sums
 
