@@ -217,7 +217,11 @@ def inconclusive(
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A parameter: its default fixes its type; `choices`, `low` and `high` (inclusive) bound it."""
+    """A parameter: its default fixes its type; `choices`, `low` and `high` (inclusive) bound it.
+
+    `check` is for a text that is a document of its own, such as a rule file: it returns why a text cannot be taken, or
+    None. An empty text is none and is not checked.
+    """
 
     name: str
     default: ParamValue
@@ -225,6 +229,7 @@ class Param:
     choices: tuple[ParamValue, ...] = ()
     low: float | None = None
     high: float | None = None
+    check: Callable[[str], str | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

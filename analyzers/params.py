@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from analyzers.contract import Analyzer, Param, Params, ParamValue
 
@@ -17,7 +18,11 @@ class BadParam(ValueError):
 
 
 def parse_params(analyzer: Analyzer, pairs: Iterable[str]) -> dict[str, ParamValue]:
-    """The complete parameters (defaults filled in) from `K=V` strings, as on a command line."""
+    """The complete parameters (defaults filled in) from `K=V` strings, as on a command line.
+
+    `K=@FILE` takes the text of a file, for parameters that are documents. Raises BadParam.
+    """
+    documents = {param.name for param in analyzer.params if param.check is not None}
     given: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -25,7 +30,9 @@ def parse_params(analyzer: Analyzer, pairs: Iterable[str]) -> dict[str, ParamVal
             raise BadParam(f"parameter {pair!r} is not of the form NAME=VALUE")
         if name.strip() in given:
             raise BadParam(f"parameter {name.strip()} is given twice")
-        given[name.strip()] = value.strip()
+        value = value.strip()
+        document = name.strip() in documents and value.startswith("@")
+        given[name.strip()] = _text_of(name.strip(), value[1:]) if document else value
     return check_params(analyzer, given)
 
 
@@ -50,7 +57,7 @@ def describe(param: Param) -> str:
     if isinstance(param.default, bool):
         return "true or false"
     if isinstance(param.default, str):
-        return "a text"
+        return "a text" if param.check is None else "a document; on a command line @FILE reads one"
     noun = "a whole number" if isinstance(param.default, int) else "a number"
     if param.low is not None and param.high is not None:
         return f"{noun} from {param.low:g} to {param.high:g}"
@@ -65,6 +72,8 @@ def refusal(param: Param, value: ParamValue) -> str | None:
     """Why a value of the right type is out of bounds, or None."""
     if param.choices and value not in param.choices:
         return f"must be {describe(param)}"
+    if param.check is not None and isinstance(value, str) and value:
+        return param.check(value)
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         too_low = param.low is not None and value < param.low
         too_high = param.high is not None and value > param.high
@@ -75,9 +84,19 @@ def refusal(param: Param, value: ParamValue) -> str | None:
 
 def _checked(param: Param, raw: object) -> ParamValue:
     value = _typed(param, raw)
-    if value is None or refusal(param, value) is not None:
-        raise BadParam(f"parameter {param.name}={_shown(raw)}: must be {describe(param)}")
+    reason = f"must be {describe(param)}" if value is None else refusal(param, value)
+    if value is None or reason is not None:
+        named = param.name if param.check is not None else f"{param.name}={_shown(raw)}"
+        raise BadParam(f"parameter {named}: {reason}")
     return value
+
+
+def _text_of(name: str, file: str) -> str:
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "is not UTF-8"
+        raise BadParam(f"parameter {name}: {file}: cannot be read: {reason}") from error
 
 
 def _typed(param: Param, raw: object) -> ParamValue | None:

@@ -14,7 +14,9 @@ PREFIX = "param-"
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """`value` is what the field shows, `problem` why it cannot be taken; `choices` are empty for what is typed."""
+    """`value` is what the field shows, `problem` why it cannot be taken; `choices` are empty for what is typed. A
+    `document` has lines.
+    """
 
     name: str
     value: str
@@ -24,6 +26,7 @@ class Field:
     choices: tuple[str, ...]
     number: bool
     problem: str = ""
+    document: bool = False
 
     @property
     def changed(self) -> bool:
@@ -45,6 +48,7 @@ def fields(
             choices=_choices(one),
             number=not isinstance(one.default, str | bool),
             problem=(problems or {}).get(one.name, ""),
+            document=one.check is not None,
         )
         for one in analyzer.params
     ]
@@ -66,8 +70,8 @@ def read(analyzer: Analyzer, form: Mapping[str, Any]) -> tuple[dict[str, ParamVa
             continue
         try:
             value = check_params(analyzer, {one.name: given[one.name]})[one.name]
-        except BadParam:
-            problems[one.name] = f"must be {describe(one)}"
+        except BadParam as error:
+            problems[one.name] = str(error).partition(": ")[2]
             continue
         if value != one.default:
             values[one.name] = value

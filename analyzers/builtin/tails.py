@@ -60,7 +60,9 @@ class Tails:
         """What was learnt of some of the groups, in the order that is given."""
         chosen = list(groups)
         return Tails(
-            tuple(self.weight[at] for at in chosen), tuple(self.scale[at] for at in chosen), self.width[chosen]
+            tuple(self.weight[at] for at in chosen),
+            tuple(self.scale[at] for at in chosen),
+            self.width[chosen],
         )
 
     def chance(self, group: int, off: Floats) -> Floats:

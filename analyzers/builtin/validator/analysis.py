@@ -2,23 +2,33 @@
 
 The fleet says itself what is normal: criteria for each metric are the most typical node's distribution, found by
 dropping what is dissimilar until the rest agrees. A node whose distribution is less similar than the parameter asks,
-on the worse side, is a gray failure before anyone's job fails on it.
+on the worse side, is a gray failure before anyone's job fails on it. How far healthy nodes differ is learnt from the
+better half (`tails`), with what is known of other fleets where nodes are few.
+
+Beside the fleet a baseline and rules of SuperBench can be given (`published`). Nodes that are worse in the same way are
+one suspect (`node_causes`); nodes whose label is wrong are none (`node_kinds`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from analyzers.builtin.benchmark_samples import SAMPLES, samples
 from analyzers.builtin.directions import words_given
+from analyzers.builtin.node_causes import Cause, causes
 from analyzers.builtin.node_defects import judge
 from analyzers.builtin.node_outcome import Charge, Outcome, Rules
 from analyzers.builtin.validator import evidence as show
+from analyzers.builtin.validator.assumptions import assumptions, lowered
 from analyzers.builtin.validator.calibration import probability
+from analyzers.builtin.validator.placement import PARENTS, parents_of
+from analyzers.builtin.validator.published import Violation, check_baseline, check_rules, violations
 from analyzers.builtin.validator.rounds import spans
-from analyzers.builtin.words import count, figure
+from analyzers.builtin.words import count, figure, so_many
 from analyzers.contract import Analyzer, Input, Param, Params, Suspect, Verdict, Window, inconclusive, quiet
+from analyzers.superbench.rules import BadRules
 
 PARAMS = (
     Param(
@@ -50,6 +60,14 @@ PARAMS = (
         low=0.0001,
         high=1,
     ),
+    Param(
+        "baseline",
+        "",
+        "SuperBench's baseline.json: usual values by metric, which a node may not be worse than by more than "
+        "`similarity` allows; with `rules` it is what those refer to",
+        check=check_baseline,
+    ),
+    Param("rules", "", "SuperBench's rule file (YAML): nodes that violate it are named", check=check_rules),
     Param("higher", "", "words of metrics that are worse when they fall, such as qps, beside the known"),
     Param("lower", "", "words of metrics that are worse when they rise, beside the known"),
 )
@@ -63,12 +81,34 @@ def analyze(window: Window, params: Params) -> Verdict:
     measures = _measures(outcome, window)
     if outcome.nodes == 0:
         return inconclusive("No benchmark was run in this window.", measures)
-    if not outcome.charges:
-        reason = _undecided(outcome)
+    wrong, unusable = _violations(window, params)
+    checked = assumptions(outcome, window, unusable)
+    found = causes(outcome, parents_of(window))
+    if not outcome.charges and not wrong:
+        reason = unusable if unusable and not outcome.judged else _undecided(outcome, params)
         if reason is not None:
-            return Verdict("inconclusive", (), reason, measures, show.of_the_unjudged(outcome))
-        return quiet(measures, show.of_the_quiet(outcome, params))
-    return Verdict("named", _suspects(outcome, window), None, measures, show.of_the_blamed(outcome, params))
+            return Verdict(
+                "inconclusive", (), reason, measures, show.of_the_unjudged(outcome), assumptions=checked
+            )
+        return quiet(measures, show.of_the_quiet(outcome, params), checked)
+    most = lowered(checked)
+    suspects = (*_suspects(outcome, found, window, most), *_violating(wrong, outcome))
+    evidence = (
+        show.of_the_blamed(outcome, found, most, params) if found else show.of_the_quiet(outcome, params),
+        show.of_violations(wrong),
+    )
+    return Verdict("named", suspects, None, measures, (*evidence[1], *evidence[0]), assumptions=checked)
+
+
+def _violations(window: Window, params: Params) -> tuple[tuple[Violation, ...], str | None]:
+    """Who violates the rules and the baseline that are given, and why they cannot be applied."""
+    words = words_given(str(params["higher"])), words_given(str(params["lower"]))
+    given = str(params["baseline"]), str(params["rules"])
+    try:
+        measured = samples(window.sums["samples"])
+        return violations(measured, *given, float(params["similarity"]), words), None
+    except BadRules as error:
+        return (), f"The rules cannot be applied: {error}."
 
 
 def validate(window: Window, params: Params) -> Outcome:
@@ -97,12 +137,15 @@ def _measures(outcome: Outcome, window: Window) -> dict[str, Any]:
         "unknown_direction": why["direction"],
         "unrepeatable": why["repeatability"],
         "failing": len(outcome.charges),
+        "other_kind": len(outcome.other_kind),
         "history": len(window.history),
     }
 
 
-def _undecided(outcome: Outcome) -> str | None:
-    """Why nobody can be cleared although nobody is blamed, or None."""
+def _undecided(outcome: Outcome, params: Params) -> str | None:
+    """Why nobody can be cleared although nobody is blamed, or None. A baseline or rules clear nodes by themselves."""
+    if params["baseline"] or params["rules"]:
+        return None
     split = [one for one in outcome.unjudged if one.why == "split"]
     if split:
         more = f" (and {len(split) - 1} more)" if len(split) > 1 else ""
@@ -116,25 +159,66 @@ def _undecided(outcome: Outcome) -> str | None:
     return None
 
 
-def _suspects(outcome: Outcome, window: Window) -> tuple[Suspect, ...]:
+def _suspects(
+    outcome: Outcome, found: Sequence[Cause], window: Window, lowered_to: float
+) -> Iterator[Suspect]:
+    """One suspect for each cause; of nodes with a common cause the component that contains them, or the first."""
     when = spans(window.sums["samples"], outcome.charges)
-    suspects = []
-    for charge in outcome.charges:
+    for cause in found:
+        charge = cause.charges[0]
         tested = charge.failures[0].judged.criteria is None
-        score = None if tested else probability(charge.by_chance)  # simulations say nothing of failed tests
-        first, last = when.get(charge.node, (None, None))
-        suspects.append(
-            Suspect(
-                component=charge.node,
-                score=score,
-                summary=f"{charge.node} {_said(charge)}.",
-                sure=score is None or score >= SURE,
-                first_failure=first,
-                last_failure=last,
-                says=_said(charge),
-            )
+        score = None if tested else min(lowered_to, probability(charge.by_chance))
+        component = cause.parent or (cause.nodes[0] if len(cause.nodes) > 1 else charge.node)
+        times = [when[node] for node in cause.nodes if node in when]
+        said = _said(charge) if len(cause.charges) == 1 else _said_of_many(cause)
+        yield Suspect(
+            component=component,
+            score=score,
+            summary=f"{component} {said}.",
+            ambiguous_with=tuple(node for node in cause.nodes if node != component),
+            sure=score is None or score >= SURE,
+            first_failure=min((first for first, _ in times), default=None),
+            last_failure=max((last for _, last in times), default=None),
+            says=said,
         )
-    return tuple(suspects)
+
+
+def _violating(wrong: Sequence[Violation], outcome: Outcome) -> Iterator[Suspect]:
+    """Nodes that violate rules or baseline; those that the fleet's own criteria blame are suspects already."""
+    blamed = {charge.node for charge in outcome.charges}
+    for one in wrong:
+        nodes = tuple(node for node in one.nodes if node not in blamed)
+        if nodes:
+            said = _said_of_rules(one, len(nodes))
+            yield Suspect(
+                nodes[0], None, f"{nodes[0]} {said}.", ambiguous_with=nodes[1:], sure=True, says=said
+            )
+
+
+def _said_of_rules(one: Violation, nodes: int) -> str:
+    others = len(one.details) - 1
+    more = f" and {so_many(others, 'other check')}" if others else ""
+    what = one.details[0] if len(one.details[0]) <= 110 else one.metrics[0]
+    category = f" ({one.category})" if one.category and len(one.category) < 30 else ""
+    many = f"is one of {nodes} nodes that fail" if nodes > 1 else "fails"
+    return f"{many} the given limits{category}: {what}{more}"
+
+
+def _said_of_many(cause: Cause) -> str:
+    worst = cause.charges[0].failures[0].judged
+    assert worst.criteria is not None
+    place = {node: at for at, node in enumerate(worst.nodes)}
+    means = [float(worst.means[place[node]]) for node in cause.nodes if node in place]
+    off = show.change(sum(means) / len(means), worst.criteria.scale)
+    many = (
+        f"contains {len(cause.nodes)} nodes that are"
+        if cause.parent
+        else f"is one of {len(cause.nodes)} nodes"
+    )
+    middle = many if cause.parent else f"{many} that are"
+    return (
+        f"{middle} {off} than the fleet in the same metrics, first {worst.stratum.shown}: one cause is likely"
+    )
 
 
 def _said(charge: Charge) -> str:
@@ -151,9 +235,9 @@ def _said(charge: Charge) -> str:
 
 ANALYZER = Analyzer(
     name="validator",
-    version="1.2.1",
+    version="2.0.0",
     title="Names nodes whose benchmark results are worse than the fleet's own criteria",
-    inputs=(Input("benchmark", (SAMPLES,)),),
+    inputs=(Input("benchmark_and_topology", (SAMPLES, PARENTS)), Input("benchmark", (SAMPLES,))),
     params=PARAMS,
     analyze=analyze,
     history=HISTORY,

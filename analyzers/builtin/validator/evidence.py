@@ -5,13 +5,16 @@ Everything is inline; charts are Vega-Lite with a few hundred rows at most.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from analyzers.builtin.node_causes import Cause
 from analyzers.builtin.node_outcome import Charge, Failure, Judged, Outcome
 from analyzers.builtin.validator.calibration import probability
+from analyzers.builtin.validator.published import Violation
 from analyzers.contract import Evidence, Params, chart, table, text
 
 Json = dict[str, Any]
@@ -36,11 +39,15 @@ def change(mean: float, usual: float) -> str:
     return f"{abs(share):.3g} % {'lower' if share < 0 else 'higher'}"
 
 
-def of_the_blamed(outcome: Outcome, params: Params) -> tuple[Evidence, ...]:
+def of_the_blamed(
+    outcome: Outcome, found: Sequence[Cause], most: float, params: Params
+) -> tuple[Evidence, ...]:
+    """Evidence where nodes are blamed; `most` is the highest probability that is stated."""
     worst = outcome.charges[0].failures[0].judged
     drawn = [] if worst.criteria is None else [_against_fleet(worst)]
     return (
-        _failures(outcome),
+        *_common(found),
+        _failures(outcome, most),
         *drawn,
         *_strips(outcome),
         *_cleared(outcome),
@@ -65,13 +72,38 @@ def of_the_unjudged(outcome: Outcome) -> tuple[Evidence, ...]:
     return (*_unjudged(outcome), *judged)
 
 
-def _failures(outcome: Outcome) -> Evidence:
+def of_violations(wrong: Sequence[Violation]) -> tuple[Evidence, ...]:
+    """Who violates the given rules or baseline, and how."""
+    rows = tuple(
+        (node, one.category or None, "; ".join(one.details[:_FAILURES]), len(one.details))
+        for one in wrong
+        for node in one.nodes
+    )
+    columns = ("node", "category", "what it violates", "checks failed")
+    note = "By the rules and the baseline that were given as parameters, not by the other nodes."
+    return (table("Violations of the given limits", columns, rows[:_ROWS], note),) if rows else ()
+
+
+def _common(found: Sequence[Cause]) -> tuple[Evidence, ...]:
+    """The nodes that share a cause."""
+    rows = tuple(
+        (one.parent, node, len(one.nodes)) for one in found if len(one.nodes) > 1 for node in one.nodes
+    )
+    columns, note = (
+        ("contained in", "node", "nodes with this cause"),
+        "These nodes are worse in the same metrics, by about as much: look for what they share before each of them.",
+    )
+    return (table("Nodes with a common cause", columns, rows[:_DOTS], note),) if rows else ()
+
+
+def _failures(outcome: Outcome, most: float) -> Evidence:
     """One row for each blamed node and metric, the worst of each node."""
     each = _FAILURES if len(outcome.charges) * _FAILURES <= _ROWS else 1
     rows: list[tuple[Any, ...]] = []
     for charge in outcome.charges:
         rows += [
-            (charge.node, *_figures(failure), _probability(charge)) for failure in charge.failures[:each]
+            (charge.node, *_figures(failure), _probability(charge, most))
+            for failure in charge.failures[:each]
         ]
     hidden = sum(max(0, len(charge.failures) - each) for charge in outcome.charges)
     note = (
@@ -82,8 +114,9 @@ def _failures(outcome: Outcome) -> Evidence:
     return table("Blamed nodes and what they failed in", columns, tuple(rows), note)
 
 
-def _probability(charge: Charge) -> float | None:
-    return None if charge.failures[0].judged.criteria is None else round(probability(charge.by_chance), 3)
+def _probability(charge: Charge, most: float) -> float | None:
+    tested = charge.failures[0].judged.criteria is None
+    return None if tested else round(min(most, probability(charge.by_chance)), 3)
 
 
 _COLUMNS = ("metric", "runs", "mean", "fleet", "change", "similarity", "least allowed", "times the spread")
