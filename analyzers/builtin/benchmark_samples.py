@@ -59,6 +59,36 @@ class Sample:
         return quantiles_of(self.values, self.times, self.starts, size)[0]
 
 
+def without_zeros(sample: Sample, before: Sample | None) -> Sample:
+    """The sample without runs whose result is 0, which are runs that failed; as it is where most nodes have nothing
+    else. A node all of whose runs failed stays if that was so `before`, too, or if nothing is known of before.
+    """
+    positive = sample.values > 0
+    if positive.all() or not sample.nodes:
+        return sample
+    owner = np.repeat(np.arange(len(sample.nodes)), np.diff(np.append(sample.starts, len(sample.values))))
+    alive = np.zeros(len(sample.nodes), dtype=bool)
+    alive[owner[positive]] = True
+    if 2 * int(alive.sum()) <= len(alive):
+        return sample
+    dead = (
+        {}
+        if before is None
+        else {name: not one for name, one in zip(before.nodes, _alive(before), strict=True)}
+    )
+    stays = np.array([before is None or dead.get(name, False) for name in sample.nodes])
+    kept = positive | (~alive & stays)[owner]
+    nodes, starts = np.unique(owner[kept], return_index=True)
+    names = tuple(sample.nodes[at] for at in nodes.tolist())
+    return Sample(names, sample.values[kept], sample.times[kept], starts)
+
+
+def _alive(sample: Sample) -> list[bool]:
+    """Whether each node has a result that is not 0."""
+    found: list[bool] = (np.maximum.reduceat(sample.values, sample.starts) > 0).tolist()
+    return found
+
+
 def samples(sums: Sums) -> dict[Stratum, Sample]:
     """The samples of the reduction `SAMPLES`, by stratum in order of names."""
     if not sums.rows:

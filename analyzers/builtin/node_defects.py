@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin import similarity, tails
-from analyzers.builtin.benchmark_samples import Sample, Stratum
+from analyzers.builtin.benchmark_samples import Sample, Stratum, without_zeros
 from analyzers.builtin.directions import Direction, direction_of
 from analyzers.builtin.node_doubts import Metric, beyond_chance
 from analyzers.builtin.node_kinds import mislabelled
 from analyzers.builtin.node_outcome import Charge, Failure, Judged, Outcome, Rules, Unjudged
+from analyzers.builtin.node_runs import by_runs
 from analyzers.builtin.similarity import Criteria
+from analyzers.builtin.tails import Better
 from analyzers.builtin.words import so_many
 
 Floats = NDArray[np.float64]
@@ -80,7 +82,7 @@ class _Learnt:
     sample: Sample
     learning: _Learning
     criteria: Criteria
-    better: Floats
+    better: Better
 
 
 def _learnt_all(
@@ -109,6 +111,7 @@ def _learnt(
     if direction == "zero":
         return _tests(stratum, sample, rules)
     before = [one[stratum] for one in past if stratum in one]
+    sample = without_zeros(sample, before[0] if before else None)
     learning = _enough(sample, before, max(rules.min_nodes, WANTED))
     if len(learning.runs) < rules.min_nodes:
         number = so_many(len(learning.runs), "node")
@@ -128,9 +131,12 @@ def _judged(
     learning, sample, higher = one.learning, one.sample, one.direction == "higher"
     criteria = replace(one.criteria, spread=width)
     worse = similarity.worse_by(learning.quantiles, criteria.quantiles, criteria.scale, higher)
+    levels = similarity.levels(learning.quantiles)
+    usual = float(np.median(levels[criteria.accepted]))
+    typical = (levels / usual - 1) * (-1 if higher else 1)
     scatter = np.maximum(similarity.scatter(criteria, learning.runs), SMALLEST_SPREAD)
     bar = np.maximum(1 - rules.similarity, rules.spreads * scatter)
-    split = _split(criteria, worse > bar, rules)
+    split = _split(criteria, typical > bar, rules)
     if split is not None:
         return Unjudged(one.stratum, "split", split)
     repeatability = _repeatability(sample, learning, criteria, past, one.stratum)
@@ -138,13 +144,20 @@ def _judged(
         reason = f"the same nodes give results only {repeatability:.3f} alike from one time to the next"
         return Unjudged(one.stratum, "repeatability", reason)
     mine = slice(0, len(sample.nodes))
-    off = -np.log1p(-np.minimum(worse, 0.999)) if higher else np.log1p(worse)
+    off = _levels(learning.quantiles, one.direction)
+    off = off - np.median(off[criteria.accepted])
+    few = (worse > bar) & (typical <= bar)
+    chance = by_runs(learning.quantiles, learning.runs, criteria, typical, 1 - rules.similarity, higher)
     less_certain = max(width, SMALLEST_SPREAD) / scatter  # fewer runs than others have
     less_certain = less_certain / math.sqrt(1 + _OF_MEDIAN / int(criteria.accepted.sum()))
     metric = Metric(
-        far=(worse > bar)[mine],
+        sample.nodes,
+        far=((worse > bar) | (typical > bar))[mine],
+        below=(typical > 1 - rules.similarity)[mine],
         off=(off * less_certain)[mine],
         fell=_fell(sample, learning, past, one.stratum, one.direction),
+        by_runs=chance[mine],
+        few=few[mine],
     )
     judged = Judged(
         one.stratum,
@@ -167,21 +180,21 @@ def _judged(
 
 def _levels(quantiles: Floats, direction: Direction) -> Floats:
     """How slow nodes are, as logarithms: more is worse, and only differences mean anything; shape (nodes,)."""
-    means = quantiles.mean(axis=1)
+    means = similarity.levels(quantiles)
     least = max(float(np.median(means)), 0.0) * 1e-9 + np.finfo(np.float64).tiny
     logs = np.log(np.maximum(means, least))
     return np.asarray(-logs if direction == "higher" else logs)
 
 
-def _better(learning: _Learning, criteria: Criteria, direction: Direction) -> Floats:
+def _better(learning: _Learning, criteria: Criteria, direction: Direction) -> Better:
     """How much better than the median of those that are alike the better half of all is. The median itself, where it is
     a node, says nothing of how far nodes are from it.
     """
     levels = _levels(learning.quantiles, direction)
     off = levels - np.median(levels[criteria.accepted])
-    better = np.sort(-off[off <= 0])
-    odd = int(criteria.accepted.sum()) % 2
-    return np.asarray(better[odd:])
+    order = np.argsort(-off, kind="stable")
+    places = order[off[order] <= 0][int(criteria.accepted.sum()) % 2 :]
+    return Better(tuple(learning.nodes[at] for at in places.tolist()), -off[places])
 
 
 def _fell(
@@ -219,6 +232,7 @@ def _measured_twice(sample: Sample, before: Sample) -> tuple[Ints, Ints]:
 class _Learning:
     """Samples to learn from, those of this window first."""
 
+    nodes: tuple[str, ...]
     quantiles: Floats
     runs: Ints
     size: int
@@ -236,7 +250,8 @@ def _enough(sample: Sample, past: Sequence[Sample], least: int) -> _Learning:
     runs = np.concatenate([part.runs[row] for part, row in zip(parts, rows, strict=True)])
     size = similarity.grid_size(runs)
     taken = [part.quantiles(size)[row] for part, row in zip(parts, rows, strict=True)]
-    return _Learning(np.concatenate(taken), runs, size)
+    names = tuple(part.nodes[at] for part, row in zip(parts, rows, strict=True) for at in row.tolist())
+    return _Learning(names, np.concatenate(taken), runs, size)
 
 
 def _split(criteria: Criteria, far: NDArray[np.bool_], rules: Rules) -> str | None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from analyzers.builtin import tails
 from analyzers.builtin.false_discovery import q_values
-from analyzers.builtin.tails import Tails
+from analyzers.builtin.tails import Better, Tails
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -24,16 +24,22 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Metric:
-    """What is asked about one metric. All figures are logarithms of ratios, in which better and worse weigh the same,
-    and more is worse; shape (nodes,).
+    """What is asked about one metric; shape (nodes,). Figures are logarithms of ratios, in which better and worse weigh
+    the same, and more is worse.
 
-    `far` are the nodes beyond their bar. `off` is how far each is from what is usual, `fell` how much worse it is than
-    it was itself (NaN where it was not measured).
+    `far` are the nodes beyond their bar, `below` those that are worse by more than is allowed, whatever nodes differ
+    by. `off` is how far each is from what is usual, `fell` how much worse it is than it was itself (NaN where it was
+    not measured). `by_runs` is the probability of as many bad runs, and `few` says where only a part of the runs is
+    bad, so that it alone counts.
     """
 
+    nodes: tuple[str, ...]
     far: Bools
+    below: Bools
     off: Floats
     fell: Floats
+    by_runs: Floats
+    few: Bools
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,23 +61,29 @@ def beyond_chance(
     known = [np.isfinite(one.fell) for one in metrics]
     twice = sum(int(one.sum()) for one in known)
     share = most_false / 2 if twice else most_false
-    worse = [one.far & (one.fell > allowed) for one in metrics]
-    changes = [-one.fell[told & (one.fell < 0)] for one, told in zip(metrics, known, strict=True)]
+    worse = [one.below & (one.fell > allowed) for one in metrics]
+    changes = [_improved(one) for one in metrics]
     learnt = tails.learn(changes, least_width) if any(one.any() for one in worse) else places
-    became = _asked(learnt, [one.fell for one in metrics], worse, twice, share)
+    change = [learnt.chance(at, one.fell) + one.by_runs for at, one in enumerate(metrics)]
+    became = _asked(change, worse, twice, share)
     rest = [one.far & ~new.apart for one, new in zip(metrics, became, strict=True)]
-    stands = _asked(places, [one.off for one in metrics], rest, sum(len(one.far) for one in metrics), share)
+    off = [np.where(one.few, 0.0, places.chance(at, one.off)) + one.by_runs for at, one in enumerate(metrics)]
+    stands = _asked(off, rest, sum(len(one.far) for one in metrics), share)
     return [
         Answer(new.apart | far.apart, np.where(new.apart, new.by_chance, far.by_chance))
         for new, far in zip(became, stands, strict=True)
     ]
 
 
-def _asked(
-    learnt: Tails, off: Sequence[Floats], asked: Sequence[Bools], tests: int, share: float
-) -> list[Answer]:
-    """One question of `tests` nodes and metrics, whose candidates are `asked`."""
-    found = [learnt.chance(at, far[one]) for at, (far, one) in enumerate(zip(off, asked, strict=True))]
+def _improved(one: Metric) -> Better:
+    """The nodes that became better than they were, and by how much."""
+    places = np.flatnonzero(one.fell < 0).tolist()  # false for NaN
+    return Better(tuple(one.nodes[at] for at in places), -one.fell[places])
+
+
+def _asked(chance: Sequence[Floats], asked: Sequence[Bools], tests: int, share: float) -> list[Answer]:
+    """One question of `tests` nodes and metrics, whose candidates are `asked`; `chance` is of all nodes."""
+    found = [one[chosen] for one, chosen in zip(chance, asked, strict=True)]
     q = q_values(np.concatenate([*found, np.empty(0)]), tests)
     answers, at = [], 0
     for chosen, one in zip(asked, found, strict=True):

@@ -99,6 +99,15 @@ def worse_by(quantiles: Floats, criteria: Floats, scale: float, higher: bool) ->
     return np.asarray(np.maximum(off, 0).mean(axis=1) / scale)
 
 
+def levels(quantiles: Floats) -> Floats:
+    """The typical value of each sample: the mean of its middle half, so that a few odd runs do not move it; shape
+    (samples,).
+    """
+    size = quantiles.shape[1]
+    cut = size // 4
+    return np.asarray(quantiles[:, cut : size - cut].mean(axis=1))
+
+
 def learn(quantiles: Floats, runs: Ints, similarity: float) -> Criteria | None:
     """Criteria of a fleet: take the medoid, drop what is less similar to it than `similarity`, repeat until all that
     is left is similar. None if the medoid's mean is not positive: shares of it would mean nothing.

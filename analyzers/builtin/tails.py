@@ -27,7 +27,7 @@ APART = (0.002, 0.02, 0.1, 0.3)
 USUAL = 0.006
 """The width of a benchmark that nothing is known of, as a normal deviation and a share of the usual value: between the
 .1 % of bandwidths and the 2 to 3 % of launch times."""
-_USUAL_APART, _APART_IN_FLEET = 0.65, 0.65
+_USUAL_APART, _APART_IN_FLEET = 0.5, 0.65
 """How widths differ from that, as deviations of the logarithm: from fleet to fleet, and between metrics of a fleet."""
 
 _SEEN_TAILS = np.array([0.07, 0.1, 0.15, 0.25, 0.4, 0.55, 0.7])
@@ -41,8 +41,20 @@ _REACH = 0.1
 _EXACT, _BINS = 64, 192
 """Members of a metric that are taken one by one, from the farthest; the others are pooled in so many bins."""
 _ROUNDS = 30
+_OUT = 4.0
+"""Widths from which on a member stands out."""
+_FEW = 2.0
+"""Members that what is known of other fleets weighs as much as."""
 _QUARTER = 0.6744897501960817
 """The upper quartile of the normal distribution."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Better:
+    """The better half of a metric: by how much each of `members` is better than usual (at least 0, as logarithms)."""
+
+    members: tuple[str, ...]
+    values: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,13 +85,17 @@ class Tails:
         return np.asarray((self.weight[group].sum(axis=2)[:, :, None] * beyond).sum(axis=(0, 1)))
 
 
-def learn(better: Sequence[Floats], least_width: float) -> Tails:
-    """What the better halves of all metrics of a fleet show: each holds by how much members are better than usual (at
-    least 0, as logarithms). `least_width` is the least that healthy members are taken to scatter by.
+def learn(better: Sequence[Better], least_width: float) -> Tails:
+    """What the better halves of all metrics of a fleet show. `least_width` is the least that healthy members are taken
+    to scatter by.
     """
     if not better:
         return Tails((), (), np.empty(0))
-    pooled = [_pooled(one) for one in better]
+    odd = _odd(better, least_width)
+    pooled = [
+        _pooled(one.values[[name not in odd for name in one.members]] if odd else one.values)
+        for one in better
+    ]
     centre = _usual_width(pooled, least_width)
     fits = [_fit(values, times, centre, least_width) for values, times in pooled]
     tails, apart = _shares(np.array([_log_mean(likelihood) for likelihood, _ in fits]))
@@ -91,6 +107,22 @@ def learn(better: Sequence[Floats], least_width: float) -> Tails:
         weights.append(weight)
         widths.append(float(np.exp((weight.sum(axis=(0, 2)) * np.log(tried)).sum())))
     return Tails(tuple(weights), tuple(_scales(tried) for _, tried in fits), np.array(widths))
+
+
+def _odd(better: Sequence[Better], least: float) -> frozenset[str]:
+    """Members that stand out in two metrics or more: chance makes such nodes seldom, however heavy its tails."""
+    seen: set[str] = set()
+    twice: set[str] = set()
+    for one in better:
+        if not len(one.values):
+            continue
+        known = len(one.values)
+        middle = np.log(max(float(np.median(one.values)) / _QUARTER, least))
+        width = np.exp((known * middle + _FEW * np.log(USUAL)) / (known + _FEW))
+        out = {one.members[at] for at in np.flatnonzero(one.values > _OUT * width).tolist()}
+        twice |= seen & out
+        seen |= out
+    return frozenset(twice)
 
 
 def _pooled(better: Floats) -> tuple[Floats, Floats]:

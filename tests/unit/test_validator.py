@@ -1,8 +1,11 @@
 """The validator names gray nodes, and never a fleet that is not of one kind."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
+from io import BytesIO
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -10,8 +13,11 @@ import pytest
 
 from analyzers.builtin.keys import texts
 from analyzers.builtin.validator import ANALYZER
+from analyzers.builtin.validator.assumptions import LOWERED
 from analyzers.builtin.validator.calibration import SCORES, probability
-from analyzers.contract import Sums, Window
+from analyzers.contract import Paths, Sums, Window
+from analyzers.offline import read, windows
+from analyzers.params import BadParam, check_params, parse_params
 from analyzers.shell import judge
 from analyzers.simulators.node_benchmarks import (
     EPOCH,
@@ -31,6 +37,8 @@ from analyzers.testing import Case, check_analyzer
 SMALL = Preset(nodes=40, runs=10, metrics=METRICS[:2])
 GRAY = "node/gpu-0007"
 HOUR = timedelta(hours=1)
+SUPERBENCH = os.environ.get("SUPERBENCH_DIR")
+FILES = {"baseline": "baseline.json", "rules": "rules.yaml"}
 
 
 def fleet_window(
@@ -239,8 +247,168 @@ def test_kinds_of_machine_that_are_named_are_judged_apart() -> None:
 
 
 def test_too_few_nodes_are_inconclusive_with_the_number_needed() -> None:
-    verdict = verdict_of(of_values("bw", nodes(19)))
-    assert verdict["reason"].startswith("mine/bw: 19 nodes were measured, 20 are needed")
+    verdict = verdict_of(of_values("bw", nodes(2)))
+    assert verdict["reason"].startswith("mine/bw: 2 nodes measured, 3 are needed")
+
+
+@pytest.mark.parametrize("count", [3, 8, 16])
+def test_a_slow_node_of_a_small_fleet_is_named_and_the_probability_says_that_few_were_measured(
+    count: int,
+) -> None:
+    seen = fleet_window(preset=replace(SMALL, nodes=count, spread=0.01), gray=1)
+    verdict = verdict_of(seen)
+    (suspect,) = verdict["suspects"]
+    assert suspect["component"] == "node/gpu-0001"
+    assert suspect["score"] <= LOWERED
+    sampling = next(one for one in verdict["assumptions"] if one["name"] == "sampling")
+    assert not sampling["holds"]
+
+
+@pytest.mark.parametrize("better", [1, 10])
+@pytest.mark.parametrize("severity", [0.06, 0.1])
+def test_better_nodes_hide_no_gray_one(better: int, severity: float) -> None:
+    rng = np.random.default_rng(21)
+    fleet = build(replace(SMALL, nodes=64), rng)
+    fleet.level[30 : 30 + better] *= 1.08
+    assert named(window(fleet, results(fleet, rng, [Defect(7, (0,), severity)]))) == [GRAY]
+
+
+def test_one_value_a_metric_is_enough() -> None:
+    rng = np.random.default_rng(22)
+    fleet = build(replace(SMALL, runs=1), rng)
+    assert named(window(fleet, results(fleet, rng, [Defect(7, (0,), 0.1)]))) == [GRAY]
+
+
+def of_two_kinds(wrong: int, gray: int | None = None) -> Window:
+    """Two kinds of machine, the second 12 % slower, of which `wrong` nodes are labelled as the first."""
+    rng = np.random.default_rng(23)
+    fleet = build(replace(SMALL, nodes=80), rng)
+    measured = results(fleet, rng, [Defect(gray, (0,), 0.2)] if gray is not None else [])
+    slower = np.where([metric.higher for metric in SMALL.metrics], 0.88, 1 / 0.88)
+    measured[40:] *= slower[None, :, None]
+    whole = samples_of(fleet, measured, EPOCH)
+    number = [int(name[-4:]) for name in texts(whole, "node")]
+    skus = tuple("new" if one < 40 + wrong else "old" for one in number)
+    return replace(
+        window(fleet, measured), sums={"samples": replace(whole, keys={**whole.keys, "sku": skus})}
+    )
+
+
+def test_a_wrong_label_blames_nobody_and_is_told() -> None:
+    verdict = verdict_of(of_two_kinds(wrong=4))
+    assert (verdict["status"], verdict["measures"]["other_kind"]) == ("quiet", 4)
+    (told,) = (one for one in verdict["assumptions"] if one["name"] == "topology")
+    assert not told["holds"]
+    assert "node/gpu-0040" in told["detail"]
+
+
+def test_a_gray_node_is_named_beside_wrong_labels() -> None:
+    assert named(of_two_kinds(wrong=4, gray=7)) == [GRAY]
+
+
+def hot_aisle(parents: bool) -> Window:
+    """Sixteen nodes of 128 that are 8 % slower in both metrics, and one that is 20 % slower in one."""
+    rng = np.random.default_rng(24)
+    fleet = build(replace(SMALL, nodes=128), rng)
+    fleet.level[16:32] *= 0.92
+    seen = window(fleet, results(fleet, rng, [Defect(7, (0,), 0.2)]))
+    if not parents:
+        return seen
+    names = tuple(f"aisle/a{n}" for n in range(8))
+    nodes_ = tuple(fleet.name(n) for n in range(128))
+    inside = Paths(names, np.arange(129, dtype=np.int64), np.repeat(np.arange(8, dtype=np.int32), 16))
+    known = Sums({"component": nodes_, "parents": inside}, {"rows": np.ones(128, dtype=np.int64)}, 128)
+    return replace(seen, sums={**seen.sums, "fleet": known})
+
+
+def test_one_cause_over_many_nodes_is_one_suspect() -> None:
+    suspects = {one["component"]: one for one in verdict_of(hot_aisle(parents=False))["suspects"]}
+    assert set(suspects) == {GRAY, "node/gpu-0016"}
+    assert suspects["node/gpu-0016"]["ambiguous_with"] == [f"node/gpu-{n:04d}" for n in range(17, 32)]
+    assert "one cause is likely" in suspects["node/gpu-0016"]["summary"]
+
+
+def test_what_contains_the_nodes_of_one_cause_is_named_in_their_place() -> None:
+    suspects = {one["component"]: one for one in verdict_of(hot_aisle(parents=True))["suspects"]}
+    assert set(suspects) == {GRAY, "aisle/a1"}
+    assert len(suspects["aisle/a1"]["ambiguous_with"]) == 16
+
+
+@pytest.mark.parametrize("runs", [4, 8, 32])
+def test_single_bad_runs_on_any_node_blame_nobody(runs: int) -> None:
+    rng = np.random.default_rng(25)
+    fleet = build(replace(SMALL, nodes=64, runs=runs), rng)
+    measured = results(fleet, rng)
+    bad = np.where(rng.random(measured.shape) < 1 / 30, 1 - rng.uniform(0.1, 0.6, measured.shape), 1.0)
+    higher = np.array([metric.higher for metric in SMALL.metrics])[None, :, None]
+    assert named(window(fleet, measured * np.where(higher, bad, 1 / bad))) == []
+
+
+def test_a_failed_run_is_no_slow_node() -> None:
+    rng = np.random.default_rng(26)
+    fleet = build(SMALL, rng)
+    before, measured = results(fleet, rng), results(fleet, rng)
+    measured[9, 0, :6] = 0.0
+    measured[10, 0] = 0.0
+    assert named(window(fleet, measured, 1, [window(fleet, before)])) == []
+    twice = window(fleet, measured, 1, [window(fleet, measured)])
+    assert named(twice) == ["node/gpu-0010"]
+
+
+def test_a_baseline_names_who_is_below_it_without_any_other_node() -> None:
+    seen = of_values("bw", {"node/n0": [100.0], "node/n1": [92.0]}, "mem")
+    (suspect,) = verdict_of(seen, baseline='{"mem/bw": 100}')["suspects"]
+    assert (suspect["component"], suspect["score"]) == ("node/n1", None)
+    assert "mem/bw is 92, 8 % worse than the baseline of 100" in suspect["summary"]
+
+
+RULES = """superbench:
+  rules:
+    slow: {function: variance, criteria: 'lambda x: x < -0.2', categories: Mem, metrics: ['mem/bw']}
+"""
+
+
+def test_rules_name_who_violates_them_and_nobody_else() -> None:
+    seen = of_values("bw", {"node/n0": [100.0], "node/n1": [92.0], "node/n2": [79.0]}, "mem")
+    verdict = verdict_of(seen, baseline='{"mem/bw": 100}', rules=RULES, min_nodes=20)
+    assert [one["component"] for one in verdict["suspects"]] == ["node/n2"]
+    assert verdict["evidence"][0]["title"] == "Violations of the given limits"
+
+
+def test_rules_that_cannot_be_applied_are_told() -> None:
+    seen = of_values("bw", {"node/n0": [100.0]}, "mem")
+    verdict = verdict_of(seen, rules=RULES)
+    assert verdict["reason"] == "The rules cannot be applied: rule slow: mem/bw has no baseline."
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"rules": "a: 1"}, "no rules under superbench.rules"),
+        ({"baseline": "[]"}, "not a JSON object of numbers"),
+    ],
+)
+def test_documents_that_cannot_be_read_are_refused(given: dict[str, str], complaint: str) -> None:
+    with pytest.raises(BadParam, match=complaint):
+        check_params(ANALYZER, given)
+
+
+def test_a_document_is_read_from_a_file_on_a_command_line(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(RULES)
+    assert parse_params(ANALYZER, [f"rules=@{tmp_path}/rules.yaml"])["rules"] == RULES
+    with pytest.raises(BadParam, match="parameter rules: /none: cannot be read"):
+        parse_params(ANALYZER, ["rules=@/none"])
+
+
+@pytest.mark.skipif(
+    SUPERBENCH is None, reason="SUPERBENCH_DIR: files that SuperBench wrote are not installed"
+)
+def test_both_defective_nodes_of_superbench_are_named() -> None:
+    assert SUPERBENCH is not None
+    given = {name: (Path(SUPERBENCH) / file).read_text() for name, file in FILES.items()}
+    tables = read([f"benchmark={SUPERBENCH}/results.jsonl"], BytesIO())
+    (seen,) = windows(ANALYZER, ANALYZER.inputs[-1], tables)
+    assert set(named(seen, **given)) == {"node/sb-validation-01", "node/sb-validation-03"}
 
 
 def test_few_nodes_are_judged_by_what_the_fleet_did_before() -> None:
