@@ -1,14 +1,15 @@
-"""The probability that a node has an incident within the horizon: Cox's proportional hazards (Cox, 1972).
+"""The probability that a node has an incident within the horizon: logistic regression at landmarks.
 
-The coefficients are lifelines' (Davidson-Pilon, JOSS 2019; Efron's ties, ridge penalty), the baseline is Breslow's
-estimator (1974), and an incident within T hours, given none for t hours, has the probability
-1 - exp(-(H0(t + T) - H0(t)) exp(beta x)). Durations are counted in steps of a grid: with intervals that begin late the
-library takes time with their number times the number of distinct durations.
+At evenly spaced moments of the past (landmarks; van Houwelingen, Scandinavian Journal of Statistics, 2007) every node
+that was at risk is one row: what was known of it then, and whether it had an incident within the next step. The
+regression states the probability that is asked for itself, so that it needs no proportional hazards, and is not thrown
+off by durations that are rounded. Beside the covariates a row holds what the past of the node says: its own rate of
+incidents (drawn towards the fleet's by half an incident), how many it had, and how long ago the last one was.
+Later rows weigh more.
 """
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,17 +19,27 @@ from analyzers.builtin.selector.episodes import Episodes
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
-STEPS = 240
-"""Distinct durations at most."""
-KNOWN = 0.8
-"""Share of intervals in which a covariate must be known."""
-PENALTY = 0.01
+LANDMARKS = 400
+"""Moments at most; a step is as long as the horizon, or longer where that would be more."""
+MOST_SPARED = 40_000
+"""Rows without an incident at most; of more an even choice is taken, which counts for all."""
+KNOWN = 0.02
+"""Share of rows in which a covariate must be known."""
 PER_EVENT = 5
-"""Incidents that each covariate needs, so that a few incidents do not explain everything."""
+"""Incidents that each column needs, so that a few incidents do not explain everything."""
+PENALTY = 1.0
+"""Prior precision of each coefficient, per standard deviation of its column."""
+HALVES = 1.0
+"""How often the weight of rows halves over the data."""
 
-_TAIL = 0.25  # share of the events from which the slope beyond the last duration is taken
-_FURTHEST = 3.0  # standard deviations beyond which a covariate says no more
+_FURTHEST = 3.0  # standard deviations beyond which a column says no more
+_SKEWED = 2.0  # skewness from which on the logarithm of a covariate is taken
+_SOON, _LATER = 72.0, 504.0  # hours over which a recent incident is forgotten
+
+OWN = ("own_rate", "had_incident", "last_3_days", "last_3_weeks")
+"""Columns made from the past of a node, beside the covariates."""
 
 
 class NoModel(ValueError):
@@ -36,8 +47,20 @@ class NoModel(ValueError):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """Nodes at a moment: `covariates` as in `Episodes`, hours `since` the clock of each began, hours that each was
+    `observed` in all, and its `incidents` so far; shapes (nodes, names) and (nodes,).
+    """
+
+    covariates: Floats
+    since: Floats
+    observed: Floats
+    incidents: Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Effect:
-    """What one standard deviation more of a covariate does to the hazard, with the 95 % interval."""
+    """What one standard deviation more of a column does to the odds of an incident, with the 95 % interval."""
 
     name: str
     ratio: float
@@ -47,61 +70,73 @@ class Effect:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """`columns` of the covariates are used, centred and scaled; `times` (hours) and `cumulative` are the baseline,
-    which goes on with `slope` per hour after the last.
+    """`columns` are the covariates that are used, `logs` those of them whose logarithm is; `kept` are the columns that
+    the incidents carry, by place among covariates, OWN and what is told of missing values. `window` are the hours that
+    a coefficient speaks of, and `rate` the incidents of the fleet per node and hour.
     """
 
     columns: Ints
+    logs: Mask
     filling: Floats
+    gaps: Mask
+    kept: Ints
     centre: Floats
     scale: Floats
     beta: Floats
-    times: Floats
-    cumulative: Floats
-    slope: float
+    intercept: float
+    window: float
+    rate: float
+    names: tuple[str, ...]
     effects: tuple[Effect, ...]
     dropped: tuple[str, ...]
     events: int
 
-    def scores(self, covariates: Floats) -> Floats:
-        """beta x of each row; shape (rows,)."""
-        if not len(self.columns):
-            return np.zeros(len(covariates))
-        return np.asarray(self._standard(covariates) @ self.beta)
+    def chance(self, state: State, horizon: float) -> Floats:
+        """The probability of an incident within `horizon` hours; shape (nodes,)."""
+        return np.asarray(-np.expm1(-self._hazard(state) * horizon))
 
-    def strongest(self, covariates: Floats) -> Ints:
-        """For each row the place (in `columns`) of the covariate that raises its hazard most."""
-        if not len(self.columns):
-            return np.full(len(covariates), -1, dtype=np.int64)
-        return np.asarray(np.argmax(self._standard(covariates) * self.beta, axis=1))
+    def due(self, state: State, target: float, most: float) -> Floats:
+        """The hours after which the probability reaches `target`, at most `most`; shape (nodes,)."""
+        return np.asarray(np.minimum(-np.log1p(-target) / np.maximum(self._hazard(state), 1e-300), most))
 
-    def _standard(self, covariates: Floats) -> Floats:
-        taken = covariates[:, self.columns]
-        filled = np.where(np.isnan(taken), self.filling, taken)
-        return np.asarray(np.clip((filled - self.centre) / self.scale, -_FURTHEST, _FURTHEST))
+    def strongest(self, state: State) -> Ints:
+        """For each node the place among `columns` of the covariate that raises its probability most, -1 if none."""
+        added = self._standard(state) * self.beta
+        found = np.full(len(state.since), -1, dtype=np.int64)
+        places = np.flatnonzero(self.kept < len(self.columns))
+        if len(places):
+            best = np.argmax(added[:, places], axis=1)
+            raises = added[np.arange(len(found)), places[best]] > 0
+            found[raises] = self.kept[places[best]][raises]
+        return found
 
-    def baseline(self, hours: Floats) -> Floats:
-        """The cumulative baseline hazard at durations in hours."""
-        inside = np.interp(hours, np.append(0.0, self.times), np.append(0.0, self.cumulative))
-        return np.asarray(inside + self.slope * np.maximum(hours - self.times[-1], 0.0))
+    def _hazard(self, state: State) -> Floats:
+        """Incidents per hour, shape (nodes,), such that the step of the regression has the probability it states."""
+        odds = self._standard(state) @ self.beta + self.intercept
+        return np.asarray(np.logaddexp(0.0, odds) / self.window)
 
-    def chance(self, covariates: Floats, since: Floats, horizon: float) -> Floats:
-        """The probability of an incident within `horizon` hours, `since` hours after the last; shape (rows,)."""
-        gained = self.baseline(since + horizon) - self.baseline(since)
-        return np.asarray(-np.expm1(-gained * np.exp(self.scores(covariates))))
-
-    def due(self, covariates: Floats, since: Floats, target: float, most: float) -> Floats:
-        """The hours after which the probability reaches `target`, at most `most`; shape (rows,)."""
-        low, high = np.zeros(len(since)), np.full(len(since), most)
-        for _ in range(24):
-            middle = (low + high) / 2
-            gained = self.baseline(since + middle) - self.baseline(since)
-            reached = -np.expm1(-gained * np.exp(self.scores(covariates))) >= target
-            low, high = np.where(reached, low, middle), np.where(reached, middle, high)
-        return high
+    def _standard(self, state: State) -> Floats:
+        rows = _columns(state, self.columns, self.logs, self.filling, self.gaps, self.rate)[:, self.kept]
+        return np.asarray(np.clip((rows - self.centre) / self.scale, -_FURTHEST, _FURTHEST))
 
 
-def fit(told: Episodes, min_incidents: int) -> Model:
+def state_at(told: Episodes, at: float) -> tuple[State, Episodes]:
+    """The nodes at risk at a time (hours since 1970), with their intervals."""
+    under_way = told.under_way(at)
+    return state_of(told, under_way, at), under_way
+
+
+def state_of(told: Episodes, intervals: Episodes, at: float) -> State:
+    """The state at a time of the nodes of `intervals`, one each."""
+    exposure = np.bincount(
+        told.node, np.clip(np.minimum(told.stop, at) - told.start, 0, None), minlength=len(told.nodes)
+    )
+    return State(
+        intervals.covariates, at - intervals.origin, exposure[intervals.node], intervals.incidents
+    )
+
+
+def fit(told: Episodes, horizon: float, min_incidents: int) -> Model:
     """Learn from intervals. Raises NoModel with a sentence if there is too little to learn from."""
     events = int(told.event.sum())
     if events < min_incidents:
@@ -109,103 +144,157 @@ def fit(told: Episodes, min_incidents: int) -> Model:
         raise NoModel(
             f"{found.get(events, f'{events} incidents follow a sighting')}; {min_incidents} are needed"
         )
-    entry, leave = _on_grid(told.start - told.origin, told.stop - told.origin)
-    columns, dropped = _usable(told, events)
-    filling = np.nanmedian(told.covariates[:, columns], axis=0)
-    filled = np.where(np.isnan(told.covariates[:, columns]), filling, told.covariates[:, columns])
-    centre, scale = filled.mean(axis=0), filled.std(axis=0)
-    standard = np.clip((filled - centre) / scale, -_FURTHEST, _FURTHEST)
-    beta, spread = _coefficients(standard, entry, leave, told.event)
-    times, cumulative = breslow(entry, leave, told.event, np.exp(standard @ beta))
-    names = [told.names[column] for column in columns.tolist()]
+    state, struck, weight, window = _landmarks(told, horizon)
+    if not struck.any() or struck.all():
+        raise NoModel("no moment divides nodes before an incident from others: the data are too short")
+    rate = events / max(float((told.stop - told.start).sum()), 1e-9)
+    columns, logs, filling, gaps = _usable(state)
+    rows = _columns(state, columns, logs, filling, gaps, rate)
+    told_names = [told.names[column] for column in columns.tolist()]
+    every = (*told_names, *OWN, *(f"{told_names[at]}_unknown" for at in np.flatnonzero(gaps)))
+    kept = _telling(rows, struck, weight, events)
+    centre = np.average(rows[:, kept], axis=0, weights=weight)
+    scale = np.sqrt(np.average((rows[:, kept] - centre) ** 2, axis=0, weights=weight))
+    standard = np.clip((rows[:, kept] - centre) / scale, -_FURTHEST, _FURTHEST)
+    beta, intercept, spread = _regression(standard, struck, weight)
+    names = tuple(every[at] for at in kept.tolist())
     effects = tuple(
         Effect(name, *(float(np.exp(b + z * s)) for z in (0.0, -1.96, 1.96)))
         for name, b, s in zip(names, beta.tolist(), spread.tolist(), strict=True)
     )
+    used = {name.removesuffix("_unknown") for name in names}
+    dropped = tuple(name for name in told.names if name not in used)
     return Model(
         columns,
+        logs,
         filling,
+        gaps,
+        kept,
         centre,
         scale,
         beta,
-        times,
-        cumulative,
-        _slope(times, cumulative, float(leave.max())),
+        intercept,
+        window,
+        rate,
+        names,
         effects,
         dropped,
         events,
     )
 
 
-def _on_grid(entry: Floats, leave: Floats) -> tuple[Floats, Floats]:
-    step = max(1.0, float(leave.max()) / STEPS)
-    last = np.maximum(np.ceil(leave / step), 1.0)
-    first = np.minimum(np.floor(entry / step), last - 1)
-    return first * step, last * step
+def _landmarks(told: Episodes, horizon: float) -> tuple[State, Mask, Floats, float]:
+    """Rows of all landmarks, whether each was struck within the step, their weights, and the step in hours.
 
-
-def _usable(told: Episodes, events: int) -> tuple[Ints, tuple[str, ...]]:
-    """The covariates that are known often enough and differ, as many as the incidents carry, and those left out.
-
-    If there are too many, those that differ most between intervals that end with an incident and others stay.
+    A node that left before the step was over, without an incident, says nothing.
     """
-    usable: list[tuple[float, int]] = []
-    for column in range(len(told.names)):
-        values = told.covariates[:, column]
-        known = ~np.isnan(values)
-        if known.mean() < KNOWN or not np.nanstd(values) > 1e-9 * (1 + abs(np.nanmean(values))):
+    first, last = float(told.start.min()), float(told.stop.max())
+    step = max(min(horizon, (last - first) / 4), (last - first) / LANDMARKS)
+    moments = np.arange(last - step, first, -step)[::-1]
+    parts, hits, weights = [], [], []
+    until = np.zeros(len(told.nodes))
+    np.maximum.at(until, told.node, told.stop)
+    for at in moments.tolist():
+        state, under_way = state_at(told, at)
+        if not len(under_way):
             continue
-        struck = known & told.event
-        apart = abs(values[struck].mean() - np.nanmean(values)) / np.nanstd(values) if struck.any() else 0.0
-        usable.append((-apart, column))
-    kept = sorted(column for _, column in sorted(usable)[: max(1, events // PER_EVENT)])
-    dropped = tuple(name for column, name in enumerate(told.names) if column not in kept)
-    return np.array(kept, dtype=np.int64), dropped
-
-
-def _coefficients(
-    standard: Floats, entry: Floats, leave: Floats, event: NDArray[np.bool_]
-) -> tuple[Floats, Floats]:
-    """Coefficients and their standard errors. Raises NoModel if they do not converge."""
-    if not standard.shape[1]:
-        return np.empty(0), np.empty(0)
-    import pandas  # heavy: only when there is something to fit
-    from lifelines import CoxPHFitter
-    from lifelines.exceptions import ConvergenceError, ConvergenceWarning
-
-    order = np.lexsort((*standard.T, event, entry, leave))  # the same sums whatever order the rows come in
-    frame = pandas.DataFrame(standard[order], columns=[f"x{i}" for i in range(standard.shape[1])])
-    frame["entry"], frame["leave"], frame["event"] = entry[order], leave[order], event[order]
-    fitter = CoxPHFitter(penalizer=PENALTY)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ConvergenceWarning)
-        try:
-            fitter.fit(frame, "leave", "event", entry_col="entry")
-        except (ConvergenceError, ConvergenceWarning) as error:
-            reason = str(error).split(".")[0]
-            raise NoModel(f"the covariates do not determine a model ({reason})") from error
-    return fitter.params_.to_numpy(dtype=np.float64), fitter.standard_errors_.to_numpy(dtype=np.float64)
-
-
-def breslow(entry: Floats, leave: Floats, event: NDArray[np.bool_], weight: Floats) -> tuple[Floats, Floats]:
-    """Breslow's estimator: the durations at which incidents happen, and the cumulative baseline hazard there.
-
-    At each such duration it grows by the incidents over the sum of `weight` of the intervals that are under way.
-    """
-    times, count = np.unique(leave[event], return_counts=True)
-    by_leave, by_entry = np.argsort(leave, kind="stable"), np.argsort(entry, kind="stable")
-    left = np.append(0.0, np.cumsum(weight[by_leave]))
-    entered = np.append(0.0, np.cumsum(weight[by_entry]))
-    at_risk = (
-        entered[np.searchsorted(entry[by_entry], times, side="left")]
-        - left[np.searchsorted(leave[by_leave], times, side="left")]
+        soon = told.event & (told.stop > at) & (told.stop <= at + step)
+        struck = np.zeros(len(told.nodes), dtype=bool)
+        struck[told.node[soon]] = True
+        hit = struck[under_way.node]
+        whole = hit | (until[under_way.node] >= at + step - 1e-6)
+        parts.append(_taken(state, whole))
+        hits.append(hit[whole])
+        weights.append(np.full(int(whole.sum()), 0.5 ** (HALVES * (last - at) / (last - first))))
+    if not parts:
+        raise NoModel("no moment divides nodes before an incident from others: the data are too short")
+    state = State(
+        np.concatenate([one.covariates for one in parts]),
+        np.concatenate([one.since for one in parts]),
+        np.concatenate([one.observed for one in parts]),
+        np.concatenate([one.incidents for one in parts]),
     )
-    return times, np.cumsum(count / np.maximum(at_risk, 1e-12))
+    return (*_thinned(state, np.concatenate(hits), np.concatenate(weights)), step)
 
 
-def _slope(times: Floats, cumulative: Floats, last: float) -> float:
-    """The hazard per hour beyond the last incident: that of the last quarter of them, until the end of the data."""
-    first = int((1 - _TAIL) * (len(times) - 1))
-    before = cumulative[first - 1] if first else 0.0
-    begun = times[first - 1] if first else 0.0
-    return float((cumulative[-1] - before) / max(last - begun, 1e-9))
+def _thinned(state: State, struck: Mask, weight: Floats) -> tuple[State, Mask, Floats]:
+    """All rows before an incident and an even choice of the others, which counts for all of them."""
+    spared = np.flatnonzero(~struck)
+    if len(spared) <= MOST_SPARED:
+        return state, struck, weight
+    chosen = spared[np.linspace(0, len(spared) - 1, MOST_SPARED).round().astype(np.int64)]
+    kept = struck.copy()
+    kept[chosen] = True
+    weight = np.where(struck, weight, weight * len(spared) / len(chosen))
+    return _taken(state, kept), struck[kept], weight[kept]
+
+
+def _taken(state: State, rows: Mask) -> State:
+    return State(state.covariates[rows], state.since[rows], state.observed[rows], state.incidents[rows])
+
+
+def _usable(state: State) -> tuple[Ints, Mask, Floats, Mask]:
+    """Covariates that are known often enough and differ: their places, whether the logarithm is taken, what stands for
+    unknown values, and whether a column says that a value is unknown.
+    """
+    columns, logs, filling, gaps = [], [], [], []
+    for column in range(state.covariates.shape[1]):
+        values = state.covariates[:, column]
+        known = values[~np.isnan(values)]
+        if len(known) < max(2.0, KNOWN * len(values)) or not known.std() > 1e-9 * (1 + abs(known.mean())):
+            continue
+        skew = float(np.mean((known - known.mean()) ** 3)) / known.std() ** 3
+        columns.append(column)
+        logs.append(bool(known.min() >= 0 and skew > _SKEWED))
+        filling.append(float(np.median(known)))
+        gaps.append(bool(0.02 < 1 - len(known) / len(values)))
+    return (
+        np.array(columns, dtype=np.int64),
+        np.array(logs, dtype=bool),
+        np.array(filling, dtype=np.float64),
+        np.array(gaps, dtype=bool),
+    )
+
+
+def _columns(state: State, columns: Ints, logs: Mask, filling: Floats, gaps: Mask, rate: float) -> Floats:
+    """All columns of the regression: covariates, OWN, and whether values are unknown; shape (nodes, columns)."""
+    taken = state.covariates[:, columns]
+    filled = np.where(np.isnan(taken), filling, taken)
+    filled = np.where(logs, np.log1p(np.maximum(filled, 0)), filled)
+    had = (state.incidents > 0).astype(np.float64)
+    own = np.log((state.incidents + 0.5) / (state.observed + 0.5 / rate))
+    recent = [had * np.exp(-np.maximum(state.since, 0) / hours) for hours in (_SOON, _LATER)]
+    return np.column_stack([filled, own, had, *recent, np.isnan(taken[:, gaps]).astype(np.float64)])
+
+
+def _telling(rows: Floats, struck: Mask, weight: Floats, events: int) -> Ints:
+    """Columns that differ, as many as the incidents carry: those that differ most between rows before an incident and
+    all rows.
+    """
+    mean = np.average(rows, axis=0, weights=weight)
+    spread = np.sqrt(np.average((rows - mean) ** 2, axis=0, weights=weight))
+    differs = spread > 1e-9 * (1 + np.abs(mean))
+    before = np.average(rows[struck], axis=0, weights=weight[struck])
+    apart = np.abs(before - mean) / np.where(differs, spread, 1.0)
+    order = [at for at in np.argsort(-apart, kind="stable").tolist() if differs[at]]
+    return np.array(sorted(order[: max(1, events // PER_EVENT)]), dtype=np.int64)
+
+
+def _regression(standard: Floats, struck: Mask, weight: Floats) -> tuple[Floats, float, Floats]:
+    """Coefficients, intercept and standard errors of the coefficients. Raises NoModel if they do not converge."""
+    rows = np.column_stack([standard, np.ones(len(standard))])
+    penalty = np.full(rows.shape[1], PENALTY)
+    penalty[-1] = 1e-6
+    share = np.average(struck, weights=weight)
+    beta = np.zeros(rows.shape[1])
+    beta[-1] = np.log(share / (1 - share))
+    for _ in range(50):  # Newton's method; the penalised likelihood is concave
+        chance = 1 / (1 + np.exp(-np.clip(rows @ beta, -35, 35)))
+        gradient = rows.T @ (weight * (struck - chance)) - penalty * beta
+        curved = (rows * (weight * chance * (1 - chance))[:, None]).T @ rows + np.diag(penalty)
+        step = np.linalg.solve(curved, gradient)
+        beta = beta + step * min(1.0, 5.0 / max(float(np.abs(step).max()), 1e-12))
+        if float(np.abs(step).max()) < 1e-8:
+            errors = np.sqrt(np.diag(np.linalg.inv(curved)))
+            return beta[:-1], float(beta[-1]), np.asarray(errors[:-1])
+    raise NoModel("the covariates do not determine a model")
