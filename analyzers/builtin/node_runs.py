@@ -1,8 +1,8 @@
 """Whether the runs of a node say what its mean says, held against how runs scatter on any node.
 
 A node is typically worse because it is, or because some of its runs were: single runs are bad on healthy nodes, too,
-and the better half of a fleet does not show it. How far runs fall short of what is typical of their own node, pooled over
-all nodes, says how often. A node that is worse has nearly all of its runs on the bad side.
+and the better half of a fleet does not show it. How far runs fall short of what is typical of their own node, pooled
+over all nodes, says how often. A node that is worse has nearly all of its runs on the bad side.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ USUAL = 0.006
 _USUAL_APART, _APART_IN_FLEET = 0.5, 0.65
 """How widths differ from that, as deviations of the logarithm: from fleet to fleet, and between metrics of a fleet."""
 
-_SEEN_TAILS = np.array([0.12, 0.15, 0.18, 0.28, 0.4, 0.5, 0.6])
+_SEEN_TAILS = np.array([0.02, 0.025, 0.04, 0.06, 0.1, 0.14, 0.17])
 _SEEN_APART = np.array([1.5, 0.4, 0.2, 0.1])
 """Metrics of each tail, and of each share, that a fleet is taken to have had before it was looked at."""
 

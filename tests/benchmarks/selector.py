@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from analyzers.builtin.selector import ANALYZER
 from analyzers.builtin.selector.episodes import episodes
-from analyzers.builtin.selector.hazard import Model, fit
+from analyzers.builtin.selector.hazard import Model, State, fit
 from analyzers.builtin.selector.plan import Past, Step, choose, greedy
 from analyzers.builtin.selector.trial import Trial, scored
 from analyzers.builtin.wilson import wilson
@@ -105,7 +105,7 @@ def learn(seed: int, rates: Rates) -> tuple[Model, tuple[Step, ...], tuple[int, 
         frozenset(str(params["gone"]).split(",")),
     )
     order = tuple(("incidents_before", *COVARIATES).index(name) for name in told.names)
-    return fit(told, 10), greedy(_past(run(rates, luck)), 0.5), order
+    return fit(told, HORIZON, 10), greedy(_past(run(rates, luck)), 0.5), order
 
 
 def _past(trace: Trace) -> Past:
@@ -118,9 +118,10 @@ def _past(trace: Trace) -> Past:
     return Past(found, dict(zip(BENCHMARKS, HOURS.tolist(), strict=True)))
 
 
-def state_of(fleet: Fleet, seen: Floats, order: tuple[int, ...]) -> Floats:
-    """The covariates as the model has them."""
-    return np.column_stack([np.log1p(fleet.incidents), seen])[:, list(order)]
+def state_of(fleet: Fleet, seen: Floats, order: tuple[int, ...], step: int) -> State:
+    """What is known of the nodes, as the model has it."""
+    covariates = np.column_stack([np.log1p(fleet.incidents), seen])[:, list(order)]
+    return State(covariates, fleet.since, np.full(len(seen), (step + 1) * STEP_HOURS), fleet.incidents.copy())
 
 
 def following(
@@ -130,8 +131,8 @@ def following(
     most = int(check_params(ANALYZER, {})["most_nodes"])
     column = {name: b for b, name in enumerate(BENCHMARKS)}
 
-    def policy(_step: int, fleet: Fleet, seen: Floats) -> Mask:
-        chance = model.chance(state_of(fleet, seen, order), fleet.since, HORIZON)
+    def policy(step: int, fleet: Fleet, seen: Floats) -> Mask:
+        chance = model.chance(state_of(fleet, seen, order, step), HORIZON)
         chosen = np.zeros((len(chance), len(BENCHMARKS)), dtype=bool)
         likely = np.flatnonzero((chance > target) & (fleet.away <= 0))
         for node in likely[np.argsort(-chance[likely], kind="stable")][:most].tolist():
@@ -149,9 +150,9 @@ def run_pair(job: Job) -> Result:
     nothing = np.zeros_like(everything)
     predicted: list[Floats] = []
 
-    def watching(_step: int, fleet: Fleet, seen: Floats) -> Mask:
+    def watching(step: int, fleet: Fleet, seen: Floats) -> Mask:
         """Validates no one, and notes what the model says."""
-        predicted.append(model.chance(state_of(fleet, seen, order), fleet.since, HORIZON))
+        predicted.append(model.chance(state_of(fleet, seen, order, step), HORIZON))
         return nothing
 
     never = run(SHIFTED, luck, watching)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from analyzers.builtin.selector import ANALYZER
-from analyzers.builtin.selector.episodes import Episodes
 from analyzers.contract import Sums, Window
 from analyzers.shell import judge
 from analyzers.simulators.node_wear import incident_sums
@@ -46,23 +45,3 @@ def fleet(
 
 def verdict_of(rows: list[dict[str, Any]], hours: float = 12 * 168, **params: Any) -> Mapping[str, Any]:
     return judge(ANALYZER, window_of(rows, hours), params)
-
-
-def drawn_episodes(seed: int, count: int = 300) -> Episodes:
-    """Intervals that begin late or not, in hours on a clock of their own, with two covariates that matter."""
-    rng = np.random.default_rng(seed)
-    covariates = rng.standard_normal((count, 2))
-    entry = rng.integers(0, 20, count).astype(float) * (rng.random(count) < 0.5)
-    length = np.ceil(rng.exponential(60 * np.exp(-covariates @ [0.8, -0.5])))
-    leave = np.minimum(entry + length, 200.0)
-    return Episodes(
-        ("node/a",),
-        ("x", "y"),
-        np.zeros(count, dtype=np.int64),
-        entry,
-        leave,
-        np.zeros(count),
-        entry + length <= 200,
-        covariates,
-        np.zeros(count, dtype=np.int64),
-    )

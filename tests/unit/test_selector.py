@@ -1,11 +1,8 @@
-"""The selector: intervals at risk, the baseline, which benchmarks to run when, and when it says nothing.
+"""The selector: intervals at risk, which benchmarks to run when, and when it says nothing.
 
-What fits a model is in `tests/integration/test_selector_fits.py`: importing the library takes longer than a unit
-test may.
+What fits a model is in `tests/integration/test_selector_fits.py`.
 """
 
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,12 +10,11 @@ import numpy as np
 import pytest
 
 from analyzers.builtin.selector.episodes import Episodes, episodes
-from analyzers.builtin.selector.hazard import breslow
 from analyzers.builtin.selector.plan import Past, choose, greedy, past_of
 from analyzers.builtin.selector.trial import scored
 from analyzers.contract import Sums
 from analyzers.simulators.node_wear import Rates, draw, rows_of, run
-from tests.unit.selector_cases import START, drawn_episodes, row, verdict_of, window_of
+from tests.unit.selector_cases import START, row, verdict_of, window_of
 
 SIGHT, GONE = frozenset({"observed"}), frozenset({"retired"})
 
@@ -62,18 +58,6 @@ def test_what_was_known_at_a_time_ends_there() -> None:
     at = float(told.start[0]) + 6
     assert on_clock(told.until(at)) == [(0, 6, False)]
     assert len(told.under_way(at)) == 1
-
-
-def test_the_baseline_is_that_of_the_plain_formula() -> None:
-    told = drawn_episodes(2, 60)
-    entry, leave, weight = told.start, told.stop, np.exp(told.covariates[:, 0])
-    times, cumulative = breslow(entry, leave, told.event, weight)
-    expected = []
-    for at in sorted(set(leave[told.event].tolist())):
-        struck = (told.event & (leave == at)).sum()
-        expected.append(struck / weight[(entry < at) & (leave >= at)].sum())
-    assert times.tolist() == sorted(set(leave[told.event].tolist()))
-    assert cumulative == pytest.approx(np.cumsum(expected))
 
 
 @pytest.mark.parametrize(
@@ -168,10 +152,3 @@ def test_a_trace_is_written_as_rows_that_the_selector_reads() -> None:
     rows = rows_of(trace)
     assert sum(one["kind"] == "gpu_failure" for one in rows) == len(trace.incidents) > 0
     assert rows == sorted(rows, key=lambda one: one["time"])
-
-
-def test_importing_it_imports_no_library_of_survival_analysis() -> None:
-    asked = "('lifelines', 'pandas', 'matplotlib')"
-    program = f"import sys, analyzers.builtin.selector; print([m for m in {asked} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

@@ -1,22 +1,24 @@
 """Which nodes to validate before the next job, and with which benchmarks (Xiong et al., USENIX ATC 2024).
 
-The authors learn a node's time to its next incident with a neural model (Cox-Time); here it is Cox's proportional
-hazards. A suspect is a recommendation: nothing is wrong with the node yet that anyone has seen, so that its score, the
-probability of being at fault, is None; the probability of an incident stands in the sentence and in the evidence.
+The authors learn a node's time to its next incident with a neural model (Cox-Time); here it is logistic regression at
+landmarks (`hazard`). A suspect is a recommendation: nothing is wrong with the node yet that anyone has seen, so that
+its score, the probability of being at fault, is None; the probability of an incident stands in the sentence and in the
+evidence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.selector import evidence as show
+from analyzers.builtin.selector.assumptions import assumptions, correction
 from analyzers.builtin.selector.episodes import PRIOR, Episodes, episodes
-from analyzers.builtin.selector.hazard import Model, NoModel, fit
+from analyzers.builtin.selector.hazard import Model, NoModel, State, fit, state_of
 from analyzers.builtin.selector.plan import Choice, Past, Step, choose, greedy, past_of
 from analyzers.builtin.selector.reductions import INPUTS
 from analyzers.builtin.selector.trial import Trial, hold_out
@@ -91,41 +93,52 @@ def analyze(window: Window, params: Params) -> Verdict:
         return inconclusive("No node was seen in this window.", measures)
     horizon, least = float(params["horizon_hours"]), int(params["min_incidents"])
     try:
-        model = fit(told, least)
+        model = fit(told, horizon, least)
     except NoModel as error:
         return inconclusive(f"No probability can be told: {error}.", measures)
     tried = hold_out(told, horizon, least)
-    risk = risk_of(told, model, window.end.timestamp() / 3600, horizon, float(params["target_probability"]))
+    model = model.scaled(correction(tried))
+    at = window.end.timestamp() / 3600
+    checked = assumptions(tried, at_risk(told, at)[0])
+    risk = risk_of(told, model, at, horizon, float(params["target_probability"]))
     past = past_of(window)
     steps = greedy(past, float(params["benchmark_hours"]))
     measures |= _figures(model, tried, risk, steps)
-    return _verdict(risk, model, tried, past, steps, params, measures)
+    verdict = _verdict(risk, model, tried, past, steps, params, measures)
+    return replace(verdict, assumptions=checked)
+
+
+def at_risk(told: Episodes, at: float) -> tuple[State, Episodes]:
+    """The nodes that are at risk at a time (in hours since 1970), which is the end of the data."""
+    last = np.flatnonzero(np.append(told.node[1:] != told.node[:-1], True)[: len(told)])
+    now = told.only(last[told.stop[last] >= at - _MOMENT])
+    return state_of(told, now, at), now
 
 
 def risk_of(told: Episodes, model: Model, at: float, horizon: float, target: float) -> Risk:
     """The nodes that are at risk at a time (in hours since 1970), likeliest first."""
-    last = np.flatnonzero(np.append(told.node[1:] != told.node[:-1], True)[: len(told)])
-    last = last[told.stop[last] >= at - _MOMENT]
-    covariates, since = told.covariates[last], at - told.origin[last]
-    chance = model.chance(covariates, since, horizon)
-    due = model.due(covariates, since, target, 100 * horizon)
-    names = [told.nodes[node] for node in told.node[last].tolist()]
-    strongest = _strongest(told, model, covariates)
-    order = sorted(range(len(last)), key=lambda i: (-chance[i], names[i]))
+    state, now = at_risk(told, at)
+    chance = model.chance(state, horizon)
+    due = model.due(state, target, 100 * horizon)
+    names = [told.nodes[node] for node in now.node.tolist()]
+    strongest = _strongest(told, model, model.strongest(state), now.covariates)
+    order = sorted(range(len(now)), key=lambda i: (-chance[i], names[i]))
     return Risk(
         tuple(names[i] for i in order),
-        since[order],
-        told.incidents[last][order],
+        state.since[order],
+        now.incidents[order],
         chance[order],
         due[order],
         tuple(strongest[i] for i in order),
     )
 
 
-def _strongest(told: Episodes, model: Model, covariates: Floats) -> list[str | None]:
-    """For each node what raises its hazard most, with the value."""
+def _strongest(
+    told: Episodes, model: Model, places: NDArray[np.int64], covariates: Floats
+) -> list[str | None]:
+    """For each node what raises its probability most, with the value."""
     found: list[str | None] = []
-    for row, place in enumerate(model.strongest(covariates).tolist()):
+    for row, place in enumerate(places.tolist()):
         column = int(model.columns[place]) if place >= 0 else -1
         value = float(covariates[row, column]) if column >= 0 else float("nan")
         if column >= 0 and told.names[column] == PRIOR:
@@ -138,7 +151,7 @@ def _strongest(told: Episodes, model: Model, covariates: Floats) -> list[str | N
 def _figures(model: Model, tried: Trial | None, risk: Risk, steps: tuple[Step, ...]) -> Mapping[str, Any]:
     return {
         "at_risk": len(risk.nodes),
-        "covariates": len(model.columns),
+        "covariates": len(model.names),
         "expected_incidents": float(risk.chance.sum()),
         "brier": None if tried is None else tried.brier,
         "brier_of_usual_share": None if tried is None else tried.climate,
@@ -215,7 +228,7 @@ def _kinds(text: object) -> frozenset[str]:
 
 ANALYZER = Analyzer(
     name="selector",
-    version="1.0.3",
+    version="2.0.0",
     title="Recommends which nodes to validate, and with which benchmarks, before they fail",
     inputs=INPUTS,
     params=PARAMS,

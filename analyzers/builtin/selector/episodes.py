@@ -57,6 +57,12 @@ class Episodes:
         kept = (self.start <= at) & (at < self.stop)
         return self._only(kept, self.stop[kept], self.event[kept])
 
+    def only(self, rows: Ints) -> Episodes:
+        """Some of the intervals, by place."""
+        kept = np.zeros(len(self), dtype=bool)
+        kept[rows] = True
+        return self._only(kept, self.stop[kept], self.event[kept])
+
     def _only(self, kept: Mask, stop: Floats, event: Mask) -> Episodes:
         return Episodes(
             self.nodes,

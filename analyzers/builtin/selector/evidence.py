@@ -199,7 +199,7 @@ def effects(model: Model) -> tuple[Evidence, ...]:
         (one.name, round(one.ratio, 3), f"{one.low:.3g} to {one.high:.3g}")
         for one in sorted(model.effects, key=lambda one: (-abs(np.log(one.ratio)), one.name))
     )
-    note = f"Learnt from {model.events} incidents. 2 times: one standard deviation more doubles the risk."
+    note = f"Learnt from {model.events} incidents. 2 times: one standard deviation more doubles the odds."
     note += (
         f" Not used (unknown, constant, or too many for so few incidents): {', '.join(model.dropped)}."
         if (model.dropped)
@@ -242,9 +242,9 @@ def account(params: Params, tried: Trial | None) -> Evidence:
     )
     return text(
         "How this was concluded",
-        "Each node's time since its last incident and its covariates give its hazard (Cox's proportional hazards, "
-        "1972, with Breslow's baseline); the probability of an incident within the horizon is conditional on none so "
-        f"far. Nodes above {percent(float(params['target_probability']))} should be validated, at most "
+        "Nodes that had an incident soon after a moment of the past were told from those that had none by a logistic "
+        "regression on what was known of them (covariates, own rate of incidents, time since the last one), which "
+        f"gives the probability now. Nodes above {percent(float(params['target_probability']))} should be validated, at most "
         f"{params['most_nodes']} in one round. It is advice: nothing about them has "
         "failed yet, so that no probability of being at fault is given. Benchmarks are chosen by the share of past "
         f"defects that they show, per hour, while they pay for themselves (Xiong et al., USENIX ATC 2024).{held}",

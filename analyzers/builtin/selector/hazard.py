@@ -10,7 +10,7 @@ Later rows weigh more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,6 +95,10 @@ class Model:
         """The probability of an incident within `horizon` hours; shape (nodes,)."""
         return np.asarray(-np.expm1(-self._hazard(state) * horizon))
 
+    def scaled(self, factor: float) -> Model:
+        """The same model with `factor` times the odds of an incident."""
+        return replace(self, intercept=self.intercept + float(np.log(factor)))
+
     def due(self, state: State, target: float, most: float) -> Floats:
         """The hours after which the probability reaches `target`, at most `most`; shape (nodes,)."""
         return np.asarray(np.minimum(-np.log1p(-target) / np.maximum(self._hazard(state), 1e-300), most))
@@ -128,12 +132,9 @@ def state_at(told: Episodes, at: float) -> tuple[State, Episodes]:
 
 def state_of(told: Episodes, intervals: Episodes, at: float) -> State:
     """The state at a time of the nodes of `intervals`, one each."""
-    exposure = np.bincount(
-        told.node, np.clip(np.minimum(told.stop, at) - told.start, 0, None), minlength=len(told.nodes)
-    )
-    return State(
-        intervals.covariates, at - intervals.origin, exposure[intervals.node], intervals.incidents
-    )
+    worked = np.clip(np.minimum(told.stop, at) - told.start, 0, None)
+    exposure = np.asarray(np.bincount(told.node, worked, minlength=len(told.nodes)), dtype=np.float64)
+    return State(intervals.covariates, at - intervals.origin, exposure[intervals.node], intervals.incidents)
 
 
 def fit(told: Episodes, horizon: float, min_incidents: int) -> Model:
@@ -247,7 +248,7 @@ def _usable(state: State) -> tuple[Ints, Mask, Floats, Mask]:
         columns.append(column)
         logs.append(bool(known.min() >= 0 and skew > _SKEWED))
         filling.append(float(np.median(known)))
-        gaps.append(bool(0.02 < 1 - len(known) / len(values)))
+        gaps.append(bool(1 - len(known) / len(values) > 0.02))
     return (
         np.array(columns, dtype=np.int64),
         np.array(logs, dtype=bool),

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.selector.episodes import Episodes
-from analyzers.builtin.selector.hazard import NoModel, fit
+from analyzers.builtin.selector.hazard import NoModel, fit, state_at
 
 Floats = NDArray[np.float64]
 
@@ -41,6 +41,11 @@ class Trial:
     bins: tuple[Bin, ...]
 
     @property
+    def expected(self) -> float:
+        """How many incidents were predicted."""
+        return sum(one.nodes * one.predicted for one in self.bins)
+
+    @property
     def skill(self) -> float:
         """1 for perfect probabilities, 0 for no better than the usual share."""
         return 1 - self.brier / self.climate if self.climate > 0 else 0.0
@@ -51,7 +56,7 @@ def hold_out(told: Episodes, horizon: float, min_incidents: int) -> Trial | None
     first, last = float(told.start.min()), float(told.stop.max())
     cut = last - max(_HELD_OUT * (last - first), horizon)
     try:
-        model = fit(told.until(cut), min_incidents)
+        model = fit(told.until(cut), horizon, min_incidents)
     except NoModel:
         return None
     moments = np.arange(cut, last - horizon + 1e-6, horizon)
@@ -59,10 +64,10 @@ def hold_out(told: Episodes, horizon: float, min_incidents: int) -> Trial | None
         moments = moments[np.unique(np.linspace(0, len(moments) - 1, _MOST).round().astype(int))]
     predicted, happened = [], []
     for at in moments.tolist():
-        state = told.under_way(at)
-        if len(state):
-            predicted.append(model.chance(state.covariates, at - state.origin, horizon))
-            happened.append(struck_within(told, state, at, horizon))
+        state, under_way = state_at(told, at)
+        if len(under_way):
+            predicted.append(model.chance(state, horizon))
+            happened.append(struck_within(told, under_way, at, horizon))
     if not predicted:
         return None
     return scored(np.concatenate(predicted), np.concatenate(happened))
