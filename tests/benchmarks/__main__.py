@@ -60,6 +60,8 @@ NAMES = (
     "worlds_panorama",
     "worlds_tor_availability",
     "worlds_deepview",
+    "worlds_validator",
+    "worlds_selector",
 )
 PARTS = (
     "django",

@@ -244,8 +244,8 @@ def account(params: Params, tried: Trial | None) -> Evidence:
         "How this was concluded",
         "Nodes that had an incident soon after a moment of the past were told from those that had none by a logistic "
         "regression on what was known of them (covariates, own rate of incidents, time since the last one), which "
-        f"gives the probability now. Nodes above {percent(float(params['target_probability']))} should be validated, at most "
-        f"{params['most_nodes']} in one round. It is advice: nothing about them has "
+        f"gives the probability now. Nodes above {percent(float(params['target_probability']))} should be validated, "
+        f"at most {params['most_nodes']} in one round. It is advice: nothing about them has "
         "failed yet, so that no probability of being at fault is given. Benchmarks are chosen by the share of past "
         f"defects that they show, per hour, while they pay for themselves (Xiong et al., USENIX ATC 2024).{held}",
     )

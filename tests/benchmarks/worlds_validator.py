@@ -1,0 +1,107 @@
+"""`validator` on fleets that share no code with its simulator, beside three rules of a few lines.
+
+python -m tests.benchmarks.worlds_validator [--trials N] [--first SEED]
+
+A trial is one world of each case, of two judged days; nothing was tuned on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyzers.builtin.benchmark_samples import Sample, samples
+from analyzers.builtin.directions import direction_of
+from analyzers.contract import Window
+from tests.benchmarks.script import script
+from tests.benchmarks.worlds import Job, figures, judge, reliability
+from tests.worlds.validator import CASES
+
+Row = dict[str, Any]
+Floats = NDArray[np.float64]
+
+FIRST = 1000
+_TENTHS = (
+    "gray_10",
+    "gray_20",
+    "gray_10_of_256",
+    "better_ten_gray_10",
+    "one_value_gray_10",
+    "latency_gray_10",
+)
+BARS = MappingProxyType(
+    {
+        **{f"{case} {what}": ">= 0.97" for case in _TENTHS for what in ("precision", "recall")},
+        **{f"{case} F1": ">= 0.85" for case in ("gray_6", "better_one_gray_6", "better_ten_gray_6")},
+        **{f"{case} false blames a window": "<= 0.05" for case in CASES if "healthy" in case},
+        **{
+            f"{case} false blames a window": "<= 0.05" for case in ("better_one", "better_ten", "mislabelled")
+        },
+    }
+)
+
+
+def worse(window: Window) -> Iterator[tuple[Sample, Floats]]:
+    """For each metric of each kind of machine how much worse the mean of each node is than the median, as a share."""
+    for stratum, sample in samples(window.sums["samples"]).items():
+        direction = direction_of(stratum.benchmark, stratum.metric)
+        if direction in ("higher", "lower"):
+            means = sample.quantiles(64).mean(axis=1)
+            share = means / np.median(means) - 1 if np.median(means) > 0 else np.zeros(len(means))
+            yield sample, -share if direction == "higher" else share
+
+
+def five_percent(window: Window) -> Sequence[str]:
+    """5 % worse than the median, as rules of SuperBench have it."""
+    return sorted({sample.nodes[at] for sample, off in worse(window) for at in np.flatnonzero(off > 0.05)})
+
+
+def robust_z(window: Window) -> Sequence[str]:
+    """More than 5 robust deviations (of the median of distances) worse than the median, and 3 %."""
+    named = set()
+    for sample, off in worse(window):
+        width = 1.4826 * float(np.median(np.abs(off)))
+        named |= {sample.nodes[at] for at in np.flatnonzero(off > max(0.03, 5 * width))}
+    return sorted(named)
+
+
+def outlier_factor(window: Window) -> Sequence[str]:
+    """A local outlier factor above 1.5 in a metric (Breunig et al., 2000), 3 % or more worse than the median."""
+    from sklearn.neighbors import LocalOutlierFactor
+
+    named = set()
+    for sample, off in worse(window):
+        if len(off) > 3:
+            found = LocalOutlierFactor(n_neighbors=min(20, len(off) - 1)).fit(off[:, None])
+            odd = (-found.negative_outlier_factor_ > 1.5) & (off > 0.03)
+            named |= {sample.nodes[at] for at in np.flatnonzero(odd)}
+    return sorted(named)
+
+
+BASELINES: Mapping[str, Callable[[Window], Sequence[str]]] = MappingProxyType(
+    {"5 % below the median": five_percent, "robust z": robust_z, "local outlier factor": outlier_factor}
+)
+
+
+def rows(trials: int, first: int) -> Iterator[Row]:
+    analyzer, baselines = (
+        "analyzers.builtin.validator:ANALYZER",
+        "tests.benchmarks.worlds_validator:BASELINES",
+    )
+    judged = judge(
+        [Job("validator", case, first + n, analyzer, baselines) for case in CASES for n in range(trials)]
+    )
+    yield from figures("validator", judged, BARS)
+    yield from reliability("validator", [pair for one in judged.values() for pair in one.stated])
+
+
+def main(trials: int = 8, first: int = FIRST) -> list[Row]:
+    return list(rows(trials, first))
+
+
+if __name__ == "__main__":
+    script(rows, 8, FIRST)
