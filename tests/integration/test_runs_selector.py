@@ -22,7 +22,7 @@ def test_a_node_that_is_likely_to_fail_becomes_a_ticket_with_the_reason() -> Non
         one["time"] = (begin + (datetime.fromisoformat(one["time"]) - START)).isoformat()
     door = Door()
     door.post(rows, kind="node_incident")
-    params = {"target_probability": 0.1, "horizon_hours": 2.0}
+    params = {"target_probability": 0.05, "horizon_hours": 2.0}
     schedule = hourly(name="advice", analyzer="selector", params=params, length=60 * HOUR)
     for minutes in (0, 5):  # advice opens a ticket when it is given twice
         assert claim_window(schedule, "default", begin + timedelta(hours=60, minutes=minutes), NOW)
