@@ -27,7 +27,8 @@ MOST_SUPPORT = 12.0
 GROUPS = ("own", "in", "out", "new", "mix", "log", "told")
 
 _OWN = ("own", "in", "out", "new", "log")
-"""Groups of which one must speak for a service before its callers' logs do, and no less than they."""
+"""Groups of which one must speak for a service before its callers' logs do, which say at most twice
+as much."""
 
 MODES = (
     ("own",),
@@ -86,7 +87,7 @@ def scores(claims: Claims, services: int) -> Floats:
         by_share[row] = np.bincount(key, each, minlength=size)
     touched = (logsumexp(by_share, axis=0) - np.log(len(SHARES))).reshape(services, len(GROUPS))
     own, told = [GROUPS.index(group) for group in _OWN], GROUPS.index("told")
-    touched[:, told] = np.minimum(touched[:, told], np.maximum(0.0, touched[:, own].max(axis=1)))
+    touched[:, told] = np.minimum(touched[:, told], 2 * np.maximum(0.0, touched[:, own].max(axis=1)))
     logged = bool((claims.group >= GROUPS.index("log")).any())
     chosen = (*MODES, *LOG_MODES) if logged else MODES
     modes = [touched[:, [GROUPS.index(group) for group in mode]].sum(axis=1) for mode in chosen]

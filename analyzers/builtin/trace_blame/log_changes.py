@@ -13,7 +13,7 @@ A record is expected as often as those that its number followed in the history, 
 missing: what is asked for changes. The upper quartile of what they promise counts, because an early return silences
 many at once. Under a fault any share of them is missing.
 
-A bad record that names another service tells of that one, and does not accuse its writer.
+A bad or new record that names another service tells of that one, and does not accuse its writer.
 
 Each is one place a service, however many templates show it: they are one event. No place says more than the history's
 own surprises allow (`normal.most_said`): every window of the history is weighed by the others.
@@ -37,8 +37,8 @@ FEWEST = 20.0
 LEAST_EXPECTED = 5.0
 """Records below which nothing is missing."""
 
-SPREAD = 0.5
-"""Standard deviation, in logarithms, of the rate of a record a span from window to window, where windows are few."""
+BURSTS = 0.7
+"""Standard deviation, in logarithms, of the rate of a bad record a span from window to window: they come in bursts."""
 
 TOGETHER, FARTHEST = 0.1, 0.85
 """Two records come together if the logarithm of their ratio stays that close to its median in that share of windows."""
@@ -144,7 +144,7 @@ def _new(logs: Logs, table: Table, bad: Flags, own: Flags, most: float) -> Sign 
     )
     surprise = (usually + 0.5) / (past + SURPRISE_TRUST)
     best: Sign | None = None
-    for chosen, limit in ((unseen & bad & own, most), (unseen & ~bad, min(most, MOST_PLAIN))):
+    for chosen, limit in ((unseen & bad & own, most), (unseen & ~bad & own, min(most, MOST_PLAIN))):
         if not chosen.any():
             continue
         row = int(np.flatnonzero(chosen)[np.argmax(table.now[chosen])])
@@ -162,7 +162,7 @@ def _more(logs: Logs, table: Table, bad: Flags, most: float) -> Sign | None:
         return None
     rate = (table.past[known].sum(axis=1) + 0.5) / table.spans.sum()
     expected = rate * table.spans_now
-    wide = SPREAD**2 + 1.0 / (table.past[known].sum(axis=1) + 0.5) + _overdispersion(table, known)
+    wide = BURSTS**2 + 1.0 / (table.past[known].sum(axis=1) + 0.5) + _overdispersion(table, known)
     support = _weighed(table.now[known], expected, wide, MORE)
     support = np.where(table.now[known] > expected, support, np.minimum(support, 0.0))
     row = int(np.argmax(support))

@@ -19,14 +19,13 @@ Signs = dict[int, list[Sign]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Records:
-    """The records of a window and its history beside its spans. `reach[a, b]` is whether service a calls b, directly or
-    not; `most` the most nats that one place may say; `rows` the rows of `logs` by service.
+    """The records of a window and its history beside its spans. `most` is the most nats that one place may say;
+    `rows` the rows of `logs` by service.
     """
 
     logs: Logs
     spans: Spans
     quarter: Ints
-    reach: Flags
     most: float
     rows: dict[int, Ints]
 
@@ -42,10 +41,11 @@ def records_of(window: Window, spans: Spans) -> Records | None:
     rows = dict(zip(services.tolist(), np.split(order, begin[1:]), strict=True))
     by_service, _ = exposure(spans, quarter, 0)
     tables = [table_of(logs, found, by_service[service], last) for service, found in rows.items()]
-    return Records(logs, spans, quarter, _reach(spans), learnt_most(logs, tables), rows)
+    return Records(logs, spans, quarter, learnt_most(logs, tables), rows)
 
 
-def _reach(spans: Spans) -> Flags:
+def reach_of(spans: Spans) -> Flags:
+    """Which services call which, directly or not, of shape (services, services); none itself."""
     count = len(spans.services)
     reach = np.zeros((count, count), dtype=np.bool_)
     child = np.flatnonzero(spans.parent >= 0)

@@ -28,7 +28,8 @@ _BAD = re.compile(
     r"error|exception|fail|fatal|panic|traceback|refused|timed? ?out|unavailable|abort|denied", re.IGNORECASE
 )
 _NAME = re.compile(r"[\w.-]+")
-_BAD_SEVERITIES = ("warn", "error", "fatal")
+_BAD_SEVERITIES = ("error", "fatal")
+"""Warnings are no sign of a fault: clients that come and go make many at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,7 +126,7 @@ def _templates(
         by_service[owner].add(texts[row])
     merged = {owner: merged_texts(found) for owner, found in by_service.items()}
     keys = [
-        (owner, merged[owner][texts[row]], severities[row] in _BAD_SEVERITIES)
+        (owner, text := merged[owner][texts[row]], _is_bad(severities[row], text))
         for owner, row in zip(service.tolist(), rows.tolist(), strict=True)
     ]
     names = sorted(set(keys))
@@ -134,8 +135,12 @@ def _templates(
         np.array([number[key] for key in keys], dtype=np.int64),
         tuple(text for _, text, _ in names),
         np.array([owner for owner, _, _ in names], dtype=np.int64),
-        np.array([bad or _BAD.search(text) is not None for _, text, bad in names], dtype=np.bool_),
+        np.array([bad for _, _, bad in names], dtype=np.bool_),
     )
+
+
+def _is_bad(severity: str, text: str) -> bool:
+    return severity in _BAD_SEVERITIES or (severity == "unspecified" and _BAD.search(text) is not None)
 
 
 def _naming_others(texts: Sequence[str], of: Ints, services: Sequence[str]) -> Flags:

@@ -315,13 +315,14 @@ def _surprising_outcomes(shapes: Shapes, past: Flags) -> tuple[float, float]:
 @dataclass(frozen=True, slots=True, eq=False)
 class Odd:
     """By group of cells, all at one place: the number of spans, how many had an outcome that the history
-    never saw, the log Bayes factors of a fault from those (`new`) and from the mix of the known ones (`mix`),
-    and the share of spans by which outcomes gained over their normal share.
+    never saw, how many of those ended in an error (`failed`), the log Bayes factors of a fault from those (`new`) and
+    from the mix of the known ones (`mix`), and the share of spans by which outcomes gained over their normal share.
     """
 
     place: Ints
     count: Floats
     unseen: Floats
+    failed: Floats
     new: Floats
     mix: Floats
     gained: Floats
@@ -341,6 +342,8 @@ def oddities(shapes: Shapes, usual: Habits, rows: Ints, by_instance: bool = Fals
     spans = shapes.count[rows]
     count = totals(group, spans, groups)
     unseen = totals(group[~known], spans[~known], groups)
+    errors = np.array([error for error, _ in shapes.outcomes], dtype=np.bool_)[shapes.outcome[rows]]
+    failed = totals(group[~known & errors], spans[~known & errors], groups)
     past = usual.spans[place]
     telling = TELLING * np.minimum(1.0, past / ENOUGH)
     new = np.where(past > 0, novelty(unseen, count, past, usual.surprise[place] + shapes.torn), 0.0)
@@ -356,6 +359,7 @@ def oddities(shapes: Shapes, usual: Habits, rows: Ints, by_instance: bool = Fals
         place,
         count,
         unseen,
+        failed,
         np.minimum(new, np.minimum(telling * unseen, usual.most)),
         np.minimum(mix, MOST_MIX),
         gained / np.maximum(count, 1),

@@ -11,6 +11,7 @@ from analyzers.builtin.trace_blame.blame import GROUPS, Claims
 from analyzers.builtin.trace_blame.log_signs import (
     Records,
     Signs,
+    reach_of,
     records_of,
     signs_of_instances,
     signs_of_others,
@@ -38,7 +39,9 @@ OWN, IN, OUT, NEW, MIX, LOG, TOLD = range(len(GROUPS))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seen:
-    """A window with its history, cut into places, and what is normal at each."""
+    """A window with its history, cut into places, and what is normal at each. `reach[a, b]` is whether service a calls
+    b, directly or not.
+    """
 
     spans: Spans
     timing: Timing
@@ -53,6 +56,7 @@ class Seen:
     habits: Habits
     resolution_us: float
     logs: Records | None
+    reach: Flags
 
 
 def see(window: Window, resolution_us: float) -> Seen:
@@ -78,6 +82,7 @@ def see(window: Window, resolution_us: float) -> Seen:
         habits(done, eras),
         resolution_us,
         records_of(window, spans),
+        reach_of(spans),
     )
 
 
@@ -131,7 +136,9 @@ def at_instance(seen: Seen, weighed: Weighed, instance: int) -> Weighed:
 
 
 def claims_of_services(seen: Seen, weighed: Weighed, without: Collection[int] = ()) -> Claims:
-    """Everything each service could explain; places that `without` could explain are left out."""
+    """Everything each service could explain; places that `without` could explain are left out. A service that calls one
+    of `without`, directly or not, does otherwise because of it.
+    """
     gone = np.zeros(len(seen.spans.services), dtype=np.bool_)
     gone[list(without)] = True
     own, way, odd = weighed.own, weighed.way, weighed.odd
@@ -141,7 +148,10 @@ def claims_of_services(seen: Seen, weighed: Weighed, without: Collection[int] = 
     caller, callee = seen.call.client[weighed.call.place], seen.call.server[weighed.call.place]
     told = ~gone[caller] & ~gone[callee]
     free, clear, alone = ~gone[own_at], ~gone[client] & ~gone[server], ~gone[asker] & ~gone[asked]
-    between = asker != asked
+    # Only by failing does the called change what its caller does: a call that is not made is the caller's doing.
+    between = (asker != asked) & (2 * odd.failed >= odd.unseen)
+    above = gone | seen.reach[:, gone].any(axis=1)
+    alone &= ~above[asker]
     plain = alone & ~seen.shapes.asks[odd.place]
     rows = [
         _claims(own_at[free], OWN, own.support[free]),
@@ -155,6 +165,7 @@ def claims_of_services(seen: Seen, weighed: Weighed, without: Collection[int] = 
         _claims(asker[plain], MIX, odd.mix[plain]),
         *_asked_otherwise(seen, asker[plain], odd.mix[plain], gone),
         *_logged(seen, weighed.logs, gone),
+        *_told(seen, asker[alone & ~between], odd.new[alone & ~between]),
     ]
     return _joined(rows)
 
@@ -179,8 +190,7 @@ def _logged(seen: Seen, logs: Signs, gone: Flags) -> list[Claims]:
     """
     found: list[Claims] = []
     for service, signs in logs.items():
-        assert seen.logs is not None
-        below = seen.logs.reach[service]
+        below = seen.reach[service]
         if not signs or gone[service] or (below & gone).any():
             continue
         support = np.array([sign.support for sign in signs])
@@ -188,6 +198,17 @@ def _logged(seen: Seen, logs: Signs, gone: Flags) -> list[Claims]:
         called, speaking = np.flatnonzero(below), support[support > 0]
         found.append(_claims(np.repeat(called, len(speaking)), TOLD, np.tile(speaking, len(called))))
     return found
+
+
+def _told(seen: Seen, service: Ints, new: Floats) -> list[Claims]:
+    """Where there are logs: what a service does that it never did is a claim of those whom it calls, too."""
+    if seen.logs is None:
+        return []
+    return [
+        _claims(called, TOLD, np.full(len(called), new[row]))
+        for row in np.flatnonzero(new > 0).tolist()
+        if len(called := np.flatnonzero(seen.reach[service[row]]))
+    ]
 
 
 def claims_of_instances(seen: Seen, weighed: Weighed, of: Ints, without: Collection[int] = ()) -> Claims:
