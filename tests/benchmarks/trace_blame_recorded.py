@@ -54,7 +54,7 @@ def window_of(traces: Iterable[spans.Trace], history: tuple[Window, ...] = ()) -
     rows = span_rows(span for trace in traces for span in trace.spans)
     body = "".join(json.dumps(row) + "\n" for row in rows).encode()
     table = decode_ndjson(KINDS["span"], body, offline.REGION, Bounds())
-    (window,) = offline.windows(ANALYZER, ANALYZER.inputs[0], {"span": table})
+    (window,) = offline.windows(ANALYZER, offline.choose_input(ANALYZER, ["span"]), {"span": table})
     return Window(window.start, window.end, window.region, window.input, window.sums, history)
 
 
