@@ -10,8 +10,8 @@ import numpy as np
 import scipy  # scipy.special takes a third of a second to load, and does when it is first used
 from numpy.typing import NDArray
 
-from analyzers.builtin.incidence import Incidence
-from analyzers.builtin.keys import of_layer, whole
+from analyzers.builtin.incidence import Incidence, with_sources
+from analyzers.builtin.keys import of_layer, texts, whole
 from analyzers.contract import Paths, Reduction, Sum, Window
 
 _ORDINARY = 0.01
@@ -43,13 +43,15 @@ def spans(
 ) -> dict[int, tuple[datetime, datetime]]:
     """When each of the blamed failed: the beginning of its first slice and the end of the last, where a share `noise`
     of what is tried fails anyway. Paths that hold another blamed one say nothing, unless there are no others. Who did
-    not fail is left out, and all are where the window does not tell of time.
+    not fail is left out, and all are where the window does not tell of time. Where `over_time` was grouped by `src`, that
+    is a component of its paths too.
     """
     found: dict[int, tuple[datetime, datetime]] = {}
     if "over_time" not in window.sums:
         return found
     sums = of_layer(window.sums["over_time"], layer)
     (table,) = (key for key in sums.keys.values() if isinstance(key, Paths))
+    table = with_sources(table, texts(sums, "src")) if "src" in sums.keys else table
     at, failures = whole(sums, "slice"), np.asarray(sums.values["failures"])
     names = {name: place for place, name in enumerate(table.names)}
     places = [names.get(seen.names[one], -1) for one in blamed]

@@ -6,7 +6,7 @@ Nothing in it depends on the order of paths or, but for the order of equals, on 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,6 +99,22 @@ def incidence(paths: Paths, attempts: NDArray[np.generic], failures: NDArray[np.
         lengths[kept].astype(np.int64),
         _fingerprints(row, column, len(leaders), tried, failed),
     )
+
+
+def with_sources(paths: Paths, sources: Sequence[str]) -> Paths:
+    """The paths, each with where it was probed from as one more component; its names come after all others, so that
+    what is on the same paths leads them.
+    """
+    there = {name: i for i, name in enumerate(paths.names)}
+    names = (*paths.names, *sorted(set(sources) - set(there)))
+    number = {name: i for i, name in enumerate(names)}
+    lengths = np.diff(paths.indptr)
+    source = np.array([number[name] for name in sources], dtype=np.int64)
+    owner = np.concatenate([np.repeat(np.arange(len(paths)), lengths), np.arange(len(paths))[lengths > 0]])
+    entries = np.unique(owner * len(names) + np.concatenate([paths.indices, source[lengths > 0]]))
+    row, member = np.divmod(entries, max(1, len(names)))
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(paths)))]).astype(np.int64)
+    return Paths(names, indptr, member.astype(np.int32))
 
 
 def mixed(number: NDArray[np.generic]) -> Marks:

@@ -13,8 +13,8 @@ from analyzers.contract import Analyzer, Input, Param, Reduction, Sum
 _PROBES = Input(
     "probe",
     (
-        Reduction("paths", "probe", ("layer", "hops"), {"sent": Sum("sent"), "lost": Sum("lost")}),
-        over_time("probe", "hops", "layer", failures="lost"),
+        Reduction("paths", "probe", ("layer", "hops", "src"), {"sent": Sum("sent"), "lost": Sum("lost")}),
+        over_time("probe", "hops", "src", "layer", failures="lost"),
     ),
 )
 _OUTCOMES = Input(

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from analyzers.builtin.endings import spans
 from analyzers.builtin.false_discovery import q_values
-from analyzers.builtin.incidence import Incidence, incidence
+from analyzers.builtin.incidence import Incidence, incidence, with_sources
+from analyzers.builtin.keys import texts
 from analyzers.builtin.netbouncer.calibration import SURE, probability, surplus_of
 from analyzers.builtin.netbouncer.evidence import evidence_of, sentence
 from analyzers.builtin.netbouncer.stages import Blamed, judge
@@ -31,9 +32,7 @@ def analyze(window: Window, params: Params) -> Verdict:
         return inconclusive(
             "all probes took one path: nothing on it can be told from anything else", measures
         )
-    is_link = np.array([name.startswith("link/") for name in seen.names])
-    if not is_link.any():
-        is_link[:] = True  # whatever the sender calls links
+    is_link = _links(window, seen)
     found = judge(seen, is_link, float(params["min_loss"]), float(params["lambda"]), float(params["alpha"]))
     measures |= {"noise": found.noise, "lossy_paths": int((~found.clean).sum())}
     if found.blamed and (~found.clean).mean() > TOO_MUCH and len(found.blamed) > 1:
@@ -52,6 +51,14 @@ def analyze(window: Window, params: Params) -> Verdict:
         for one, q in zip(found.blamed[:MOST_SUSPECTS], adjusted.tolist()[:MOST_SUSPECTS], strict=True)
     ]
     return Verdict("named", tuple(suspects), None, measures, shown)
+
+
+def _links(window: Window, seen: Incidence) -> NDArray[np.bool_]:
+    """What is judged as a link: links, or whatever the sender calls so; and the senders of probes themselves."""
+    sources = set(texts(window.sums["paths"], "src")) if "src" in window.sums["paths"].keys else set()
+    is_source = np.array([name in sources for name in seen.names])
+    is_link = np.array([name.startswith("link/") for name in seen.names])
+    return np.asarray(is_link | is_source | (not is_link[~is_source].any()), dtype=np.bool_)
 
 
 def _suspect(
@@ -82,4 +89,6 @@ def _observed(window: Window, layer: str) -> Incidence:
         assert isinstance(layers, tuple)
         of_layer: NDArray[np.bool_] = np.array([one == layer for one in layers], dtype=np.bool_)
         sent = np.where(of_layer, sent, 0.0)
+    if "src" in sums.keys:
+        key = with_sources(key, texts(sums, "src"))
     return incidence(key, sent, sums.values["lost"])

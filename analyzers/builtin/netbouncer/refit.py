@@ -2,19 +2,67 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtrc
+from scipy.special import betaln, chdtrc, chdtri, gammaln
 
 from analyzers.builtin.incidence import Incidence
+from analyzers.builtin.share import at_least
 
 Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+CLEAN = 0.01
+"""A path is clean while the model loses as much as it lost with at least this probability."""
+BURSTS, PRIOR_PATHS = 4e-4, 100.0
+"""How many paths have a burst of losses of their own before anything is seen, and how many paths that counts as."""
 
 Bar = Callable[[int], float]
 """What each of so many blamed ones has to add to twice the log-likelihood."""
+
+LENIENT = 5.0
+"""How much more probable than its losses the meeting of bursts on a component's paths may be. Few components have so
+few paths that it is near that.
+"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bursts:
+    """Paths that lose probes for reasons of their own: `struck` of `paths` did, which makes the share of them a
+    Beta(struck + prior, paths - struck + prior). `on` says which, of all paths, where that is known.
+    """
+
+    struck: float
+    paths: float
+    on: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
+
+    @property
+    def share(self) -> float:
+        """The expected share of the paths."""
+        return (self.struck + BURSTS * PRIOR_PATHS) / (self.paths + PRIOR_PATHS)
+
+    @property
+    def most(self) -> float:
+        """What one path may say for a component, as twice a log-likelihood."""
+        return -2 * math.log(self.share)
+
+    def chance(self, lossy: int, paths: int) -> float:
+        """The probability that at least so many of some paths have a burst: the tail of a beta-binomial."""
+        if not lossy:
+            return 1.0
+        a = self.struck + BURSTS * PRIOR_PATHS
+        b = self.paths - self.struck + (1 - BURSTS) * PRIOR_PATHS
+        hits = np.arange(lossy, paths + 1)
+        ways = gammaln(paths + 1) - gammaln(hits + 1) - gammaln(paths - hits + 1)
+        return min(1.0, float(np.exp(ways + betaln(hits + a, paths - hits + b) - betaln(a, b)).sum()))
+
+
+NO_BURSTS = Bursts(0.0, 1e18)
 
 _JOINT = 5
 """Rounds in which a component and those beside it are fitted together to see what it adds."""
@@ -24,13 +72,19 @@ class Fit:
     """Losses of flagged components by maximum likelihood: a path loses `1 - exp(-(noise + sum of its theta))`."""
 
     def __init__(
-        self, seen: Incidence, noise: float, components: Sequence[int], held: int, most: float = np.inf
+        self,
+        seen: Incidence,
+        noise: float,
+        components: Sequence[int],
+        held: int,
+        bursts: Bursts = NO_BURSTS,
+        least: float = 0.0,
     ) -> None:
-        """`held` of the components, the first, are in the model; the others may come in. `most` is what one path may
-        say for a component, as twice the log-likelihood.
+        """`held` of the components, the first, are in the model; the others may come in. `bursts` bound what the paths
+        may say for a component. A component that loses less than `least` is not believed.
         """
         self.components = list(components)
-        self.most = most
+        self.least = -np.log1p(-least)
         self.inside = set(range(held))
         place = np.full(seen.components, -1, dtype=np.int64)
         place[self.components] = np.arange(len(self.components))
@@ -38,6 +92,8 @@ class Fit:
         self.paths, row = np.unique(seen.row[entries], return_inverse=True)
         self.row, self.column = row.ravel(), place[seen.column[entries]]
         self.lost, self.sent = seen.failures[self.paths], seen.attempts[self.paths]
+        self.alone = np.bincount(seen.row, minlength=seen.paths)[self.paths] == 1
+        self.suppose(bursts)
         self.base = -np.log1p(-noise)
         order = np.argsort(self.column, kind="stable")
         ends = np.searchsorted(self.column[order], np.arange(len(self.components) + 1))
@@ -46,6 +102,11 @@ class Fit:
         self.theta = np.zeros(len(self.components))
         self.eta = np.full(len(self.paths), self.base)
         self._settle(sorted(self.inside))
+
+    def suppose(self, bursts: Bursts) -> None:
+        """Judge by those bursts."""
+        self.bursts = bursts
+        self.struck = bursts.on[self.paths] if len(bursts.on) else np.zeros(len(self.paths), dtype=bool)
 
     def merge(self, places: Sequence[int], threshold: float) -> None:
         """Where one component explains as well what several do, all of whose paths are its own, it takes their place:
@@ -126,11 +187,11 @@ class Fit:
         eta[self.paths] = self.eta
         return eta
 
-    def grow(self, bar: Bar, least: float) -> None:
-        """Take in those outside that lose at least `least`, the best first, as long as one passes the bar."""
+    def grow(self, bar: Bar) -> None:
+        """Take in those outside, the best first, as long as one passes the bar."""
         outside = [place for place in range(len(self.components)) if place not in self.inside]
         while outside:
-            gains = {place: self._gain(place, self._near(place), least) for place in outside}
+            gains = {place: self._gain(place, self._near(place)) for place in outside}
             best = max(gains, key=lambda one: (gains[one], -one))
             if gains[best] < bar(len(self.inside) + 1):
                 return
@@ -140,7 +201,7 @@ class Fit:
             outside = [place for place in outside if place != best and gains[place] >= lowest]
             self._settle(self._near(best))
 
-    def _gain(self, place: int, others: Sequence[int], least: float = 0.0) -> float:
+    def _gain(self, place: int, others: Sequence[int]) -> float:
         """Twice the log-likelihood that a component outside adds when `others` are fitted with it: held where they are
         they keep what is its. 0 if it would lose less than `least`. Changes nothing.
         """
@@ -149,7 +210,7 @@ class Fit:
         before = _logliks(self.lost[rows], self.sent[rows], self.eta[rows])
         self._settle([place, *others], rounds=_JOINT)
         after = _logliks(self.lost[rows], self.sent[rows], self.eta[rows])
-        enough = self.theta[place] >= least
+        enough = self.theta[place] >= self.least
         for one, theta in ((place, 0.0), *kept.items()):
             self._set(one, theta)
         return self._heard(place, 2 * (after - before)) if enough else 0.0
@@ -159,7 +220,20 @@ class Fit:
         burst that has nothing to do with what else passes its links. With one path only nothing tells.
         """
         alone = len(self.rows[place]) == 1
-        return float(gains.sum() if alone else np.minimum(gains, self.most).sum())
+        return float(gains.sum() if alone else np.minimum(gains, self.bursts.most).sum())
+
+    def _coincidence(self, place: int) -> float:
+        """How probable it is that so many of the component's paths have a burst, by what is known of all other paths, as
+        twice a log-likelihood with the same tail. A path that holds nothing else has no reasons of its own.
+        """
+        rows = self.rows[place]
+        if self.alone[rows].all():
+            return math.inf
+        others = np.maximum(self.eta[rows] - self.theta[place], self.base)
+        lossy = int(np.sum(at_least(self.lost[rows], self.sent[rows], -np.expm1(-others)) <= CLEAN))
+        counted = int(np.count_nonzero(self.struck[rows]))
+        elsewhere = Bursts(self.bursts.struck - counted, max(self.bursts.paths - len(rows), 1))
+        return float(chdtri(1, min(1.0, 2 * elsewhere.chance(lossy, len(rows)) / LENIENT)))
 
     def _near(self, place: int) -> list[int]:
         """Those inside that share a path with one, and it."""
@@ -185,13 +259,17 @@ class Fit:
         return moved
 
     def _ratio(self, place: int) -> float:
-        """Twice the log-likelihood lost without the component, the others held."""
+        """Twice the log-likelihood lost without the component, the others held, and no more than bursts that meet on
+        its paths by chance leave of it; 0 if it loses too little.
+        """
+        if self.theta[place] < self.least:
+            return 0.0
         rows = self.rows[place]
         with_ = _logliks(self.lost[rows], self.sent[rows], self.eta[rows])
         without = _logliks(
             self.lost[rows], self.sent[rows], np.maximum(self.eta[rows] - self.theta[place], self.base)
         )
-        return self._heard(place, 2 * (with_ - without))
+        return min(self._heard(place, 2 * (with_ - without)), self._coincidence(place))
 
     def pruned(self, bar: Bar) -> tuple[list[tuple[int, int]], list[tuple[int, float]]]:
         """Those that stand the test (place, component), and those that do not (component, ratio). The weakest goes

@@ -6,7 +6,6 @@ Noise: the loss that healthy paths show, taken from the quieter half of the path
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,15 +16,13 @@ from scipy.special import chdtri, gammaincinv, pdtr, xlogy
 
 from analyzers.builtin.incidence import Incidence
 from analyzers.builtin.netbouncer.descent import Problem, success
-from analyzers.builtin.netbouncer.refit import Bar, Fit
+from analyzers.builtin.netbouncer.refit import CLEAN, Bar, Bursts, Fit
 from analyzers.builtin.share import at_least
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-CLEAN = 0.01
-"""A path is clean while noise loses as much as it lost with at least this probability."""
 LEAST_PATHS = 3
 """A device is judged by at least so many paths."""
 FLAGGED = 1e-3
@@ -34,13 +31,11 @@ FLOOR = 0.5
 """The penalty's floor as a share of the smallest loss of interest: a link of that loss is above it in most samples,
 and what else gets over it has to stand the test."""
 LEAST = 0.33
-"""What the second look takes in loses at least this share of the smallest loss of interest: where nine losses are
-expected three are seen in one sample of fifty.
+"""Whoever is named loses at least this share of the smallest loss of interest: where nine losses are expected three
+are seen in one sample of fifty.
 """
 LESS = 0.8
 """Noise that falls below this share of itself without the blamed is worth another look."""
-BURSTS, PRIOR_PATHS = 1e-3, 500.0
-"""How many paths have a burst of losses of their own before anything is seen, and how many paths that counts as."""
 FALSE = 0.03
 """The share of false ones among the blamed that the bar of the second and further ones allows for at most."""
 MOSTLY = 0.25
@@ -65,7 +60,8 @@ class Blamed:
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
     """`success` are the descent's probabilities (1 where it had nothing to decide), `cleared` the components that
-    were flagged and did not stand the test, with their ratios.
+    were flagged and did not stand the test, with their ratios, `unexplained` the paths that lost more than noise and the
+    blamed explain.
     """
 
     blamed: tuple[Blamed, ...]
@@ -73,6 +69,7 @@ class Found:
     noise: float
     clean: Mask
     cleared: tuple[tuple[int, float], ...]
+    unexplained: Mask
 
 
 def noise_of(seen: Incidence, among: Mask) -> float:
@@ -126,18 +123,18 @@ def _judged(
     x = np.ones(seen.components)
     suspects = _links(seen, is_link, clean, left, min_loss, one_penalty, x)
     wholly = _never_clean(seen, is_link, clean, left, suspects)
-    most = -2 * math.log(_bursts(seen, clean, left))
-    fit = Fit(seen, noise, [*devices, *suspects, *wholly], len(devices) + len(suspects), most)
+    bursts, least = _bursts(seen, clean, left), LEAST * min_loss
+    fit = Fit(seen, noise, [*devices, *suspects, *wholly], len(devices) + len(suspects), bursts, least)
     bar = bar_of(alpha, seen.components)
     fit.merge([*range(len(devices), len(fit.components))], bar(1))
-    kept, cleared = fit.pruned(bar)
+    kept, cleared = _believed(seen, fit, bar)
     known = [component for _, component in kept]
     asked = is_link & (np.bincount(seen.column[left[seen.row]], minlength=seen.components) > 0)
     overlooked = _overlooked(seen, asked, fit, known, bar(len(known) + 1))
     if overlooked:
-        fit = Fit(seen, noise, [*known, *overlooked], len(known), most)
-        fit.grow(bar, LEAST * min_loss)
-        kept, more = fit.pruned(bar)
+        fit = Fit(seen, noise, [*known, *overlooked], len(known), fit.bursts, least)
+        fit.grow(bar)
+        kept, more = _believed(seen, fit, bar)
         known = [component for _, component in kept]
         cleared = [one for one in (*cleared, *more) if one[0] not in known]
     blamed = [
@@ -146,7 +143,26 @@ def _judged(
     order = sorted(
         blamed, key=lambda one: (-one.ratio, int(seen.mark[one.component]), seen.names[one.component])
     )
-    return Found(tuple(order), x, noise, clean, tuple(cleared))
+    return Found(tuple(order), x, noise, clean, tuple(cleared), _unexplained(seen, fit))
+
+
+def _believed(seen: Incidence, fit: Fit, bar: Bar) -> tuple[list[tuple[int, int]], list[tuple[int, float]]]:
+    """Those that stand the test (place, component), and those that do not (component, ratio). What the latter leave
+    unexplained are bursts, and the more there are, the more of them meet on one component by chance.
+    """
+    cleared: list[tuple[int, float]] = []
+    while True:
+        kept, more = fit.pruned(bar)
+        cleared += more
+        struck = _unexplained(seen, fit)
+        if struck.sum() <= fit.bursts.struck:
+            return kept, cleared
+        fit.suppose(Bursts(int(struck.sum()), seen.paths, struck))
+
+
+def _unexplained(seen: Incidence, fit: Fit) -> Mask:
+    """Which paths lost more than noise and the components of the model explain; shape (paths,)."""
+    return at_least(seen.failures, seen.attempts, -np.expm1(-fit.everywhere(seen.paths))) <= CLEAN
 
 
 def bar_of(alpha: float, components: int) -> Bar:
@@ -163,17 +179,14 @@ def bar_of(alpha: float, components: int) -> Bar:
     return bar
 
 
-def _bursts(seen: Incidence, clean: Mask, left: Mask) -> float:
-    """The probability that a path loses probes for reasons of its own: the share of lossy paths of which no component
-    has a lossy path besides, drawn towards one in a thousand (the accidental losses that the method is tried with).
-    """
+def _bursts(seen: Incidence, clean: Mask, left: Mask) -> Bursts:
+    """Paths that lose probes for reasons of their own: lossy ones of which no component has a lossy path besides."""
     inside = left[seen.row]
     crossing = np.bincount(seen.column[inside], minlength=seen.components) - 1
     lossy = np.bincount(seen.column[inside & ~clean[seen.row]], minlength=seen.components) - 1
     shared = (lossy > MOSTLY * crossing)[seen.column] & inside
     alone = left & ~clean & (np.bincount(seen.row[shared], minlength=seen.paths) == 0)
-    among = np.count_nonzero(left & (clean | alone))
-    return float((alone.sum() + BURSTS * PRIOR_PATHS) / (among + PRIOR_PATHS))
+    return Bursts(int(alone.sum()), int(np.count_nonzero(left & (clean | alone))), alone)
 
 
 def _devices(seen: Incidence, is_link: Mask, clean: Mask) -> list[int]:
