@@ -1,7 +1,8 @@
 """NetBouncer (Tan et al., NSDI 2019): success probabilities of links and devices from probes whose path is known.
 
 First the devices that no clean path crosses, then the links by coordinate descent; what is flagged is fitted again by
-its binomial likelihood, because the penalty that makes the descent decide also biases what it says.
+its binomial likelihood, because the penalty that makes the descent decide also biases what it says. The prober is a
+suspect like any link, and what paths lose in bursts of their own bounds what a component is believed to lose.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _OUTCOMES = Input(
 
 ANALYZER = Analyzer(
     name="netbouncer",
-    version="1.3.1",
+    version="1.4.0",
     title="Infers each link's loss from probes over known paths",
     inputs=(_PROBES, _OUTCOMES),
     params=(

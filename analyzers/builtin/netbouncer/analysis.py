@@ -12,10 +12,11 @@ from analyzers.builtin.endings import spans
 from analyzers.builtin.false_discovery import q_values
 from analyzers.builtin.incidence import Incidence, incidence, with_sources
 from analyzers.builtin.keys import texts
+from analyzers.builtin.netbouncer.assumptions import checked, lowered
 from analyzers.builtin.netbouncer.calibration import SURE, probability, surplus_of
 from analyzers.builtin.netbouncer.evidence import evidence_of, sentence
 from analyzers.builtin.netbouncer.stages import Blamed, judge
-from analyzers.contract import Estimate, Params, Paths, Suspect, Verdict, Window, inconclusive, quiet
+from analyzers.contract import Assumption, Estimate, Params, Paths, Suspect, Verdict, Window, inconclusive, quiet
 
 MOST_SUSPECTS = 50
 """More than so many is a report, not a list of suspects."""
@@ -35,22 +36,25 @@ def analyze(window: Window, params: Params) -> Verdict:
     is_link = _links(window, seen)
     found = judge(seen, is_link, float(params["min_loss"]), float(params["lambda"]), float(params["alpha"]))
     measures |= {"noise": found.noise, "lossy_paths": int((~found.clean).sum())}
+    assumptions = checked(seen, found)
     if found.blamed and (~found.clean).mean() > TOO_MUCH and len(found.blamed) > 1:
         share = f"{100 * (~found.clean).mean():.0f} %"
-        return inconclusive(
-            f"{share} of the paths lose packets: nothing healthy is left to compare with", measures
-        )
+        reason = f"{share} of the paths lose packets: nothing healthy is left to compare with"
+        return inconclusive(reason, measures, assumptions)
     shown = evidence_of(seen, found)
     if not found.blamed:
-        return quiet(measures, shown)
+        unmet = [one.detail for one in assumptions if not one.holds]
+        if found.unexplained.any() and unmet:
+            return Verdict("inconclusive", (), " ".join(unmet), measures, shown, assumptions)
+        return quiet(measures, shown, assumptions)
     adjusted = q_values(np.array([one.p_value for one in found.blamed]), seen.components)
     blamed = [one.component for one in found.blamed]
     when = spans(window, str(params["layer"]), seen, blamed, found.noise)
     suspects = [
-        _suspect(seen, one, q, len(blamed), when.get(one.component))
+        _suspect(seen, one, q, len(blamed), when.get(one.component), assumptions)
         for one, q in zip(found.blamed[:MOST_SUSPECTS], adjusted.tolist()[:MOST_SUSPECTS], strict=True)
     ]
-    return Verdict("named", tuple(suspects), None, measures, shown)
+    return Verdict("named", tuple(suspects), None, measures, shown, assumptions)
 
 
 def _links(window: Window, seen: Incidence) -> NDArray[np.bool_]:
@@ -62,18 +66,23 @@ def _links(window: Window, seen: Incidence) -> NDArray[np.bool_]:
 
 
 def _suspect(
-    seen: Incidence, one: Blamed, q_value: float, blamed: int, when: tuple[datetime, datetime] | None
+    seen: Incidence,
+    one: Blamed,
+    q_value: float,
+    blamed: int,
+    when: tuple[datetime, datetime] | None,
+    assumptions: tuple[Assumption, ...],
 ) -> Suspect:
     low, high = min(one.low, one.loss), max(one.high, one.loss)
     return Suspect(
         component=seen.names[one.component],
-        score=probability(surplus_of(one.ratio, seen.components, blamed)),
+        score=lowered(probability(surplus_of(one.ratio, seen.components, blamed)), assumptions),
         summary=sentence(seen, one),
         p_value=one.p_value,
         q_value=q_value,
         estimate=Estimate(one.loss, low, high, "loses {} of the probes over it"),
         ambiguous_with=tuple(sorted(seen.alike[one.component])),
-        sure=surplus_of(one.ratio, seen.components) >= SURE,
+        sure=surplus_of(one.ratio, seen.components) >= SURE and all(each.holds for each in assumptions),
         first_failure=when[0] if when else None,
         last_failure=when[1] if when else None,
     )

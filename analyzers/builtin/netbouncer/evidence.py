@@ -50,7 +50,7 @@ def _blamed(seen: Incidence, found: Found) -> Evidence:
         rows.append(
             (
                 seen.names[one.component],
-                "device" if one.device else "link",
+                "device" if one.device else seen.names[one.component].partition("/")[0],
                 hundredths(one.loss),
                 hundredths(one.low),
                 hundredths(one.high),
