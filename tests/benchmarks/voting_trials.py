@@ -110,7 +110,7 @@ def _explained(seen: Observed, verdict: Verdict, window: Cut, job: Job) -> Tally
     tally.undecided = int(verdict.status == "inconclusive")
     tally.alike = sum(len(suspect.ambiguous_with) for suspect in verdict.suspects)
     tally.unheard = unheard(seen, window, int(params["min_flows"]))
-    place = by_flow(found)
+    place = by_flow(found.share)
     blamed = [seen.paths.names[found.chosen[at]] if at >= 0 else "" for at in place.tolist()]
     return _with_flows(tally, blamed, seen, window)
 

@@ -29,3 +29,15 @@ SCORES: tuple[tuple[float, float], ...] = (
 def probability(surplus: float) -> float:
     """The probability that an entry is at fault, given its evidence above the threshold in nats."""
     return probability_at(SCORES, surplus)
+
+
+OUTVOTED: tuple[tuple[float, float], ...] = (
+    (-0.5, 0.5),
+    (2.0, 0.9),
+    (9.0, 0.99),
+)
+
+
+def probability_of_outvoting(surplus: float) -> float:
+    """The same where only failing flows name their path."""
+    return probability_at(OUTVOTED, surplus)

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
-from analyzers.builtin.voting.calibration import probability
+from analyzers.builtin.voting.calibration import probability, probability_of_outvoting
 from analyzers.builtin.voting.explain import USUAL_MARGIN, Explained, tail
+from analyzers.builtin.voting.failures import Outvoting
 from analyzers.builtin.voting.observed import Observed
 from analyzers.builtin.voting.votes import Elected
 from analyzers.contract import Estimate
@@ -25,6 +26,7 @@ class Charge:
     """`lost` packets of `carried` are put down to the component `names[0]` (the others cannot be told from it), where
     `expected` would be lost anyway. `rows` are the failing rows it explains, with `flows` flows of `pairs` pairs of
     hosts. `strength` is evidence in nats, or votes, and `needed` what it had to reach.
+    Without an `estimate`, where what the component carried is not known, `expected` are failing flows.
     """
 
     component: int
@@ -32,7 +34,7 @@ class Charge:
     lost: float
     carried: float
     expected: float
-    estimate: Estimate
+    estimate: Estimate | None
     rows: Ints
     flows: float
     pairs: int
@@ -84,6 +86,39 @@ def from_explanation(
                 float(found.needed[at]),
                 probability(float(surpluses[at])),
                 surplus >= sure_margin,
+                p_values[at],
+                q_values[at],
+            )
+        )
+    return tuple(charges)
+
+
+def from_outvoting(seen: Observed, found: Outvoting, margin: float, sure_margin: float) -> tuple[Charge, ...]:
+    """The charges where only failing flows name their path; the score goes by the evidence over the threshold at
+    margin 0, as for `from_explanation`.
+    """
+    failing, charges = seen.failing, []
+    p_values = [tail(nats) for nats in found.evidence.tolist()]
+    q_values = step_up(p_values, seen.components)
+    alone = found.needed + math.log(max(1, len(found.chosen))) - margin
+    surpluses = over_threshold(found.evidence, alone)
+    for at, component in enumerate(found.chosen):
+        rows = np.flatnonzero(found.share[:, at] > 0.5)
+        charges.append(
+            Charge(
+                component,
+                names_of(seen, component, found.rival[at]),
+                float(failing.lost @ found.share[:, at]),
+                float(seen.carried[component]),
+                float(found.usual[at]),
+                None,
+                rows,
+                float(failing.flows[rows].sum()),
+                len(np.unique(failing.pair[rows])),
+                float(found.evidence[at]),
+                float(found.needed[at]),
+                probability_of_outvoting(float(surpluses[at])),
+                float(found.evidence[at] - found.needed[at]) >= sure_margin,
                 p_values[at],
                 q_values[at],
             )

@@ -50,7 +50,7 @@ def blamed_table(charges: Sequence[Charge], said: Words, strength: str) -> Evide
     rows = tuple(
         (
             one.names[0], int(one.carried), round(one.lost, 1), round(one.expected, 2),
-            hundredths(one.estimate.failure_rate), hundredths(one.estimate.low), hundredths(one.estimate.high),
+            *_rates(one),
             int(one.flows), one.pairs, round(one.strength, 1),
             round(one.needed, 1), one.p_value, one.q_value, ", ".join(one.names[1:]),
         )
@@ -63,6 +63,13 @@ def blamed_table(charges: Sequence[Charge], said: Words, strength: str) -> Evide
     note = "The loss rate is the component's own, with the ends of its 95 % interval."
     note += f" {NATS} {CHANCE}" if "nats" in strength else ""
     return table("Blamed", columns, rows, note)
+
+
+def _rates(one: Charge) -> tuple[float | None, ...]:
+    """Loss rate, low and high in per cent, or nothing where they are not known."""
+    if one.estimate is None:
+        return (None, None, None)
+    return tuple(hundredths(x) for x in (one.estimate.failure_rate, one.estimate.low, one.estimate.high))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +183,11 @@ def _bars(values: list[Json], names: list[str], title: str) -> Json:
 def rates_chart(
     seen: Observed, charges: Sequence[Charge], cleared: Sequence[Cleared], owner: Ints, said: Words
 ) -> Evidence | None:
-    """Loss rates of the blamed and of the cleared in per cent, with their intervals, on one logarithmic axis."""
+    """Loss rates of the blamed and of the cleared in per cent, with their intervals, on one logarithmic axis; None
+    where rates are not known.
+    """
+    if any(one.estimate is None for one in charges):
+        return None
     lost = seen.failing.per_component(seen.failing.lost * (owner < 0), seen.components)
     values = [_rate(one.names[0], one.lost, one.carried, "blamed") for one in charges[:12]]
     values += [

@@ -50,7 +50,7 @@ class Observed:
 
     Paths with the same numbers of components of each kind have one profile (`profile[p]`, of `profiles`): packets
     within a rack, within a pod and between pods have different ways to get lost in health. `without_path` counts
-    packets lost by rows that name no component.
+    packets lost by rows that name no component, of `sent_without_path`.
     """
 
     paths: Incidence
@@ -61,6 +61,7 @@ class Observed:
     sent: float
     lost: float
     without_path: float
+    sent_without_path: float
     kinds: Ints
 
     @property
@@ -86,6 +87,7 @@ def observe(window: Window, layer: str) -> Observed:
         float(seen.attempts.sum()),
         float(seen.failures.sum()),
         float(lost.sum() - seen.failures.sum()),
+        float(sent.sum() - seen.attempts.sum()),
         _kinds(seen.names),
     )
 

@@ -14,7 +14,7 @@ from analyzers.builtin.voting import evidence as show
 from analyzers.builtin.voting.charges import Charge
 from analyzers.builtin.voting.observed import Observed
 from analyzers.builtin.words import count, listed, percent
-from analyzers.contract import Evidence, Suspect, Verdict, Window, quiet, text
+from analyzers.contract import Assumption, Evidence, Suspect, Verdict, Window, quiet, text
 
 Ints = NDArray[np.int64]
 
@@ -41,7 +41,13 @@ class Told:
     account: str
 
 
-def tell(window: Window, seen: Observed, told: Told, measures: Mapping[str, Any]) -> Verdict:
+def tell(
+    window: Window,
+    seen: Observed,
+    told: Told,
+    measures: Mapping[str, Any],
+    assumptions: tuple[Assumption, ...],
+) -> Verdict:
     """What a person on call reads."""
     said = show.words(window)
     reason = _nothing_known(seen, told.charges, said)
@@ -54,12 +60,11 @@ def tell(window: Window, seen: Observed, told: Told, measures: Mapping[str, Any]
     }
     evidence = _evidence(window, seen, told, charges, owner)
     if reason:
-        return Verdict("inconclusive", (), reason, figures, evidence)
+        return Verdict("inconclusive", (), reason, figures, evidence, assumptions)
     if not charges:
-        return quiet(figures, evidence)
-    return Verdict(
-        "named", tuple(_suspect(window, seen, one, said) for one in charges), None, figures, evidence
-    )
+        return quiet(figures, evidence, assumptions)
+    suspects = tuple(_suspect(window, seen, one, said) for one in charges)
+    return Verdict("named", suspects, None, figures, evidence, assumptions)
 
 
 def _evidence(
@@ -116,6 +121,12 @@ def _suspect(window: Window, seen: Observed, charge: Charge, said: show.Words) -
 
 def _sentence(charge: Charge, said: show.Words) -> str:
     lost = round(charge.lost)
+    if charge.estimate is None:
+        sentence = (
+            f"{charge.names[0]} lies on {count(charge.flows)} {said.flows} with losses of {count(charge.pairs)} "
+            f"{said.pairs}, where about {count(charge.expected)} would be by chance"
+        )
+        return f"{sentence}. {_only(charge)}"
     sentence = (
         f"{charge.names[0]} loses {percent(charge.estimate.failure_rate)} of what is sent over it: {count(lost)} of "
         f"{count(charge.carried)} {said.packets}, on {count(charge.flows)} {said.flows} of {count(charge.pairs)} "
@@ -123,6 +134,10 @@ def _sentence(charge: Charge, said: show.Words) -> str:
     )
     if charge.expected:
         sentence += f", where about {count(charge.expected)} would be normal"
+    return f"{sentence}. {_only(charge)}"
+
+
+def _only(charge: Charge) -> str:
     if charge.names[1:]:
-        return f"{sentence}. It may as well be {listed(charge.names[1:])}: the paths cannot tell them apart."
-    return f"{sentence}. No other component explains these losses."
+        return f"It may as well be {listed(charge.names[1:])}: the paths cannot tell them apart."
+    return "No other component explains these losses."

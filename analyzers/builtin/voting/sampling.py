@@ -1,0 +1,96 @@
+"""Whether the rows that name a path are a fair sample of the traffic.
+
+007 as deployed traces a flow only once it has retransmitted. Then every path that is known is one of a failing flow,
+what a component carried is not known, and rates say nothing. Two signs tell:
+
+- the rows without a path lose much less than those with one;
+- the failing flows lost so few packets each that many other flows over the same components must have lost none, and
+  these are not there. A flow of n packets that each get lost with probability q fails with probability
+  1 - (1 - q)^n; so each failing one stands for 1 / (1 - (1 - q)^n) flows (Horvitz and Thompson 1952), where q is the
+  maximum of the likelihood of losses that are not 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyzers.builtin.voting.observed import Observed
+from analyzers.builtin.words import count, percent
+from analyzers.contract import Assumption
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+THERE = 0.2
+"""Share of the packets of flows without loss that must be there at least."""
+RATIO = 5.0
+"""How many times more the rows with a path may lose than those without."""
+
+_FAILING = 10
+_ASKED = 32
+_SHOULD = 0.5
+"""Packets of flows without loss that are expected, as a share of those of failing flows, below which nothing tells."""
+
+
+def checked(seen: Observed) -> Assumption:
+    """The assumption `sampling`: holds unless mostly failing flows name their path."""
+    traced, rest = seen.lost / max(seen.sent, 1.0), seen.without_path / max(seen.sent_without_path, 1.0)
+    if seen.lost >= _FAILING / 2 and seen.sent_without_path > seen.sent and traced > RATIO * rest:
+        return Assumption(
+            "sampling",
+            False,
+            f"Rows that name a path lose {percent(traced)}, the {percent(_share_without(seen))} of the traffic without "
+            f"a path lose {percent(rest)}: mostly failing flows name their path.",
+        )
+    least, missing = _present(seen)
+    if least < THERE:
+        return Assumption(
+            "sampling",
+            False,
+            f"Flows over the same components without a loss should have sent {count(round(missing))} packets, and "
+            f"{percent(least)} of these are there: mostly failing flows name their path.",
+        )
+    return Assumption("sampling", True, "Flows that lost nothing name their path as often as failing ones.")
+
+
+def _share_without(seen: Observed) -> float:
+    return seen.sent_without_path / max(seen.sent_without_path + seen.sent, 1.0)
+
+
+def _present(seen: Observed) -> tuple[float, float]:
+    """The share of the expected packets without a loss that is there, on the component where it is smallest, and how
+    many these should be; 1 where too little is lost to tell.
+    """
+    failing = seen.failing
+    asked = failing.per_component(np.ones(failing.rows), seen.components)
+    busiest = np.argsort(-asked, kind="stable")[:_ASKED]
+    groups = [(failing.row[failing.column == c], float(seen.carried[c])) for c in busiest.tolist()]
+    groups.append((np.arange(failing.rows), seen.sent))
+    least, packets = 1.0, 0.0
+    for rows, carried in groups:
+        if len(rows) < _FAILING:
+            continue
+        sent, lost = failing.sent[rows], failing.lost[rows]
+        share = _loss(sent, lost)
+        failed = -np.expm1(sent * np.log1p(-share))
+        silent = float(np.sum(sent * (1 - failed) / failed))
+        if silent < _SHOULD * sent.sum():
+            continue
+        there = (carried - float(sent.sum())) / silent
+        if there < least:
+            least, packets = max(0.0, there), silent
+    return least, packets
+
+
+def _loss(sent: Floats, lost: Floats) -> float:
+    """The loss of a packet that makes losses of failing flows most probable, at its upper end: expected losses are
+    set to those seen and two standard deviations more.
+    """
+    wanted = float(lost.sum()) + 2 * np.sqrt(float((lost - 1).sum()) + 1)
+    low, high = 1e-9, 0.999
+    for _ in range(50):
+        middle = float(np.sqrt(low * high))
+        expected = float(np.sum(sent * middle / -np.expm1(sent * np.log1p(-middle))))
+        low, high = (middle, high) if expected < wanted else (low, middle)
+    return high
