@@ -43,8 +43,8 @@ def spans(
 ) -> dict[int, tuple[datetime, datetime]]:
     """When each of the blamed failed: the beginning of its first slice and the end of the last, where a share `noise`
     of what is tried fails anyway. Paths that hold another blamed one say nothing, unless there are no others. Who did
-    not fail is left out, and all are where the window does not tell of time. Where `over_time` was grouped by `src`, that
-    is a component of its paths too.
+    not fail is left out, and all are where the window does not tell of time. Where `over_time` was grouped by `src`,
+    that is a component of its paths too.
     """
     found: dict[int, tuple[datetime, datetime]] = {}
     if "over_time" not in window.sums:

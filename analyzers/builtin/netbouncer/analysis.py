@@ -16,7 +16,17 @@ from analyzers.builtin.netbouncer.assumptions import checked, lowered
 from analyzers.builtin.netbouncer.calibration import SURE, probability, surplus_of
 from analyzers.builtin.netbouncer.evidence import evidence_of, sentence
 from analyzers.builtin.netbouncer.stages import Blamed, judge
-from analyzers.contract import Assumption, Estimate, Params, Paths, Suspect, Verdict, Window, inconclusive, quiet
+from analyzers.contract import (
+    Assumption,
+    Estimate,
+    Params,
+    Paths,
+    Suspect,
+    Verdict,
+    Window,
+    inconclusive,
+    quiet,
+)
 
 MOST_SUSPECTS = 50
 """More than so many is a report, not a list of suspects."""

@@ -223,8 +223,8 @@ class Fit:
         return float(gains.sum() if alone else np.minimum(gains, self.bursts.most).sum())
 
     def _coincidence(self, place: int) -> float:
-        """How probable it is that so many of the component's paths have a burst, by what is known of all other paths, as
-        twice a log-likelihood with the same tail. A path that holds nothing else has no reasons of its own.
+        """How probable it is that so many of the component's paths have a burst, by what is known of all other paths,
+        as twice a log-likelihood with the same tail. A path that holds nothing else has no reasons of its own.
         """
         rows = self.rows[place]
         if self.alone[rows].all():

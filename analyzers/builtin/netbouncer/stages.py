@@ -60,8 +60,8 @@ class Blamed:
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
     """`success` are the descent's probabilities (1 where it had nothing to decide), `cleared` the components that
-    were flagged and did not stand the test, with their ratios, `unexplained` the paths that lost more than noise and the
-    blamed explain.
+    were flagged and did not stand the test, with their ratios, `unexplained` the paths that lost more than noise
+    and the blamed explain.
     """
 
     blamed: tuple[Blamed, ...]

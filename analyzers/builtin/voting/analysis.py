@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analyzers.builtin.voting.assumptions import noise_of, sampling_of
 from analyzers.builtin.voting.charges import from_explanation, from_outvoting, from_votes
 from analyzers.builtin.voting.evidence import Cleared
 from analyzers.builtin.voting.explain import SHORTLIST, USUAL_MARGIN, Explained, Rules, explain
 from analyzers.builtin.voting.failures import outvote
 from analyzers.builtin.voting.observed import Observed, observe
 from analyzers.builtin.voting.reductions import INPUTS
-from analyzers.builtin.voting.sampling import checked as sampled
 from analyzers.builtin.voting.verdict import Told, tell
 from analyzers.builtin.voting.votes import Elected, blamed_by_flow, discounted, majority, votes_of
 from analyzers.builtin.words import count, percent
@@ -56,11 +56,19 @@ def analyze(window: Window, params: Params) -> Verdict:
     reason = _nothing_to_judge(seen, window)
     if reason is not None:
         return inconclusive(reason, measures)
-    sampling = sampled(seen)
+    sampling = sampling_of(seen)
     if params["method"] != "explain":
         return tell(window, seen, _voted(seen, params), measures, (sampling,))
-    told = _explained(seen, params) if sampling.holds else _outvoted_by_failures(seen, params)
-    return tell(window, seen, told, measures, (sampling,))
+    if not sampling.holds:
+        return tell(window, seen, _outvoted_by_failures(seen, params), measures, (sampling,))
+    rules = _rules(params)
+    found = explain(seen, rules)
+    assumptions = (sampling, noise_of(seen, found))
+    return tell(window, seen, _explained(seen, found, rules, params), measures, assumptions)
+
+
+def _rules(params: Params) -> Rules:
+    return Rules(float(params["margin"]), float(params["min_loss"]), int(params["min_flows"]))
 
 
 def _measures(seen: Observed) -> dict[str, Any]:
@@ -89,9 +97,7 @@ def _nothing_to_judge(seen: Observed, window: Window) -> str | None:
     return None
 
 
-def _explained(seen: Observed, params: Params) -> Told:
-    rules = Rules(float(params["margin"]), float(params["min_loss"]), int(params["min_flows"]))
-    found = explain(seen, rules)
+def _explained(seen: Observed, found: Explained, rules: Rules, params: Params) -> Told:
     charges = from_explanation(seen, found, rules.margin, float(params["sure_margin"]))
     return Told(
         charges, _cleared(seen, found, rules), by_flow(found.share), "evidence (nats)", _account(seen, found)
@@ -100,7 +106,7 @@ def _explained(seen: Observed, params: Params) -> Told:
 
 def _outvoted_by_failures(seen: Observed, params: Params) -> Told:
     """The charges where only failing flows name their path."""
-    rules = Rules(float(params["margin"]), float(params["min_loss"]), int(params["min_flows"]))
+    rules = _rules(params)
     found = outvote(seen, rules)
     charges = from_outvoting(seen, found, rules.margin, float(params["sure_margin"]))
     blamed = {c for at, one in enumerate(found.chosen) for c in (one, *found.rival[at])}

@@ -29,6 +29,12 @@ MOST = 64
 SHORTLIST = 64
 
 _TRIED = 3  # candidates tried on before the search ends
+_HALF = 0.5
+_COUNTED = 5.0
+"""Losses by noise on a component from which their spread among its peers shows more than chance."""
+_PEERS = 50
+_NORMAL = 0.3
+"""Least scale of the tail of peers: between those of normal numbers at three and at four standard deviations."""
 
 USUAL_MARGIN = 1.0
 """Nats over the log of the components of its kind times the kinds that a component needs alone, unless more or less is
@@ -53,7 +59,8 @@ class Explained:
     """The blamed components, best first. `evidence` and `needed` in nats, `threshold[c]` what c would need as one more,
     `rival[i]` are components that would do as well in place of `chosen[i]`, `rate` the noise per packet of each path
     profile, `share[r]` the part of failing row r's losses that each of its components in `chosen` has, by column;
-    shape (rows, chosen).
+    shape (rows, chosen). `spread` is the scale of the tail of what components lose without a fault, in standard
+    deviations, about .5 if all lose alike; 0 where too little is lost to say.
     """
 
     chosen: list[int]
@@ -65,6 +72,7 @@ class Explained:
     share: Floats
     model: Model
     threshold: Floats
+    spread: float
 
 
 def explain(seen: Observed, rules: Rules) -> Explained:
@@ -118,6 +126,7 @@ class _Search:
         self._learn_noise()
         eta, _, fitted = self._without(len(self.chosen) - 1)
         gain = float(self.model.steps(eta, np.array([component])).gain[0])
+        gain = min(gain, self._among_peers(component, eta))
         if gain >= self._bar(len(self.chosen))[component] and self._counts(eta, component, fitted):
             return True
         self.chosen, self.theta, self.rate, self.model.events = before
@@ -128,13 +137,16 @@ class _Search:
         return np.asarray(self.needed - math.log(max(1, blamed)))
 
     def _counts(self, eta: Floats, component: int, theta: float) -> bool:
-        """Whether the component loses enough of its packets, and is the main explanation of what enough pairs of
-        hosts lost; `eta` is without it.
+        """Whether the component loses enough of its packets, and what enough pairs of hosts lost, either most probably
+        or in sum; `eta` is without it.
         """
         rows, failing = self.model.rows_of(component), self.seen.failing
         lost = float(failing.lost[rows] @ (theta / (theta + eta[rows])))
-        pairs = len(np.unique(failing.pair[rows[theta > eta[rows]]]))
-        return lost >= self.rules.min_loss * self.seen.carried[component] and pairs >= self.rules.min_flows
+        pair, place = np.unique(failing.pair[rows], return_inverse=True)
+        most = np.zeros(len(pair))
+        np.maximum.at(most, place.ravel(), theta / (theta + eta[rows]))
+        enough = max(most.sum(), np.count_nonzero(most > _HALF)) >= self.rules.min_flows
+        return bool(lost >= self.rules.min_loss * self.seen.carried[component] and enough)
 
     def _learn_noise(self) -> None:
         """Noise from what the chosen are not on, the events it leaves to count, and the fit to both."""
@@ -179,7 +191,39 @@ class _Search:
             if lost[at] < 3 * self.needed[self.chosen[at]]:
                 theta = self.model.refit(self.rate, rest, theta)
                 lost[at] = full - self.model.loglik(self.model.eta(self.rate, rest, theta), rest, theta)
+            lost[at] = min(lost[at], self._among_peers(self.chosen[at], self._without(at)[0]))
         return lost
+
+    def _among_peers(self, component: int, eta: Floats) -> float:
+        """Nats of a component's losses among those of its peers, `eta` being without it: how many standard deviations
+        they are beyond noise, on the exponential tail through the .9 and .97 quantiles of the peers. Healthy components
+        lose unequally, and where much is lost anyway that shows as evidence. Infinite where too little is lost, or
+        peers are too few, to say how unequally.
+        """
+        beyond, usual = self._beyond(eta)
+        if usual[component] < _COUNTED:
+            return math.inf
+        peers = (usual >= usual[component] / 2) & (usual <= 2 * usual[component])
+        peers[[*self.chosen, component]] = False
+        if np.count_nonzero(peers) < _PEERS:
+            return math.inf
+        high, scale = _tail_of(beyond[peers])
+        return max(0.0, math.log(10) + (float(beyond[component]) - high) / scale)
+
+    def _beyond(self, eta: Floats) -> tuple[Floats, Floats]:
+        """What each component loses beyond noise where `eta` explains the rest, in standard deviations, and what noise
+        loses there.
+        """
+        seen, noise = self.seen, np.maximum(self.rate[self.seen.failing.profile], 1e-12)
+        usual = seen.paths.per_component(seen.paths.attempts * self.rate[seen.profile])
+        own = seen.failing.per_component(self.model.events * noise / eta, seen.components)
+        return (own - usual) / np.sqrt(np.maximum(usual, _COUNTED)), usual
+
+    def _spread(self) -> float:
+        beyond, usual = self._beyond(self.model.eta(self.rate, self.chosen, self.theta))
+        peers = usual >= _COUNTED
+        peers[self.chosen] = False
+        return _tail_of(beyond[peers])[1] if np.count_nonzero(peers) >= _PEERS else 0.0
 
     def outcome(self) -> Explained:
         evidence = self.evidence()
@@ -189,7 +233,7 @@ class _Search:
         rivals = tuple(self._rivals(at) for at in range(len(self.chosen)))
         return Explained(
             self.chosen, self.theta, evidence[order], self._bar(len(self.chosen))[self.chosen], rivals, self.rate,
-            self._shares(), self.model, self._bar(len(self.chosen) + 1),
+            self._shares(), self.model, self._bar(len(self.chosen) + 1), self._spread(),
         )  # fmt: skip
 
     def _rivals(self, at: int) -> tuple[int, ...]:
@@ -209,6 +253,12 @@ class _Search:
             rows = self.model.rows_of(component)
             share[rows, at] = self.theta[at] / eta[rows]
         return share
+
+
+def _tail_of(beyond: Floats) -> tuple[float, float]:
+    """The .9 quantile and the scale of an exponential tail from there through the .97 quantile."""
+    high, higher = np.quantile(beyond, (0.9, 0.97))
+    return float(high), max(float(higher - high) / math.log(0.1 / 0.03), _NORMAL)
 
 
 def tail(evidence: float) -> float:

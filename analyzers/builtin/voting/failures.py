@@ -178,7 +178,7 @@ class _Search:
         owns = [self._own(at) for at in range(len(self.chosen))]
         evidence = np.array([one[1] for one in owns])
         order = np.lexsort((self.seen.paths.mark[self.chosen], -evidence)).tolist()
-        rivals = [self._rivals(owns[at][0], at, float(evidence[at])) for at in order]
+        rivals = [self._rivals(owns[at][0], float(evidence[at])) for at in order]
         share = self._shares()[:, order]
         chosen = [self.chosen[at] for at in order]
         left = self._evidence(self._votes(self._left()))
@@ -187,8 +187,8 @@ class _Search:
             tuple(rivals), share, self.alone, left, self._bar(len(chosen) + 1),
         )  # fmt: skip
 
-    def _rivals(self, left: Floats, at: int, evidence: float) -> tuple[int, ...]:
-        """Components that explain as much beside the others as this member does."""
+    def _rivals(self, left: Floats, evidence: float) -> tuple[int, ...]:
+        """Components that explain as much beside the others as a member does without which so much is `left`."""
         near = np.flatnonzero(self._evidence(self._votes(left)) >= evidence - REPLACEABLE)
         return tuple(c for c in near.tolist() if c not in self.chosen)
 

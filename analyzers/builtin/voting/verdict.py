@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from analyzers.builtin.tomography import simpler_methods
 from analyzers.builtin.voting import evidence as show
+from analyzers.builtin.voting.assumptions import lowered
 from analyzers.builtin.voting.charges import Charge
 from analyzers.builtin.voting.observed import Observed
 from analyzers.builtin.words import count, listed, percent
@@ -23,6 +24,9 @@ EVERYWHERE = 0.05
 
 CONTRAST = 0.8
 """Share of packets lost above which too little is healthy to tell several components apart."""
+
+UNKNOWN = 100
+"""Failing flows from which `quiet` would be wrong where only such are reported and no component stands out."""
 
 BAD_PATH = 1e-3
 """Share of lost packets above which a path is bad for the simpler methods: above what healthy networks lose."""
@@ -50,7 +54,7 @@ def tell(
 ) -> Verdict:
     """What a person on call reads."""
     said = show.words(window)
-    reason = _nothing_known(seen, told.charges, said)
+    reason = _nothing_known(seen, told.charges, said, assumptions)
     charges = () if reason else told.charges
     owner = told.by_flow if not reason else np.full(seen.failing.rows, -1, dtype=np.int64)
     figures = {
@@ -63,7 +67,7 @@ def tell(
         return Verdict("inconclusive", (), reason, figures, evidence, assumptions)
     if not charges:
         return quiet(figures, evidence, assumptions)
-    suspects = tuple(_suspect(window, seen, one, said) for one in charges)
+    suspects = tuple(_suspect(window, seen, one, said, assumptions) for one in charges)
     return Verdict("named", suspects, None, figures, evidence, assumptions)
 
 
@@ -86,28 +90,45 @@ def _evidence(
     return tuple(one for one in shown if one is not None)
 
 
-def _nothing_known(seen: Observed, charges: Sequence[Charge], said: show.Words) -> str | None:
+def _nothing_known(
+    seen: Observed, charges: Sequence[Charge], said: show.Words, assumptions: Sequence[Assumption]
+) -> str | None:
     """Much is lost and nobody in particular loses it: `quiet` would be wrong, and a name would be a guess."""
-    share = seen.lost / max(seen.sent, 1.0)
-    lost = f"{percent(share)} of {count(seen.sent)} {said.packets} are lost"
+    sampled = all(one.holds for one in assumptions if one.name == "sampling")
+    sent = seen.sent if sampled else seen.sent + seen.sent_without_path
+    failing = float(seen.failing.flows.sum())
+    if not sampled and seen.sent_without_path < seen.sent:
+        if charges or failing < UNKNOWN:
+            return None
+        return (
+            f"{count(failing)} {said.flows} lost {said.packets} and no component stands out among them. Mostly failing "
+            f"{said.flows} are reported, so that nothing says how much is lost."
+        )
+    noise = [one.detail for one in assumptions if one.name == "noise" and not one.holds]
+    share = (seen.lost if sampled else seen.lost + seen.without_path) / max(sent, 1.0)
+    lost = f"{percent(share)} of {count(sent)} {said.packets} are lost"
     if len(charges) > 1 and share >= CONTRAST:
         return (
             f"{lost}: too little is healthy to tell components apart. The cause may lie outside the paths, or in "
             "the telemetry."
         )
-    if charges or share < EVERYWHERE:
+    if charges or (share < EVERYWHERE and not noise):
         return None
+    if share < EVERYWHERE:
+        return " ".join(noise)
     return (
         f"{lost}, and no component or small set of components explains it: the cause may lie outside the paths, "
         "or in the telemetry."
     )
 
 
-def _suspect(window: Window, seen: Observed, charge: Charge, said: show.Words) -> Suspect:
+def _suspect(
+    window: Window, seen: Observed, charge: Charge, said: show.Words, assumptions: Sequence[Assumption]
+) -> Suspect:
     when = show.span(window, seen, charge)
     return Suspect(
         component=charge.names[0],
-        score=charge.score,
+        score=None if charge.score is None else lowered(charge.score, assumptions),
         summary=_sentence(charge, said),
         p_value=charge.p_value,
         q_value=charge.q_value,

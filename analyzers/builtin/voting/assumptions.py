@@ -1,7 +1,8 @@
-"""Whether the rows that name a path are a fair sample of the traffic.
+"""What voting takes for granted, checked on each window, and what a probability loses where it does not hold.
 
-007 as deployed traces a flow only once it has retransmitted. Then every path that is known is one of a failing flow,
-what a component carried is not known, and rates say nothing. Two signs tell:
+`noise`: healthy components lose little, and alike. `sampling`: the rows that name a path are a fair sample of the
+traffic. 007 as deployed traces a flow only once it has retransmitted. Then every path that is known is one of a
+failing flow, what a component carried is not known, and rates say nothing. Two signs tell:
 
 - the rows without a path lose much less than those with one;
 - the failing flows lost so few packets each that many other flows over the same components must have lost none, and
@@ -12,9 +13,13 @@ what a component carried is not known, and rates say nothing. Two signs tell:
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
+from analyzers.builtin.voting.explain import Explained
 from analyzers.builtin.voting.observed import Observed
 from analyzers.builtin.words import count, percent
 from analyzers.contract import Assumption
@@ -27,13 +32,41 @@ THERE = 0.2
 RATIO = 5.0
 """How many times more the rows with a path may lose than those without."""
 
+LOST = 2e-3
+"""Share of packets that paths without a blamed component may lose: healthy networks lose less."""
+UNEQUAL = 0.8
+"""Scale of the tail of what healthy components lose, in standard deviations, up to which they lose alike."""
+
+_LOWERED = {"noise": 1.5, "sampling": 0.0}
+"""Nats that the odds of a probability lose where an assumption does not hold. Where mostly failing flows name their
+path another method judges, with probabilities of its own."""
 _FAILING = 10
 _ASKED = 32
 _SHOULD = 0.5
 """Packets of flows without loss that are expected, as a share of those of failing flows, below which nothing tells."""
 
 
-def checked(seen: Observed) -> Assumption:
+def lowered(score: float, assumptions: Sequence[Assumption]) -> float:
+    """A probability after what it loses to assumptions that do not hold."""
+    lost = sum(_LOWERED[one.name] for one in assumptions if not one.holds)
+    return 1 / (1 + math.exp(lost - math.log(score / (1 - score)))) if lost else score
+
+
+def noise_of(seen: Observed, found: Explained) -> Assumption:
+    """The assumption `noise`: what is lost without a blamed component is little, and alike on all components."""
+    clear = ~seen.paths.holding(found.chosen)
+    rate = float(seen.paths.failures[clear].sum() / max(seen.paths.attempts[clear].sum(), 1.0))
+    if found.spread > UNEQUAL:
+        said = (
+            f"Components without a fault lose unequally: the tail is {found.spread:.1f} standard deviations wide, "
+            f"up to {UNEQUAL} is chance."
+        )
+        return Assumption("noise", False, said)
+    said = f"Paths without a blamed component lose {percent(rate)}; up to {percent(LOST)} is usual."
+    return Assumption("noise", rate <= LOST, said)
+
+
+def sampling_of(seen: Observed) -> Assumption:
     """The assumption `sampling`: holds unless mostly failing flows name their path."""
     traced, rest = seen.lost / max(seen.sent, 1.0), seen.without_path / max(seen.sent_without_path, 1.0)
     if seen.lost >= _FAILING / 2 and seen.sent_without_path > seen.sent and traced > RATIO * rest:
