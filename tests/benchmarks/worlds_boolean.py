@@ -1,0 +1,37 @@
+"""`boolean` on worlds of its second generator, beside simpler methods on the same windows.
+
+    python -m tests.benchmarks.worlds_boolean [--trials N] [--first SEED]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tests.benchmarks.script import script
+from tests.benchmarks.worlds import Job, figures, judge, reliability
+from tests.worlds.boolean import CASES
+
+FIRST_SEED, TRIALS = 5_000, 12
+BARS: dict[str, str] = {}
+
+
+def main(trials: int = TRIALS, first: int = FIRST_SEED) -> list[dict[str, Any]]:
+    """Rows of every case; `trials` worlds each."""
+    return list(rows(trials, first))
+
+
+def rows(trials: int, first: int) -> Iterator[dict[str, Any]]:
+    jobs = [
+        Job("boolean", case, first + n, "analyzers.builtin.boolean:ANALYZER", "tests.benchmarks.worlds_rivals:BOOLEAN")
+        for case in CASES
+        for n in range(trials)
+    ]
+    cases = judge(jobs)
+    yield from figures("boolean", cases, BARS)
+    stated = [pair for one in cases.values() for pair in one.stated]
+    yield from reliability("boolean", stated)
+
+
+if __name__ == "__main__":
+    script(rows, TRIALS, FIRST_SEED)
