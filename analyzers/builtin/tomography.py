@@ -70,7 +70,11 @@ class Bad:
 
 def bad_paths(seen: Incidence, threshold: float) -> Bad:
     """A path is bad when more than the share `threshold` of its attempts failed."""
-    bad = seen.failures > threshold * seen.attempts
+    return bad_among(seen, seen.failures > threshold * seen.attempts)
+
+
+def bad_among(seen: Incidence, bad: Mask) -> Bad:
+    """The bad paths that a mask says, shape (paths,)."""
     number = np.cumsum(bad) - 1
     inside = bad[seen.row]
     row, column = number[seen.row[inside]], seen.column[inside]

@@ -1,6 +1,6 @@
 """`netbouncer` on worlds of its second generator, beside simpler methods on the same windows.
 
-    python -m tests.benchmarks.worlds_netbouncer [--trials N] [--first SEED]
+python -m tests.benchmarks.worlds_netbouncer [--trials N] [--first SEED]
 """
 
 from __future__ import annotations
@@ -23,7 +23,13 @@ def main(trials: int = TRIALS, first: int = FIRST_SEED) -> list[dict[str, Any]]:
 
 def rows(trials: int, first: int) -> Iterator[dict[str, Any]]:
     jobs = [
-        Job("netbouncer", case, first + n, "analyzers.builtin.netbouncer:ANALYZER", "tests.benchmarks.worlds_rivals:NETBOUNCER")
+        Job(
+            "netbouncer",
+            case,
+            first + n,
+            "analyzers.builtin.netbouncer:ANALYZER",
+            "tests.benchmarks.worlds_rivals:NETBOUNCER",
+        )
         for case in CASES
         for n in range(trials)
     ]

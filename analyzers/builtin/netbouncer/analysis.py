@@ -12,7 +12,7 @@ from analyzers.builtin.endings import spans
 from analyzers.builtin.false_discovery import q_values
 from analyzers.builtin.incidence import Incidence, incidence, with_sources
 from analyzers.builtin.keys import texts
-from analyzers.builtin.netbouncer.assumptions import checked, lowered
+from analyzers.builtin.netbouncer.assumptions import checked, lowered, undecidable
 from analyzers.builtin.netbouncer.calibration import SURE, probability, surplus_of
 from analyzers.builtin.netbouncer.evidence import evidence_of, sentence
 from analyzers.builtin.netbouncer.stages import Blamed, judge
@@ -53,9 +53,9 @@ def analyze(window: Window, params: Params) -> Verdict:
         return inconclusive(reason, measures, assumptions)
     shown = evidence_of(seen, found)
     if not found.blamed:
-        unmet = [one.detail for one in assumptions if not one.holds]
-        if found.unexplained.any() and unmet:
-            return Verdict("inconclusive", (), " ".join(unmet), measures, shown, assumptions)
+        unmet = {one.name: one.detail for one in assumptions if not one.holds}
+        if "noise" in unmet or ("sampling" in unmet and undecidable(seen, found)):
+            return Verdict("inconclusive", (), " ".join(unmet.values()), measures, shown, assumptions)
         return quiet(measures, shown, assumptions)
     adjusted = q_values(np.array([one.p_value for one in found.blamed]), seen.components)
     blamed = [one.component for one in found.blamed]

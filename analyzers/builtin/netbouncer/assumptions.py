@@ -28,12 +28,20 @@ TOO_CLEAN = 0.1
 """Share of the blamed components' paths that lose too little from which the named hops are doubtful."""
 
 _LEAST = 3
+_SURELY = 1e-4
 _LOWERED = {"noise": 1.5, "sampling": 0.5, "topology": 0.7}
 """Nats that the odds of a probability lose where an assumption does not hold."""
 
 
 def checked(seen: Incidence, found: Found) -> tuple[Assumption, ...]:
     return _noise(seen, found), _sampling(seen), _topology(seen, found)
+
+
+def undecidable(seen: Incidence, found: Found) -> bool:
+    """Whether a path surely loses more than noise that is the only one of a component."""
+    crossing = np.bincount(seen.column, minlength=seen.components)
+    lonely = np.bincount(seen.row[crossing[seen.column] == 1], minlength=seen.paths) > 0
+    return bool(np.any(lonely & (at_least(seen.failures, seen.attempts, found.noise) <= _SURELY)))
 
 
 def lowered(score: float, assumptions: tuple[Assumption, ...]) -> float:

@@ -187,6 +187,13 @@ class Fit:
         eta[self.paths] = self.eta
         return eta
 
+    def lacking(self, seen: Incidence) -> Floats:
+        """Twice the log-likelihood that a loss of its own would add to each path of the model, shape (paths,)."""
+        eta = self.everywhere(seen.paths)
+        own = -np.log1p(-np.minimum(seen.failures / seen.attempts, 1 - 1e-12))
+        lost, sent = seen.failures, seen.attempts
+        return np.asarray(2 * (_logliks(lost, sent, np.maximum(own, 1e-12)) - _logliks(lost, sent, eta)))
+
     def grow(self, bar: Bar) -> None:
         """Take in those outside, the best first, as long as one passes the bar."""
         outside = [place for place in range(len(self.components)) if place not in self.inside]

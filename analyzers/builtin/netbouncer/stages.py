@@ -1,4 +1,6 @@
-"""Devices, then links, then the refit of what was flagged. Pure numpy.
+"""Devices, then links, then the refit of what was flagged; and, beside it, the refit of what PLL would name. The answer
+that explains more with fewer components is taken: the descent can spread the loss of two links over all the links
+that their paths share. Pure numpy.
 
 Noise: the loss that healthy paths show, taken from the quieter half of the paths, at its upper 95 % bound.
 """
@@ -18,6 +20,7 @@ from analyzers.builtin.incidence import Incidence
 from analyzers.builtin.netbouncer.descent import Problem, success
 from analyzers.builtin.netbouncer.refit import CLEAN, Bar, Bursts, Fit
 from analyzers.builtin.share import at_least
+from analyzers.builtin.tomography import bad_among, solve
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -127,23 +130,52 @@ def _judged(
     fit = Fit(seen, noise, [*devices, *suspects, *wholly], len(devices) + len(suspects), bursts, least)
     bar = bar_of(alpha, seen.components)
     fit.merge([*range(len(devices), len(fit.components))], bar(1))
-    kept, cleared = _believed(seen, fit, bar)
-    known = [component for _, component in kept]
     asked = is_link & (np.bincount(seen.column[left[seen.row]], minlength=seen.components) > 0)
-    overlooked = _overlooked(seen, asked, fit, known, bar(len(known) + 1))
-    if overlooked:
-        fit = Fit(seen, noise, [*known, *overlooked], len(known), fit.bursts, least)
-        fit.grow(bar)
-        kept, more = _believed(seen, fit, bar)
-        known = [component for _, component in kept]
-        cleared = [one for one in (*cleared, *more) if one[0] not in known]
+    answers = [_answer(seen, fit, asked, bar)]
+    covering = [one.component for one in solve("pll", bad_among(seen, ~clean), least=2)]
+    if set(covering) != {component for _, component in answers[0].kept}:
+        greedy = Fit(seen, noise, covering, len(covering), bursts, least)
+        answers.append(_answer(seen, greedy, asked, bar))
+    cost = bar(max(len(one.kept) for one in answers))
+    best = max(answers, key=lambda one: one.worth(seen, cost))
+    known = [component for _, component in best.kept]
     blamed = [
-        Blamed(component, *fit.figures(place), device=component in set(devices)) for place, component in kept
+        Blamed(component, *best.fit.figures(place), device=component in set(devices))
+        for place, component in best.kept
     ]
     order = sorted(
         blamed, key=lambda one: (-one.ratio, int(seen.mark[one.component]), seen.names[one.component])
     )
-    return Found(tuple(order), x, noise, clean, tuple(cleared), _unexplained(seen, fit))
+    cleared = tuple({one: ratio for one, ratio in best.cleared if one not in known}.items())
+    return Found(tuple(order), x, noise, clean, cleared, _unexplained(seen, best.fit))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Answer:
+    """A set of components that stands the test (place in the fit, component), and who did not (component, ratio)."""
+
+    fit: Fit
+    kept: list[tuple[int, int]]
+    cleared: list[tuple[int, float]]
+
+    def worth(self, seen: Incidence, cost: float) -> float:
+        """Twice the log-likelihood, less the cost of each component; no path says more than a burst on it would."""
+        lacking = self.fit.lacking(seen)
+        return -float(np.minimum(lacking, self.fit.bursts.most).sum()) - len(self.kept) * cost
+
+
+def _answer(seen: Incidence, fit: Fit, asked: Mask, bar: Bar) -> _Answer:
+    """What of a fit stands the test, with what it overlooked."""
+    kept, cleared = _believed(seen, fit, bar)
+    known = [component for _, component in kept]
+    overlooked = _overlooked(seen, asked, fit, known, bar(len(known) + 1))
+    if overlooked:
+        least = float(-np.expm1(-fit.least))
+        fit = Fit(seen, float(-np.expm1(-fit.base)), [*known, *overlooked], len(known), fit.bursts, least)
+        fit.grow(bar)
+        kept, more = _believed(seen, fit, bar)
+        cleared = [*cleared, *more]
+    return _Answer(fit, kept, cleared)
 
 
 def _believed(seen: Incidence, fit: Fit, bar: Bar) -> tuple[list[tuple[int, int]], list[tuple[int, float]]]:
