@@ -137,7 +137,8 @@ def _judged(
         greedy = Fit(seen, noise, covering, len(covering), bursts, least)
         answers.append(_answer(seen, greedy, asked, bar))
     cost = bar(max(len(one.kept) for one in answers))
-    best = max(answers, key=lambda one: one.worth(seen, cost))
+    most = max(one.fit.bursts.most for one in answers)
+    best = max(answers, key=lambda one: one.worth(seen, cost, most))
     known = [component for _, component in best.kept]
     blamed = [
         Blamed(component, *best.fit.figures(place), device=component in set(devices))
@@ -158,10 +159,10 @@ class _Answer:
     kept: list[tuple[int, int]]
     cleared: list[tuple[int, float]]
 
-    def worth(self, seen: Incidence, cost: float) -> float:
-        """Twice the log-likelihood, less the cost of each component; no path says more than a burst on it would."""
+    def worth(self, seen: Incidence, cost: float, most: float) -> float:
+        """Twice the log-likelihood, of which a path says no more than `most`, less the cost of each component."""
         lacking = self.fit.lacking(seen)
-        return -float(np.minimum(lacking, self.fit.bursts.most).sum()) - len(self.kept) * cost
+        return -float(np.minimum(lacking, most).sum()) - len(self.kept) * cost
 
 
 def _answer(seen: Incidence, fit: Fit, asked: Mask, bar: Bar) -> _Answer:
@@ -212,12 +213,15 @@ def bar_of(alpha: float, components: int) -> Bar:
 
 
 def _bursts(seen: Incidence, clean: Mask, left: Mask) -> Bursts:
-    """Paths that lose probes for reasons of their own: lossy ones of which no component has a lossy path besides."""
+    """Paths that lose probes for reasons of their own: lossy ones of which no component has a lossy path besides.
+    A path that holds one component has none.
+    """
     inside = left[seen.row]
     crossing = np.bincount(seen.column[inside], minlength=seen.components) - 1
     lossy = np.bincount(seen.column[inside & ~clean[seen.row]], minlength=seen.components) - 1
     shared = (lossy > MOSTLY * crossing)[seen.column] & inside
     alone = left & ~clean & (np.bincount(seen.row[shared], minlength=seen.paths) == 0)
+    alone &= np.bincount(seen.row, minlength=seen.paths) > 1
     return Bursts(int(alone.sum()), int(np.count_nonzero(left & (clean | alone))), alone)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.voting.assumptions import noise_of, sampling_of
+from analyzers.builtin.voting.assumptions import noise_of, only_failing, sampling_of
 from analyzers.builtin.voting.charges import from_explanation, from_outvoting, from_votes
 from analyzers.builtin.voting.evidence import Cleared
 from analyzers.builtin.voting.explain import SHORTLIST, USUAL_MARGIN, Explained, Rules, explain
@@ -63,7 +63,10 @@ def analyze(window: Window, params: Params) -> Verdict:
         return tell(window, seen, _outvoted_by_failures(seen, params), measures, (sampling,))
     rules = _rules(params)
     found = explain(seen, rules)
-    assumptions = (sampling, noise_of(seen, found))
+    noise = noise_of(seen, found)
+    if (biased := only_failing(seen, noise)) is not None:
+        return tell(window, seen, _outvoted_by_failures(seen, params), measures, (biased,))
+    assumptions = (sampling, noise)
     return tell(window, seen, _explained(seen, found, rules, params), measures, assumptions)
 
 

@@ -42,8 +42,10 @@ _LOWERED = {"noise": 1.5, "sampling": 0.0}
 path another method judges, with probabilities of its own."""
 _FAILING = 10
 _ASKED = 32
-_SHOULD = 0.5
-"""Packets of flows without loss that are expected, as a share of those of failing flows, below which nothing tells."""
+_EXPECTED = 10.0
+"""Flows without a loss that should be there, from which their absence tells."""
+_MOSTLY = 0.5
+"""Share of the packets that failing flows sent, from which much noise is a sign that only such name their path."""
 
 
 def lowered(score: float, assumptions: Sequence[Assumption]) -> float:
@@ -64,6 +66,17 @@ def noise_of(seen: Observed, found: Explained) -> Assumption:
         return Assumption("noise", False, said)
     said = f"Paths without a blamed component lose {percent(rate)}; up to {percent(LOST)} is usual."
     return Assumption("noise", rate <= LOST, said)
+
+
+def only_failing(seen: Observed, noise: Assumption) -> Assumption | None:
+    """The assumption `sampling`, failed, where most packets are of failing flows and paths without a blamed component
+    lose more than healthy networks do.
+    """
+    share = float(seen.failing.sent.sum()) / max(seen.sent, 1.0)
+    if noise.holds or share < _MOSTLY or seen.lost > _MOSTLY * seen.sent:
+        return None
+    said = f"{percent(share)} of the packets with a path are of failing flows. {noise.detail}"
+    return Assumption("sampling", False, said)
 
 
 def sampling_of(seen: Observed) -> Assumption:
@@ -107,9 +120,9 @@ def _present(seen: Observed) -> tuple[float, float]:
         sent, lost = failing.sent[rows], failing.lost[rows]
         share = _loss(sent, lost)
         failed = -np.expm1(sent * np.log1p(-share))
-        silent = float(np.sum(sent * (1 - failed) / failed))
-        if silent < _SHOULD * sent.sum():
+        if np.sum((1 - failed) / failed) < _EXPECTED:
             continue
+        silent = float(np.sum(sent * (1 - failed) / failed))
         there = (carried - float(sent.sum())) / silent
         if there < least:
             least, packets = max(0.0, there), silent

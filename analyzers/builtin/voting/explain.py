@@ -30,9 +30,9 @@ SHORTLIST = 64
 
 _TRIED = 3  # candidates tried on before the search ends
 _HALF = 0.5
-_COUNTED = 5.0
+COUNTED = 5.0
 """Losses by noise on a component from which their spread among its peers shows more than chance."""
-_PEERS = 50
+PEERS = 50
 _NORMAL = 0.3
 """Least scale of the tail of peers: between those of normal numbers at three and at four standard deviations."""
 
@@ -201,13 +201,13 @@ class _Search:
         peers are too few, to say how unequally.
         """
         beyond, usual = self._beyond(eta)
-        if usual[component] < _COUNTED:
+        if usual[component] < COUNTED:
             return math.inf
         peers = (usual >= usual[component] / 2) & (usual <= 2 * usual[component])
         peers[[*self.chosen, component]] = False
-        if np.count_nonzero(peers) < _PEERS:
+        if np.count_nonzero(peers) < PEERS:
             return math.inf
-        high, scale = _tail_of(beyond[peers])
+        high, scale = tail_of(beyond[peers])
         return max(0.0, math.log(10) + (float(beyond[component]) - high) / scale)
 
     def _beyond(self, eta: Floats) -> tuple[Floats, Floats]:
@@ -217,13 +217,13 @@ class _Search:
         seen, noise = self.seen, np.maximum(self.rate[self.seen.failing.profile], 1e-12)
         usual = seen.paths.per_component(seen.paths.attempts * self.rate[seen.profile])
         own = seen.failing.per_component(self.model.events * noise / eta, seen.components)
-        return (own - usual) / np.sqrt(np.maximum(usual, _COUNTED)), usual
+        return (own - usual) / np.sqrt(np.maximum(usual, COUNTED)), usual
 
     def _spread(self) -> float:
         beyond, usual = self._beyond(self.model.eta(self.rate, self.chosen, self.theta))
-        peers = usual >= _COUNTED
+        peers = usual >= COUNTED
         peers[self.chosen] = False
-        return _tail_of(beyond[peers])[1] if np.count_nonzero(peers) >= _PEERS else 0.0
+        return tail_of(beyond[peers])[1] if np.count_nonzero(peers) >= PEERS else 0.0
 
     def outcome(self) -> Explained:
         evidence = self.evidence()
@@ -255,7 +255,7 @@ class _Search:
         return share
 
 
-def _tail_of(beyond: Floats) -> tuple[float, float]:
+def tail_of(beyond: Floats) -> tuple[float, float]:
     """The .9 quantile and the scale of an exponential tail from there through the .97 quantile."""
     high, higher = np.quantile(beyond, (0.9, 0.97))
     return float(high), max(float(higher - high) / math.log(0.1 / 0.03), _NORMAL)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.voting.explain import MOST, REPLACEABLE, Rules, thresholds
+from analyzers.builtin.voting.explain import COUNTED, MOST, REPLACEABLE, Rules, tail_of, thresholds
 from analyzers.builtin.voting.observed import Observed
 
 Floats = NDArray[np.float64]
@@ -29,6 +29,7 @@ EVEN, UNEVEN = 50.0, 2.0
 
 _ROUNDS = 20
 _TRIED = 3  # candidates tried on before the search ends
+_PEERS = 20
 _SEEN = 2.0
 """How many further failing flows a component may have had before any was seen."""
 
@@ -155,7 +156,19 @@ class _Search:
         return left, float(self._evidence(self._votes(left))[self.chosen[at]])
 
     def _evidence(self, votes: Floats) -> Floats:
-        return deviance(votes, self.usual, self.shape)
+        """Nats of each component, of which the spread among its peers leaves no more than an exponential tail would."""
+        nats = deviance(votes, self.usual, self.shape)
+        beyond = (votes - self.usual) / np.sqrt(self.usual)
+        for one in np.unique(self.seen.kinds).tolist():
+            mine = (self.seen.kinds == one) & (self.usual >= COUNTED)
+            peers = mine.copy()
+            peers[self.chosen] = False
+            if np.count_nonzero(peers) >= _PEERS:
+                high, scale = tail_of(beyond[peers])
+                nats[mine] = np.minimum(
+                    nats[mine], np.maximum(0.0, math.log(10) + (beyond[mine] - high) / scale)
+                )
+        return nats
 
     def _learnt(self, left: Floats) -> tuple[Floats, Floats]:
         """The usual number of each component, and the shape of the mixture, by its kind."""
