@@ -62,6 +62,9 @@ NAMES = (
     "worlds_deepview",
     "worlds_validator",
     "worlds_selector",
+    "worlds_voting",
+    "worlds_netbouncer",
+    "worlds_boolean",
 )
 PARTS = (
     "django",

@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.voting.assumptions import noise_of, only_failing, sampling_of
+from analyzers.builtin.voting.assumptions import noise_of, noise_of_failures, only_failing, sampling_of
 from analyzers.builtin.voting.charges import from_explanation, from_outvoting, from_votes
 from analyzers.builtin.voting.evidence import Cleared
 from analyzers.builtin.voting.explain import SHORTLIST, USUAL_MARGIN, Explained, Rules, explain
-from analyzers.builtin.voting.failures import outvote
+from analyzers.builtin.voting.failures import Outvoting, outvote
 from analyzers.builtin.voting.observed import Observed, observe
 from analyzers.builtin.voting.reductions import INPUTS
 from analyzers.builtin.voting.verdict import Told, tell
 from analyzers.builtin.voting.votes import Elected, blamed_by_flow, discounted, majority, votes_of
 from analyzers.builtin.words import count, percent
-from analyzers.contract import Analyzer, Param, Params, Verdict, Window, inconclusive
+from analyzers.contract import Analyzer, Assumption, Param, Params, Verdict, Window, inconclusive
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -60,12 +60,12 @@ def analyze(window: Window, params: Params) -> Verdict:
     if params["method"] != "explain":
         return tell(window, seen, _voted(seen, params), measures, (sampling,))
     if not sampling.holds:
-        return tell(window, seen, _outvoted_by_failures(seen, params), measures, (sampling,))
+        return _by_failures(window, seen, params, measures, sampling)
     rules = _rules(params)
     found = explain(seen, rules)
     noise = noise_of(seen, found)
     if (biased := only_failing(seen, noise)) is not None:
-        return tell(window, seen, _outvoted_by_failures(seen, params), measures, (biased,))
+        return _by_failures(window, seen, params, measures, biased)
     assumptions = (sampling, noise)
     return tell(window, seen, _explained(seen, found, rules, params), measures, assumptions)
 
@@ -107,10 +107,17 @@ def _explained(seen: Observed, found: Explained, rules: Rules, params: Params) -
     )
 
 
-def _outvoted_by_failures(seen: Observed, params: Params) -> Told:
-    """The charges where only failing flows name their path."""
+def _by_failures(
+    window: Window, seen: Observed, params: Params, measures: dict[str, Any], sampling: Assumption
+) -> Verdict:
+    """The verdict where only failing flows name their path."""
     rules = _rules(params)
     found = outvote(seen, rules)
+    assumptions = (sampling, noise_of_failures(seen, found))
+    return tell(window, seen, _outvoted_by_failures(seen, found, rules, params), measures, assumptions)
+
+
+def _outvoted_by_failures(seen: Observed, found: Outvoting, rules: Rules, params: Params) -> Told:
     charges = from_outvoting(seen, found, rules.margin, float(params["sure_margin"]))
     blamed = {c for at, one in enumerate(found.chosen) for c in (one, *found.rival[at])}
     order = np.lexsort((seen.paths.mark, -found.alone)).tolist()

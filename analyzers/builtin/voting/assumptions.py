@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.voting.explain import Explained
+from analyzers.builtin.voting.failures import Outvoting
 from analyzers.builtin.voting.observed import Observed
 from analyzers.builtin.words import count, percent
 from analyzers.contract import Assumption
@@ -32,6 +33,12 @@ THERE = 0.2
 RATIO = 5.0
 """How many times more the rows with a path may lose than those without."""
 
+MANY, MOSTLY_NOISE = 200, 0.8
+"""Failing flows that no blamed component explains, and their share, from which uneven traffic alone makes some
+component stand out.
+"""
+CROWD = 20
+"""Blamed components from which it is more probably uneven traffic that sets them apart."""
 LOST = 2e-3
 """Share of packets that paths without a blamed component may lose: healthy networks lose less."""
 UNEQUAL = 0.8
@@ -44,6 +51,8 @@ _FAILING = 10
 _ASKED = 32
 _EXPECTED = 10.0
 """Flows without a loss that should be there, from which their absence tells."""
+_LITTLE = 0.1
+"""Share of packets that failing flows lose at most, as far as one can tell that only such are known."""
 _MOSTLY = 0.5
 """Share of the packets that failing flows sent, from which much noise is a sign that only such name their path."""
 
@@ -68,12 +77,26 @@ def noise_of(seen: Observed, found: Explained) -> Assumption:
     return Assumption("noise", rate <= LOST, said)
 
 
+def noise_of_failures(seen: Observed, found: Outvoting) -> Assumption:
+    """The assumption `noise` where only failing flows name their path: a few components explain a good part of them."""
+    if len(found.chosen) > CROWD:
+        return Assumption(
+            "noise", False, f"{len(found.chosen)} components stand out, up to {CROWD} are plausible."
+        )
+    share = found.unexplained / max(1, seen.failing.rows)
+    holds = found.unexplained < MANY or share <= MOSTLY_NOISE
+    said = (
+        f"{percent(share)} of {count(seen.failing.rows)} failing flows are explained by no blamed component."
+    )
+    return Assumption("noise", holds, said)
+
+
 def only_failing(seen: Observed, noise: Assumption) -> Assumption | None:
     """The assumption `sampling`, failed, where most packets are of failing flows and paths without a blamed component
     lose more than healthy networks do.
     """
     share = float(seen.failing.sent.sum()) / max(seen.sent, 1.0)
-    if noise.holds or share < _MOSTLY or seen.lost > _MOSTLY * seen.sent:
+    if noise.holds or share < _MOSTLY or seen.lost > _LITTLE * seen.sent:
         return None
     said = f"{percent(share)} of the packets with a path are of failing flows. {noise.detail}"
     return Assumption("sampling", False, said)

@@ -29,6 +29,7 @@ EVEN, UNEVEN = 50.0, 2.0
 
 _ROUNDS = 20
 _TRIED = 3  # candidates tried on before the search ends
+_TOGETHER = 16  # candidates tried on together
 _PEERS = 20
 _SEEN = 2.0
 """How many further failing flows a component may have had before any was seen."""
@@ -39,7 +40,7 @@ class Outvoting:
     """The blamed components, best first: `votes` pairs of hosts whose failing flows only this one explains, `usual` how
     many would be there by chance, `evidence` and `needed` in nats, `share[r]` the part of failing row r that each
     chosen one has, shape (rows, chosen). `alone` and `left` are the evidence of every component before and beside the
-    chosen, `threshold` what one more needs.
+    chosen, `threshold` what one more needs, `unexplained` the failing rows that no chosen one explains.
     """
 
     chosen: list[int]
@@ -52,6 +53,7 @@ class Outvoting:
     alone: Floats
     left: Floats
     threshold: Floats
+    unexplained: float
 
 
 def outvote(seen: Observed, rules: Rules) -> Outvoting:
@@ -77,26 +79,41 @@ class _Search:
         self.alone = self._evidence(self._votes(self.weight))
 
     def grow(self) -> None:
-        """Take in whoever passes, best first. A candidate is tried on: as long as its flows count among what is usual,
-        they hide it.
+        """Take in whoever passes, best first. Candidates are tried on: as long as their flows count among what is
+        usual, they hide each other. So several are tried on together if none passes alone.
         """
-        while len(self.chosen) < MOST:
-            evidence = self._evidence(self._votes(self._left()))
-            evidence[self.chosen] = 0.0
-            order = np.lexsort((self.seen.paths.mark, -evidence))[:_TRIED]
-            if not any(evidence[one] > 0 and self._taken(one) for one in order.tolist()):
-                return
+        while len(self.chosen) < MOST and (self._grown(1) or self._grown(_TOGETHER)):
+            pass
 
-    def _taken(self, component: int) -> bool:
+    def _grown(self, most: int) -> bool:
+        """Take in up to so many, the best first, if all members pass then; whether it did."""
         before = self.chosen, self.ratio, self.usual, self.shape
-        votes = self._votes(self._left())[component]
-        self.chosen, self.ratio = [*self.chosen, component], np.append(self.ratio, 1.0)
-        self.fit()
-        evidence = self._own(len(self.chosen) - 1)[1]
-        if evidence >= self._bar(len(self.chosen))[component] and votes >= self.rules.min_flows - 1e-9:
-            return True
+        for at in range(min(most, MOST - len(self.chosen))):
+            for component in self._candidates()[: _TRIED if most == 1 else 1]:
+                held = self.chosen, self.ratio, self.usual, self.shape
+                self._take(component)
+                if self._all_pass():
+                    return True
+                if most == 1 or at == most - 1:
+                    self.chosen, self.ratio, self.usual, self.shape = held
         self.chosen, self.ratio, self.usual, self.shape = before
         return False
+
+    def _candidates(self) -> list[int]:
+        votes = self._votes(self._left())
+        evidence = deviance(votes, self.usual, self.shape)
+        evidence[self.chosen] = 0.0
+        order = np.lexsort((self.seen.paths.mark, -votes, -evidence))
+        enough = votes[order] >= self.rules.min_flows - 1e-9
+        return [c for c in order[enough].tolist() if c not in self.chosen]
+
+    def _take(self, component: int) -> None:
+        self.chosen, self.ratio = [*self.chosen, component], np.append(self.ratio, 1.0)
+        self.fit()
+
+    def _all_pass(self) -> bool:
+        bar = self._bar(len(self.chosen))[self.chosen]
+        return all(self._own(at)[1] >= bar[at] for at in reversed(range(len(self.chosen))))
 
     def prune(self) -> bool:
         """Drop the weakest member that does not pass beside the others; whether there was one."""
@@ -197,7 +214,7 @@ class _Search:
         left = self._evidence(self._votes(self._left()))
         return Outvoting(
             chosen, self.weight @ share, self.usual[chosen], evidence[order], self._bar(len(chosen))[chosen],
-            tuple(rivals), share, self.alone, left, self._bar(len(chosen) + 1),
+            tuple(rivals), share, self.alone, left, self._bar(len(chosen) + 1), float((1 - share.sum(axis=1)).sum()),
         )  # fmt: skip
 
     def _rivals(self, left: Floats, evidence: float) -> tuple[int, ...]:

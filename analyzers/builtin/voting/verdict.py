@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,9 @@ EVERYWHERE = 0.05
 
 CONTRAST = 0.8
 """Share of packets lost above which too little is healthy to tell several components apart."""
+
+PROBABLE = 0.9
+"""Least probability of a suspect where noise is not as it should be."""
 
 UNKNOWN = 100
 """Failing flows from which `quiet` would be wrong where only such are reported and no component stands out."""
@@ -53,7 +56,7 @@ def tell(
     assumptions: tuple[Assumption, ...],
 ) -> Verdict:
     """What a person on call reads."""
-    said = show.words(window)
+    said, told = show.words(window), _probable(told, assumptions)
     reason = _nothing_known(seen, told.charges, said, assumptions)
     charges = () if reason else told.charges
     owner = told.by_flow if not reason else np.full(seen.failing.rows, -1, dtype=np.int64)
@@ -69,6 +72,20 @@ def tell(
         return quiet(figures, evidence, assumptions)
     suspects = tuple(_suspect(window, seen, one, said, assumptions) for one in charges)
     return Verdict("named", suspects, None, figures, evidence, assumptions)
+
+
+def _probable(told: Told, assumptions: Sequence[Assumption]) -> Told:
+    """What is left where noise is not as it should be: charges that are probable all the same."""
+    if all(one.holds for one in assumptions if one.name == "noise"):
+        return told
+    kept = [
+        at
+        for at, one in enumerate(told.charges)
+        if one.score is None or lowered(one.score, assumptions) >= PROBABLE
+    ]
+    place = np.full(len(told.charges) + 1, -1, dtype=np.int64)
+    place[kept] = np.arange(len(kept))
+    return replace(told, charges=tuple(told.charges[at] for at in kept), by_flow=place[told.by_flow])
 
 
 def _evidence(
@@ -97,6 +114,9 @@ def _nothing_known(
     sampled = all(one.holds for one in assumptions if one.name == "sampling")
     sent = seen.sent if sampled else seen.sent + seen.sent_without_path
     failing = float(seen.failing.flows.sum())
+    noise = [one.detail for one in assumptions if one.name == "noise" and not one.holds]
+    if not sampled and noise:
+        return f"{noise[0]} Traffic is not known, and where it is uneven, that makes innocent components stand out."
     if not sampled and seen.sent_without_path < seen.sent:
         if charges or failing < UNKNOWN:
             return None
@@ -104,7 +124,6 @@ def _nothing_known(
             f"{count(failing)} {said.flows} lost {said.packets} and no component stands out among them. Mostly failing "
             f"{said.flows} are reported, so that nothing says how much is lost."
         )
-    noise = [one.detail for one in assumptions if one.name == "noise" and not one.holds]
     share = (seen.lost if sampled else seen.lost + seen.without_path) / max(sent, 1.0)
     lost = f"{percent(share)} of {count(sent)} {said.packets} are lost"
     if len(charges) > 1 and share >= CONTRAST:
