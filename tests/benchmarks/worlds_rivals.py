@@ -73,14 +73,15 @@ def published_votes(window: Window) -> list[str]:
 def ratio(window: Window) -> list[str]:
     """Whoever loses improbably more than the rate of all, the worst first, its paths then taken away."""
     seen = seen_of(window)
-    left, named = np.ones(seen.paths, dtype=bool), []
+    left = np.ones(seen.paths, dtype=bool)
+    named: list[str] = []
     while len(named) < 100:
         tried = seen.per_component(seen.attempts * left)
         failed = seen.per_component(seen.failures * left)
         usual = max(float((seen.failures * left).sum()) / max(float((seen.attempts * left).sum()), 1.0), 1e-6)
         chance = pdtrc(np.maximum(failed - 1, 0), tried * usual)
         chance[(failed < 3) | (failed < 3 * tried * usual)] = 1.0
-        worst = np.lexsort((-failed / np.maximum(tried, 1), chance)) if len(chance) else []
+        worst = np.lexsort((-failed / np.maximum(tried, 1), chance))
         if not len(worst) or chance[worst[0]] > 1e-3 / seen.components:
             break
         named.append(seen.names[int(worst[0])])

@@ -160,7 +160,7 @@ class _Search:
 
     def _rows(self, component: int) -> Ints:
         failing = self.seen.failing
-        return failing.row[failing.column == component]
+        return np.asarray(failing.row[failing.column == component], dtype=np.int64)
 
     def _votes(self, left: Floats) -> Floats:
         return self.seen.failing.per_component(left, self.seen.components)
