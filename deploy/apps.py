@@ -1,8 +1,6 @@
-from typing import Any
+import threading
 
 from django.apps import AppConfig
-from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.backends.signals import connection_created
 
 
 class DeployConfig(AppConfig):
@@ -10,15 +8,19 @@ class DeployConfig(AppConfig):
 
     def ready(self) -> None:
         from deploy import celery  # noqa: F401  (whoever sends a task sends it to our broker)
+        from incidents.delivery.loops import register_loop
 
-        connection_created.connect(end_forgotten_transactions)
+        register_loop("seals", note_seals)
+        register_loop("dead man's ping", keep_pinging)
 
 
-def end_forgotten_transactions(connection: BaseDatabaseWrapper, **_: Any) -> None:
-    """A transaction whose process stands still holds back every reader of the log. Where the server lets it do so for
-    ever, it ends after a minute; asked for once it is connected, because PgBouncer takes no such option before."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT set_config('idle_in_transaction_session_timeout', '60s', false)"
-            " WHERE current_setting('idle_in_transaction_session_timeout') = '0'"
-        )
+def note_seals(stop: threading.Event) -> None:
+    from deploy import outside  # in the process that runs it only: it imports much
+
+    outside.note_seals(stop)
+
+
+def keep_pinging(stop: threading.Event) -> None:
+    from deploy import outside
+
+    outside.keep_pinging(stop)

@@ -14,7 +14,7 @@ import select
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -28,12 +28,13 @@ import structlog  # noqa: E402
 from django.conf import settings  # noqa: E402
 from django.db import InterfaceError, OperationalError, connection  # noqa: E402
 
+from deploy.beats import beating  # noqa: E402
 from frontend.live import LONGEST, Change, changes_in, holder, watched_types  # noqa: E402
 from ingest.queries import LOG_CHANNEL, Position, read_all, watermark  # noqa: E402
 
-Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 CLIENTS = 500
 """Browsers that may listen at once; more are sent away and poll."""
@@ -183,11 +184,14 @@ hub = Hub()
 tail: Tail | None = None
 
 
-async def application(scope: Scope, receive: Receive, send: Send) -> None:
+async def live(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "lifespan":
         await _lifespan(receive, send)
     elif scope["type"] == "http":
         await _answer(scope, receive, send)
+
+
+application = beating(live, lifespan=True)
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

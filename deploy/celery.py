@@ -4,8 +4,10 @@ Tasks carry batches and ids, never rows; the broker holds nothing that cannot be
 """
 
 import os
+from typing import Any
 
 from celery import Celery
+from celery.signals import worker_init, worker_process_init
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "deploy.settings")
 app = Celery("dossier")
@@ -16,3 +18,18 @@ app.autodiscover_tasks(
         *("incidents.oncall", "incidents.reports", "incidents.scorecards"),
     ]
 )
+app.steps["consumer"].add("deploy.beats:Consuming")
+
+
+@worker_init.connect
+def _begin_worker(**_: Any) -> None:
+    from deploy.beats import begin_worker
+
+    begin_worker()
+
+
+@worker_process_init.connect
+def _begin_pool_process(**_: Any) -> None:
+    from deploy.beats import begin_pool_process
+
+    begin_pool_process()

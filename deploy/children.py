@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -16,13 +17,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploy.embedded import die_with_parent
+from deploy.embedded import EmbeddedError, die_with_parent
 
 MARK = "DOSSIER_SUPERVISED"
 """In the environment of every child (and so of what it forks): the home it belongs to."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0  # seconds before a child that ended is started again
 CALM = 30.0  # seconds after which a child counts as running well, and the pause is short again
 KEPT_LOG = 20 * 2**20
+"""Bytes of a log file after which it begins anew; the one before is kept."""
+START = 180.0
+"""Seconds that a process has for its first heartbeat."""
+LONGEST_STEP = 1.0
+"""Seconds of silence that one look counts at most: a supervisor that stood still itself has seen nothing."""
 
 
 @dataclass(slots=True)
@@ -37,9 +43,38 @@ class Child:
     pause: float = FIRST_PAUSE
     due: float | None = None
     """When to start it again, on the monotonic clock; None while it runs."""
+    heartbeat: Path | None = None
+    """The file that the process writes while its loops go on."""
+    patience: float = 20.0
+    """Seconds without a heartbeat after which it is ended and started again."""
+    told: Callable[[str, int, str, float], None] = lambda *_: None
+    """Called with name, pid, reason and pause for each end that was not asked for."""
+    restarts: int = 0
+    reason: str = ""
+    silence: float = 0.0
+    _seen: int = 0
+    _looked: float = 0.0
 
     def launch(self) -> None:
-        self.process, self.started, self.due = self.start(), time.monotonic(), None
+        """Start it. A start that fails raises EmbeddedError or OSError, and the pause before the next one grows."""
+        if self.heartbeat is not None:
+            self.heartbeat.unlink(missing_ok=True)
+        self._seen, self.silence, self._looked = 0, 0.0, time.monotonic()
+        try:
+            self.process, self.started, self.due = self.start(), time.monotonic(), None
+        except (EmbeddedError, OSError):
+            self.pause = min(self.pause * 2, LONGEST_PAUSE)
+            self.due = time.monotonic() + self.pause
+            raise
+
+    @property
+    def state(self) -> str:
+        """running, starting, silent or ended; as of the last look."""
+        if self.due is not None or self.process is None:
+            return "ended"
+        if self.heartbeat is None or (self._seen and self.silence < self.patience / 2):
+            return "running"
+        return "silent" if self._seen else "starting"
 
     def watch(self, say: Callable[[str], None]) -> None:
         """Notice that the process has ended, and start it again when its pause is over."""
@@ -47,11 +82,36 @@ class Child:
         if self.due is not None:
             if now >= self.due:
                 self.launch()
-        elif self.process is not None and self.process.poll() is not None:
-            end_group(self.process.pid)
-            self.pause = FIRST_PAUSE if now - self.started > CALM else min(self.pause * 2, LONGEST_PAUSE)
+        elif self.process is not None and (reason := self._over(now)):
+            pid = self.process.pid
+            end_group(pid)
+            self.process.wait()
+            calm = now - self.started > CALM
+            self.pause = FIRST_PAUSE if calm else min(self.pause * 2, LONGEST_PAUSE)
             self.due = now + self.pause
-            say(f"{self.name} {ending(self.process.returncode)}; it starts again in {self.pause:.0f} s")
+            self.restarts, self.reason = self.restarts + 1, reason
+            self.told(self.name, pid, reason, self.pause)
+            say(f"{self.name} {reason}; it starts again in {self.pause:.1f} s")
+
+    def _over(self, now: float) -> str:
+        """Why the process is over, empty while it is not. One that hangs is over, too."""
+        assert self.process is not None
+        if (code := self.process.poll()) is not None:
+            return ending(code)
+        step, self._looked = min(now - self._looked, LONGEST_STEP), now
+        if self.heartbeat is None:
+            return ""
+        try:
+            at = self.heartbeat.stat().st_mtime_ns
+        except FileNotFoundError:
+            at = 0
+        if at != self._seen:
+            self._seen, self.silence = at, 0.0
+            return ""
+        self.silence += step
+        if self.silence < (self.patience if self._seen else START):
+            return ""
+        return f"hung: no heartbeat for {self.silence:.0f} s"
 
     def ask_to_stop(self) -> None:
         if self.process is not None and self.process.poll() is None:
@@ -71,8 +131,6 @@ def spawn(
     command: Sequence[str], log: Path, environment: Mapping[str, str], on_parent_death: int
 ) -> subprocess.Popen[bytes]:
     """Start `command` with its output appended to `log`. Call it from the main thread."""
-    if log.exists() and log.stat().st_size > KEPT_LOG:
-        log.replace(log.with_suffix(".log.1"))
     with log.open("ab") as output:
         return subprocess.Popen(
             command,
@@ -83,6 +141,19 @@ def spawn(
             start_new_session=True,
             preexec_fn=die_with_parent(on_parent_death),
         )
+
+
+def rotate(logs: Path) -> None:
+    """Begin each log file anew that has grown beyond KEPT_LOG; the one before is kept as `*.log.1`.
+
+    The processes go on writing to the same file, which they opened to append. What is written in the moment between
+    copy and cut is lost. A full disk leaves the file as it is.
+    """
+    for log in logs.glob("*.log"):
+        with contextlib.suppress(OSError):
+            if log.stat().st_size > KEPT_LOG:
+                shutil.copyfile(log, log.with_suffix(".log.1"))
+                os.truncate(log, 0)
 
 
 def end_group(leader: int) -> None:

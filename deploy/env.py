@@ -237,7 +237,7 @@ def database(url: str) -> dict[str, object]:
         )
     known = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST", "port": "PORT"}
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "deploy.postgres",
         **{known[key]: value for key, value in parts.items() if key in known},
         "OPTIONS": {key: value for key, value in parts.items() if key not in known},
         "CONN_MAX_AGE": None,

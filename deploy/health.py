@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
@@ -15,14 +15,19 @@ from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from redis.exceptions import RedisError
 
-from deploy import broker, metrics
+from deploy import broker, disk, metrics, processes
 from deploy.accounts import proxy_is_not_counted
 from deploy.version import VERSION
 from incidents.delivery import key
 from incidents.delivery.queries import LONGEST_SILENCE, overdue, silences
-from ingest.queries import follower_lags
+from ingest.queries import clock_is_wrong, clock_skew, database_answers, follower_lags
 
 LONGEST_LAG = 60.0  # seconds that a follower may be behind before tickets count as late
+
+NEEDED = ("worker", "scheduler", "followers", "delivery", "mail")
+"""Processes without which something comes late or not at all."""
+COVERED = ("web", "events")
+"""Processes whose work others do meanwhile: other web processes, and pages that poll."""
 
 
 @csrf_exempt
@@ -36,9 +41,61 @@ def healthz(_request: HttpRequest) -> HttpResponse:
 @csrf_exempt
 @require_safe
 def readyz(_request: HttpRequest) -> HttpResponse:
-    """200 when requests can be served and tickets follow; 503 with the reasons otherwise."""
+    """200 when requests can be served and tickets follow; 503 with the reasons otherwise.
+
+    `warnings` lists what still works and needs attention.
+    """
     found = reasons()
-    return JsonResponse({"ready": not found, "reasons": found}, status=503 if found else 200)
+    body = {"ready": not found, "reasons": found, "warnings": warnings()}
+    return JsonResponse(body, status=503 if found else 200)
+
+
+def reasons() -> list[str]:
+    """Why requests cannot be served, or what they ask for would come late; empty where all is well."""
+    if stops := draining():
+        return [stops]
+    checks = (database, migrations, secret_key, queue, clocks, running, followers, delivery)
+    return [reason for check in checks if (reason := check())]
+
+
+def warnings() -> list[str]:
+    """What works and needs somebody's attention."""
+    found = [warning] if (warning := disk.space().warning) else []
+    known, _ = processes.read(settings.HOME.root) or ([], 0.0)
+    return found + [f"{one.name}: {one.reason or one.state}" for one in known if _is_bad(one, COVERED)]
+
+
+def operator_warnings(request: HttpRequest) -> dict[str, list[str]]:
+    """Template context: what the console shows in red on every page of those who are signed in."""
+    user = getattr(request, "user", None)
+    if user is None or not user.is_authenticated:
+        return {"operator_warnings": []}
+    return {"operator_warnings": [one for one in (disk.space().warning, clocks()) if one]}
+
+
+def draining() -> str | None:
+    return "this node is stopping" if processes.is_draining(settings.HOME.root) else None
+
+
+def clocks() -> str | None:
+    """Times are taken from Postgres; what else this machine does by its own clock would still be wrong."""
+    if not clock_is_wrong():
+        return None
+    ahead = clock_skew() or 0.0
+    side = "ahead of" if ahead > 0 else "behind"
+    return f"clock: this machine is {abs(ahead):.0f} s {side} Postgres; set its clock (NTP)"
+
+
+def running() -> str | None:
+    """Of the processes that the supervisor of this node keeps running."""
+    known = processes.read(settings.HOME.root)
+    if known is None:
+        return None
+    found, age = known
+    if age > processes.SILENT:
+        return f"supervisor: no sign of life for {age:.0f} s"
+    bad = ", ".join(f"{one.name} ({one.reason or one.state})" for one in found if _is_bad(one, NEEDED))
+    return f"processes: not running: {bad}" if bad else None
 
 
 @csrf_exempt
@@ -50,12 +107,6 @@ def metrics_page(request: HttpRequest) -> HttpResponse:
             "metrics need the bearer token in METRICS_TOKEN\n", status=403, content_type="text/plain"
         )
     return HttpResponse(generate_latest(metrics.Everything()), content_type=CONTENT_TYPE_LATEST)
-
-
-def reasons() -> list[str]:
-    """Why requests cannot be served or tickets do not follow; empty where all is well."""
-    checks = (database, migrations, secret_key, queue, followers, delivery)
-    return [reason for check in checks if (reason := check())]
 
 
 def advice() -> list[str]:
@@ -83,6 +134,8 @@ def for_staff(request: HttpRequest) -> dict[str, Callable[[], list[str]]]:
 
 def database() -> str | None:
     def probe() -> str | None:
+        if not database_answers():
+            return "database: stands still"
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
         return None
@@ -128,6 +181,10 @@ def delivery() -> str | None:
         return f"delivery: behind ({silent}); is `manage.py deliver` running?" if late else None
 
     return _or_away(probe, None)
+
+
+def _is_bad(one: processes.Known, kinds: Collection[str]) -> bool:
+    return one.name.partition("-")[0] in kinds and one.state in ("silent", "ended")
 
 
 def _or_away(probe: Callable[[], str | None], away: str | None) -> str | None:

@@ -13,23 +13,24 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from functools import cache
 
+from django.conf import settings
 from django.db import DatabaseError, InterfaceError
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponseBase
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, Metric
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 from redis.exceptions import RedisError
 
 from analyzers.queries import Run
-from deploy import broker
+from deploy import broker, disk, processes
 from deploy.version import VERSION
 from incidents.delivery.queries import overdue, silences
 from incidents.escalation.queries import overdue as overdue_escalations
 from incidents.oncall.queries import uncovered
 from incidents.queries import counts, unanswered
-from ingest.queries import TELEMETRY_KINDS, follower_lags, watermark_age
+from ingest.queries import TELEMETRY_KINDS, clock_skew, follower_lags, watermark_age
 
 REQUESTS = Counter("dossier_requests", "Requests answered", ["view", "method", "status"])
 SECONDS = Histogram("dossier_request_seconds", "Time from request to response", ["view", "method"])
@@ -70,7 +71,7 @@ class Everything(Collector):
     """The counters of all processes, then the figures of database and broker."""
 
     def collect(self) -> Iterable[Metric]:
-        known = [*_from("database", from_database), *_from("broker", from_broker)]
+        known = [*_from("database", from_database), *_from("broker", from_broker), *from_machine()]
         names = {metric.name for metric in known}
         yield from known
         yield from (metric for metric in _processes().collect() if metric.name not in names)
@@ -151,6 +152,28 @@ def _uncovered() -> Metric:
     for schedule, span in uncovered(datetime.now(UTC)).items():
         gaps.add_metric([schedule], span.total_seconds())
     return gaps
+
+
+def from_machine() -> Iterator[Metric]:
+    """Processes of this node, its disk and its clock."""
+    space = disk.space()
+    yield _gauge("dossier_disk_free_bytes", "Free where DOSSIER_HOME is", space.free)
+    yield _gauge("dossier_disk_size_bytes", "Size of the file system that DOSSIER_HOME is on", space.size)
+    if (skew := clock_skew()) is not None:
+        yield _gauge("dossier_clock_skew_seconds", "How far this machine's clock is ahead of Postgres'", skew)
+    if (known := processes.read(settings.HOME.root)) is None:
+        return
+    up = GaugeMetricFamily("dossier_process_up", "1 while a process gives signs of life", labels=["process"])
+    restarts = CounterMetricFamily(
+        "dossier_process_restarts",
+        "Ends that nobody asked for, since the supervisor started",
+        labels=["process"],
+    )
+    for one in known[0]:
+        up.add_metric([one.name], one.state == "running" and known[1] <= processes.SILENT)
+        restarts.add_metric([one.name], one.restarts)
+    yield up
+    yield restarts
 
 
 def from_broker() -> Iterator[Metric]:

@@ -82,6 +82,12 @@ KEY_RATE = env.integer(
     low=1,
 )
 WORKERS = env.integer("WORKERS", 2, "processes that run analyses and other tasks", low=1, high=256)
+DRAIN_SECONDS = env.integer(
+    "DRAIN_SECONDS",
+    1,
+    "seconds for which /readyz says that this node stops before it takes no more requests; more behind a load balancer",
+    high=600,
+)
 METRICS_TOKEN = env.text(
     "METRICS_TOKEN", "", "a bearer token that /metrics asks for; unset, it answers this machine only"
 )
@@ -127,6 +133,9 @@ TELEMETRY_LONG_RETENTION = env.duration(
     "the same for `outage`, `uptime` and reported changes, which are few and asked for by the month; never less",
 )
 TELEMETRY_FUTURE = timedelta(minutes=5)  # how far a sender's clock may be ahead
+
+REFUSE_TELEMETRY = "deploy.disk.is_scarce"
+"""Says whether telemetry is refused, so that alerts still find room."""
 
 # Alerts -------------------------------------------------------------------------------------------
 ALERT_MAX_BODY = env.integer(
@@ -177,6 +186,26 @@ RUN_RETENTION = env.duration(
 
 MAY_ANALYZE = "incidents.api.permissions.MayAnalyze"
 """Who may have analyzers run over HTTP: roles are known above the floor that runs them."""
+
+# Watched from outside --------------------------------------------------------------------------------
+SEALS_FILE = Path(
+    env.text(
+        "SEALS_FILE",
+        str(HOME.root / "seals.jsonl"),
+        "where each newest seal of the log is noted, better on another machine's disk; `verify_log` compares",
+        shown="DOSSIER_HOME/seals.jsonl",
+    )
+)
+SEALS_TO = env.words(
+    "SEALS_TO",
+    (),
+    "where else they go: https:// addresses (each seal, as JSON) and mail addresses (once a day), separated by commas",
+)
+DEAD_MAN_URL = env.address(
+    "DEAD_MAN_URL",
+    "",
+    "asked every minute while this node is ready; a service that listens there tells of the silence",
+)
 
 # Django -------------------------------------------------------------------------------------------
 # In the database, so that limits of sign-in hold for all web processes together; a table of deploy/migrations.
@@ -251,6 +280,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "deploy.health.for_staff",
+                "deploy.health.operator_warnings",
             ]
         },
     }
@@ -410,7 +440,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {"max_retries": 1, "interval_start": 0, "inter
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TIMEZONE = "UTC"
-CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+CELERY_BEAT_SCHEDULER = "deploy.beats:Scheduler"
 
 # Logs ---------------------------------------------------------------------------------------------
 LOG_LEVEL = env.choice("DOSSIER_LOG_LEVEL", "INFO", env.LEVELS, "least severe level that is logged")

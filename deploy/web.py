@@ -20,6 +20,7 @@ from django.contrib.auth import SESSION_KEY  # noqa: E402
 from django.contrib.auth.models import User  # noqa: E402
 from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connections  # noqa: E402
 
+from deploy.beats import beating  # noqa: E402
 from deploy.cores import keep_to_share  # noqa: E402
 from deploy.gateway import SMALL, Gateway, Limits, Sender  # noqa: E402
 from deploy.metrics import READS_REFUSED  # noqa: E402
@@ -70,12 +71,14 @@ def _person(environ: WSGIEnvironment) -> Sender:
     return Sender("", SMALL)
 
 
-application = Gateway(
-    pages,
-    Limits(settings.WEB_THREADS, settings.READS_AT_ONCE, settings.BODY_SECONDS),
-    is_intake,
-    identify,
-    READS_REFUSED.inc,
+application = beating(
+    Gateway(
+        pages,
+        Limits(settings.WEB_THREADS, settings.READS_AT_ONCE, settings.BODY_SECONDS),
+        is_intake,
+        identify,
+        READS_REFUSED.inc,
+    )
 )
 
 if settings.WEB_PINNED:

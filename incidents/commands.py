@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -41,7 +41,7 @@ from incidents.projections.store import (
     refuse_second,
 )
 from ingest.commands import retrying
-from ingest.queries import Context, Event
+from ingest.queries import Context, Event, now_utc
 
 __all__ = [
     "Asking",
@@ -75,7 +75,7 @@ def open_incident(report: Report, context: Context) -> Opened:
 
 @transaction.atomic
 def _open_or_join(report: Report, context: Context) -> Opened:
-    routing = route(report.subject(datetime.now(UTC)), routing_table())
+    routing = route(report.subject(now_utc()), routing_table())
     if routing.severity is not None:
         report = replace(report, severity=routing.severity)
     if report.dedup_key is not None:
@@ -219,7 +219,7 @@ def attach_evidence(incident_id: str, evidence: Sequence[Mapping[str, Any]], con
 def resolve(incident_id: str, confirmed_cause: str, note: str, context: Context) -> Recorded:
     """`confirmed_cause` is a component, a class of causes, or "none" when nothing was at fault."""
     region = IncidentRow.objects.filter(pk=incident_id).values_list("region", flat=True).first()
-    command = c.Resolve(confirmed_cause, note, known_until(region, datetime.now(UTC)))
+    command = c.Resolve(confirmed_cause, note, known_until(region, now_utc()))
     return _carry_out(incident_id, command, context)
 
 

@@ -1,5 +1,6 @@
 """What the floors above may have ingest do."""
 
+from ingest import heartbeat
 from ingest.alerts.expiring import expire_some as expire_alerts
 from ingest.alerts.expiring import settle as settle_alerts
 from ingest.alerts.heartbeats import check as check_heartbeats
@@ -9,15 +10,24 @@ from ingest.log.database import is_lost as database_is_lost
 from ingest.log.follow import Follower, register_follower
 from ingest.log.follow import run_once as run_follower_once
 from ingest.log.halving import PassedOver, in_halves
+from ingest.log.noted import newest as newest_noted_seal
+from ingest.log.noted import note as note_seal
+from ingest.log.noted import text_of as text_of_seal
 from ingest.log.registry import EventType
 from ingest.log.registry import register as register_event_type
 from ingest.log.retrying import retrying
 from ingest.log.seals import seal as seal_log
+from ingest.log.server import watch as watch_database
+from ingest.log.takeover import NAME as SESSION_NAME
 from ingest.log.types import UnrecordableEvent
+from ingest.log.verify import BadLog
+from ingest.log.verify import expect as expect_seal
 from ingest.log.writing import Extension, append, extend
 from ingest.telemetry.partitions import maintain as maintain_partitions
 
 __all__ = [
+    "SESSION_NAME",
+    "BadLog",
     "EventType",
     "Extension",
     "Follower",
@@ -27,10 +37,14 @@ __all__ = [
     "check_heartbeats",
     "database_is_away",
     "database_is_lost",
+    "expect_seal",
     "expire_alerts",
     "extend",
+    "heartbeat",
     "in_halves",
     "maintain_partitions",
+    "newest_noted_seal",
+    "note_seal",
     "record_configuration",
     "register_event_type",
     "register_follower",
@@ -38,4 +52,6 @@ __all__ = [
     "run_follower_once",
     "seal_log",
     "settle_alerts",
+    "text_of_seal",
+    "watch_database",
 ]

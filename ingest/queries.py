@@ -13,6 +13,9 @@ from ingest.alerts.queries import alerts, alerts_at, firing_alerts, firing_on, l
 from ingest.alerts.queries import briefs as alert_briefs
 from ingest.alerts.queries import components_of as alert_components
 from ingest.alerts.rows import Standing as Alert
+from ingest.log.clock import is_wrong as clock_is_wrong
+from ingest.log.clock import now as now_utc
+from ingest.log.clock import skew as clock_skew
 from ingest.log.configuration import changes_of_receipt, configured
 from ingest.log.follow import Place as FollowerPlace
 from ingest.log.follow import lags as follower_lags
@@ -31,6 +34,8 @@ from ingest.log.reading import (
     watermark_age,
 )
 from ingest.log.registry import registered as registered_event_types
+from ingest.log.seals import newest_seal
+from ingest.log.server import answers as database_answers
 from ingest.log.types import Body, Context, Event, Head, Json, NewEvent, Position, WrongExpectedVersion
 from ingest.log.wake import CHANNEL as LOG_CHANNEL
 from ingest.telemetry.component import is_component, natural
@@ -98,10 +103,13 @@ __all__ = [
     "begun_streams",
     "changes",
     "changes_of_receipt",
+    "clock_is_wrong",
+    "clock_skew",
     "component",
     "configured",
     "cross",
     "data_clock",
+    "database_answers",
     "default_axes",
     "dump_sums",
     "finer",
@@ -119,6 +127,8 @@ __all__ = [
     "moment_of",
     "names_of_changed",
     "natural",
+    "newest_seal",
+    "now_utc",
     "open_alerts",
     "outages_of",
     "path_clock",

@@ -6,13 +6,11 @@ the commit: a follower's transaction is to be short, and a look that is lost is 
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from django.db import transaction
 
 from analyzers.runs import feeds
 from ingest.commands import Follower, register_follower, run_follower_once
-from ingest.queries import Event
+from ingest.queries import Event, now_utc
 
 
 def arrived(events: list[Event]) -> None:
@@ -26,7 +24,7 @@ def look() -> None:
     from analyzers.runs.tasks import send
     from analyzers.runs.tick import claim_due
 
-    if claim_due(Schedule.objects.filter(enabled=True, by_arrival=True), datetime.now(UTC)):
+    if claim_due(Schedule.objects.filter(enabled=True, by_arrival=True), now_utc()):
         send()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from uuid import UUID
 
 from celery import shared_task
@@ -13,6 +13,7 @@ from analyzers.runs.keeping import drop_unused
 from analyzers.runs.models import Schedule
 from analyzers.runs.tick import claim_due, send_waiting
 from ingest.commands import maintain_partitions, seal_log
+from ingest.queries import now_utc
 
 
 @shared_task(name="runs.tick")
@@ -55,4 +56,4 @@ def _send_one(run: UUID) -> None:
 
 
 def _now() -> datetime:
-    return datetime.now(UTC)
+    return now_utc()

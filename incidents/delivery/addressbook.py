@@ -10,7 +10,6 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from django.conf import settings
@@ -46,7 +45,7 @@ from incidents.domain.reaching import (
 from incidents.domain.replies import Reply, refused
 from incidents.domain.values import Invalid, check_line
 from ingest.commands import record_configuration, retrying
-from ingest.queries import Context
+from ingest.queries import Context, now_utc
 
 METHODS_LIMIT: Final = 20
 ADDRESS_LIMIT: Final = 2_000
@@ -233,7 +232,7 @@ def _set_preferences(user: User, given: Mapping[str, Any], context: Context) -> 
         user=locked, defaults={"rules": rules, "quiet": quiet, "bundle_seconds": seconds}
     )
     if quiet != before["quiet_hours"]:
-        wake_for(locked.username, datetime.now(UTC))
+        wake_for(locked.username, now_utc())
     after = {"rules": rules, "quiet_hours": quiet, "bundle_seconds": seconds}
     record_configuration("notification_rules", locked.username, before, after, context)
     return after
@@ -255,7 +254,7 @@ def _verified(row: ContactMethod) -> None:
     """Unless its address was changed while the message was under way."""
     locked = ContactMethod.objects.select_for_update(of=("self",)).filter(pk=row.pk).first()
     if locked is not None and locked.address == row.address:
-        ContactMethod.objects.filter(pk=row.pk).update(verified_at=datetime.now(UTC))
+        ContactMethod.objects.filter(pk=row.pk).update(verified_at=now_utc())
 
 
 def try_account(user: User) -> Tried:

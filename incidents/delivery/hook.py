@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 
 from incidents.delivery.claiming import Outgoing
 from incidents.domain import replies
 from incidents.domain.replies import Reply
 from incidents.domain.webhooks import sign
 from incidents.posting import Refused, Unreachable, post
+from ingest.queries import now_utc
 
 TIMEOUT = 10.0
 
@@ -21,7 +21,7 @@ def send_hook(outgoing: Outgoing) -> Reply:
         # The same when it is sent again, so that the receiver can drop the second.
         "Idempotency-Key": str(outgoing.id),
     }
-    now = datetime.now(UTC)
+    now = now_utc()
     if outgoing.secret:
         headers["Dossier-Signature"] = sign([outgoing.secret], int(now.timestamp()), body)
     try:

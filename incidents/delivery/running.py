@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from datetime import UTC, datetime
+from datetime import datetime
 
 import structlog
 from django.db import InterfaceError, OperationalError, connection
@@ -21,6 +21,8 @@ from incidents.delivery.recording import Result, record_results
 from incidents.delivery.sending import send
 from incidents.delivery.sweeps import run_sweeps
 from incidents.domain.replies import Reply
+from ingest.commands import heartbeat
+from ingest.queries import now_utc
 
 IDLE = 0.5
 """Seconds between looks when nothing was due."""
@@ -28,6 +30,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds between attempts to reach the database."""
 LAST_ANSWERS = 2.0
 """Seconds that the end waits for answers; what they leave open is sent again by the next process."""
+LONGEST_ROUND = 120.0
+"""Seconds after which a round counts as hanging."""
 PULSE = 5.0
 """Seconds between signs of life."""
 
@@ -102,8 +106,9 @@ def run(stop: threading.Event, idle: float = IDLE) -> None:
     present.start()
     deliverer, pause = Deliverer(presence), FIRST_PAUSE
     while not stop.is_set():
+        heartbeat.progress("sending", LONGEST_ROUND)
         try:
-            did = deliverer.round(datetime.now(UTC))
+            did = deliverer.round(now_utc())
             pause = FIRST_PAUSE
             deliverer.wait(0.005 if did else idle)
         except (OperationalError, InterfaceError) as error:
@@ -114,6 +119,7 @@ def run(stop: threading.Event, idle: float = IDLE) -> None:
         ):  # the shell around a round: to end would be to forget what is under way, and send it twice
             log.exception("a round failed", seconds=pause)
             pause = _pause(stop, pause)
+    heartbeat.rest("sending")
     _finish(deliverer)
     away.set()
     for thread in (sweeping, present, *loops):
@@ -147,6 +153,6 @@ def _finish(deliverer: Deliverer) -> None:
         while deliverer.lanes.busy and time.monotonic() < deadline:
             deliverer.wait(0.05)
         deliverer.wait(0.0)
-        deliverer.record(datetime.now(UTC))
+        deliverer.record(now_utc())
     except (OperationalError, InterfaceError) as error:
         log.warning("database away", error=str(error).strip())

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from datetime import UTC, datetime
 from typing import Final
 
 from django.db import connection
 
 from incidents import heeding
 from incidents.delivery.sweeps import sweep_once
+from ingest.queries import now_utc
 
 EVERY: Final = 1.0
 """Seconds between looks when nothing was due: whoever is called first should be of the right team."""
@@ -18,5 +18,5 @@ EVERY: Final = 1.0
 def run(stop: threading.Event) -> None:
     """Until `stop` is set; finishes the ticket at hand."""
     while not stop.is_set():
-        stop.wait(0.0 if sweep_once("suggested teams", heeding.heed_due, datetime.now(UTC)) else EVERY)
+        stop.wait(0.0 if sweep_once("suggested teams", heeding.heed_due, now_utc()) else EVERY)
     connection.close()

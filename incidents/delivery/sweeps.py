@@ -9,12 +9,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 
 import structlog
 from django.db import InterfaceError, OperationalError, connection
 
 from incidents.delivery.alive import alive
+from ingest.commands import heartbeat
+from ingest.queries import now_utc
 
 Sweep = Callable[[datetime], int]
 EVERY = 1.0
@@ -22,6 +24,8 @@ EVERY = 1.0
 LONGEST_PAUSE = 30.0
 """Seconds, after failures: the pause doubles with each."""
 
+LONGEST_SWEEP = 180.0
+"""Seconds after which a sweep counts as hanging."""
 PULSE = 5.0
 """Seconds between signs of life of a sweep that finds nothing."""
 
@@ -49,13 +53,15 @@ def run_sweeps(stop: threading.Event, every: float = EVERY) -> None:
         for name, fn in registered_sweeps().items():
             if stop.is_set() or time.monotonic() < due.get(name, 0.0):
                 continue
-            did = sweep_once(name, fn, datetime.now(UTC))
+            heartbeat.progress("sweeps", LONGEST_SWEEP)
+            did = sweep_once(name, fn, now_utc())
             failures[name] = 0 if did is not None else failures.get(name, 0) + 1
             pause = min(LONGEST_PAUSE, every * 2 ** failures[name]) if failures[name] else every
             due[name] = time.monotonic() + (0.0 if did else pause)
             found += did or 0
         if not found:
             stop.wait(min(0.2, every))
+    heartbeat.rest("sweeps")
     connection.close()
 
 

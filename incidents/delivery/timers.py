@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Final
 
@@ -20,6 +20,7 @@ from incidents import alerting, calming, rescuing, suppression, waking
 from incidents.delivery.sweeps import Sweep, sweep_once
 from incidents.projections.store import keep_reactor_out
 from ingest.commands import PassedOver, check_heartbeats, expire_alerts, in_halves, retrying
+from ingest.queries import now_utc
 
 EVERY: Final = 5.0
 """Seconds between looks when nothing was due."""
@@ -113,5 +114,5 @@ def run(stop: threading.Event) -> None:
     """Until `stop` is set; finishes what it is at."""
     listening = Listening()
     while not stop.is_set():
-        stop.wait(0.0 if look(listening, datetime.now(UTC)) else EVERY)
+        stop.wait(0.0 if look(listening, now_utc()) else EVERY)
     connection.close()

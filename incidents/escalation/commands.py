@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from functools import partial
 
 from django.db import transaction
@@ -21,7 +20,7 @@ from incidents.escalation.targets import Directory
 from incidents.projections.models import IncidentRow
 from incidents.projections.store import NoSuchIncident, Recorded, loaded, record
 from ingest.commands import retrying
-from ingest.queries import Context
+from ingest.queries import Context, now_utc
 
 
 def escalate(incident_id: str, reason: str, context: Context) -> Recorded:
@@ -40,7 +39,7 @@ def _escalate(incident_id: str, reason: str, context: Context) -> Recorded:
     if row is None:
         raise NoSuchIncident(f"there is no incident {incident_id}")
     make_up([incident_id])
-    state, now = loaded(row), datetime.now(UTC)
+    state, now = loaded(row), now_utc()
     refuse_resolved(state)
     directory = Directory(now)
     recorded = record(incident_id, _asked(state, reason, directory), context, now)

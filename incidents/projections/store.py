@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
 
 from django.db import connection
@@ -22,7 +22,7 @@ from incidents.projections.parts import Change
 from incidents.projections.project import project_together
 from incidents.projections.rows import state_of
 from ingest.commands import Extension, append, extend
-from ingest.queries import Context, Event, Head, NewEvent, heads, read_streams
+from ingest.queries import Context, Event, Head, NewEvent, heads, now_utc, read_streams
 
 
 class NoSuchIncident(LookupError):
@@ -76,7 +76,7 @@ def record_together(asked: Sequence[Asked], when: datetime | None = None) -> lis
     """
     if not asked:
         return []
-    now = when or datetime.now(UTC)
+    now = when or now_utc()
     known = heads([stream_of(str(one.row.pk)) for one in asked])
     states = _all_loaded([one.row for one in asked], known, [one.state for one in asked])
     assert len(states) == len(asked), "each command is on another incident"
@@ -143,7 +143,7 @@ def record_opening(
 ) -> Recorded:
     """Opens a ticket. The caller holds the dedup key (`lock_key`) and has seen no open ticket of it."""
     stream = stream_of(command.id)
-    events = append(stream, decide(None, command, when or datetime.now(UTC)), Head.NEW, context)
+    events = append(stream, decide(None, command, when or now_utc()), Head.NEW, context)
     (change,) = _projected([(None, events)])
     # What is told of the past stays where it was.
     if when is None and not isinstance(command, OpenSplitOff) and command.routing.follow_suggestion:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from uuid import UUID
 
 import structlog
@@ -10,6 +10,7 @@ from celery import shared_task
 from kombu.exceptions import OperationalError as BrokerAway
 
 from incidents.scorecards import working
+from ingest.queries import now_utc
 
 log = structlog.get_logger("backtests")
 
@@ -43,4 +44,4 @@ def send() -> int:
 
 
 def _now() -> datetime:
-    return datetime.now(UTC)
+    return now_utc()

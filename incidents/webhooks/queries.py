@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from django.db.models import Count, F, Manager, OrderBy, QuerySet, Window
@@ -12,13 +11,13 @@ from django.db.models.functions import RowNumber
 
 from incidents.domain.evolve import EVENT_TYPES
 from incidents.webhooks.models import Attempt, Held, Parked, Webhook
-from ingest.queries import read_all
+from ingest.queries import now_utc, read_all
 
 
 def lag_of(webhook: Webhook) -> float:
     """Seconds since the oldest event was recorded that it has not come to; 0 when it is at the end of the log."""
     ahead = read_all(webhook.place, 1, EVENT_TYPES)
-    return max(0.0, (datetime.now(UTC) - ahead[0].recorded_at).total_seconds()) if ahead else 0.0
+    return max(0.0, (now_utc() - ahead[0].recorded_at).total_seconds()) if ahead else 0.0
 
 
 def telling_of(team: str) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import groupby
 
 from django.db import transaction
@@ -20,7 +20,7 @@ from incidents.webhooks.commands import disable
 from incidents.webhooks.letters import Histories, Letter, letters
 from incidents.webhooks.models import Attempt, Held, Parked, Webhook
 from incidents.webhooks.posting import Address, Trouble, Try
-from ingest.queries import Event, Position, read_all, read_stream, watermark
+from ingest.queries import Event, Position, now_utc, read_all, read_stream, watermark
 
 BATCH = 100
 """Events of the log that a round takes on."""
@@ -118,7 +118,7 @@ def _stream(event: Event) -> str:
 @transaction.atomic
 def finish(one: Round) -> bool:
     """Write down what became of a round; False where the webhook was changed meanwhile, which makes it void."""
-    now = datetime.now(UTC)
+    now = now_utc()
     webhook = (
         Webhook.objects.select_for_update()
         .filter(pk=one.webhook.pk, active=True, position=one.webhook.position, url=one.webhook.url)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 import structlog
@@ -26,7 +26,7 @@ from incidents.webhooks.models import Webhook
 from incidents.webhooks.posting import send_in_order
 from incidents.webhooks.rounds import Round
 from ingest.commands import database_is_lost, retrying
-from ingest.queries import Position
+from ingest.queries import Position, now_utc
 
 AT_ONCE = 4
 """Tickets of one webhook that are told at the same time."""
@@ -167,7 +167,7 @@ def run(stop: threading.Event, idle: float = IDLE) -> None:
                 courier.wait(idle)
                 courier.settle()
                 continue
-            did = courier.step(datetime.now(UTC))
+            did = courier.step(now_utc())
             pause = FIRST_PAUSE
         except (OperationalError, InterfaceError) as error:
             log.warning("database away", error=str(error).strip(), seconds=pause)

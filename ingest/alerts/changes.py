@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -24,6 +24,7 @@ from ingest.alerts.receiving import Delivery, Prepared, Taken, Told, prepare
 from ingest.alerts.rows import as_json
 from ingest.doors.alert import LABELS_OF_COMPONENTS, LONGEST_NAME, Parsed, component_of
 from ingest.doors.pagerduty import Change
+from ingest.log import clock
 from ingest.log.retrying import retrying
 from ingest.log.types import Context, Head, NewEvent
 from ingest.log.writing import append
@@ -79,7 +80,7 @@ def take_change(change: Change, delivery: Delivery) -> Taken:
 
 @transaction.atomic
 def _store(change: Change, prepared: Prepared) -> Taken:
-    now = datetime.now(UTC)
+    now = clock.now()
     id_ = _id(change, prepared)
     new = _insert(id_, change, prepared, now)
     if new:

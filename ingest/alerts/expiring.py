@@ -7,7 +7,7 @@ Alertmanager's API.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 
 from django.db import transaction
@@ -15,6 +15,7 @@ from django.db import transaction
 from ingest.alerts import rows
 from ingest.alerts.batch import Batch, By
 from ingest.alerts.deciding import SETTLED
+from ingest.log import clock
 from ingest.log.retrying import retrying
 from ingest.log.types import Context, Position
 
@@ -63,7 +64,7 @@ def settle(ids: Sequence[str], said_at: datetime, position: Position, context: C
     Of which anything new was said since goes on. What is sent again later than `SETTLED` from `said_at` fires anew. In
     the caller's transaction, which holds the alerts until it ends. Raises WrongExpectedVersion.
     """
-    batch = Batch(datetime.now(UTC), rows.kept(sorted(ids), hold=True), held=True)
+    batch = Batch(clock.now(), rows.kept(sorted(ids), hold=True), held=True)
     # Read again now that they are held: one may have changed since.
     place = (position.epoch, str(position.txid), position.seq)
     over = rows.standing(_SETTLES, (list(ids), *place))

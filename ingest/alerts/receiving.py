@@ -10,7 +10,6 @@ import os
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
 from typing import Literal
@@ -24,7 +23,7 @@ from ingest.alerts.deciding import Outcome, decide
 from ingest.alerts.deliveries import keeping
 from ingest.alerts.rows import Kept, id_of
 from ingest.doors.alert import Parsed
-from ingest.log import database
+from ingest.log import clock, database
 from ingest.log.retrying import retrying
 from ingest.log.types import Context, UnrecordableEvent, WrongExpectedVersion
 from ingest.telemetry.group_commit import GroupCommit, GroupLost
@@ -151,7 +150,7 @@ def _stored(
     held: bool,
 ) -> tuple[Batch, list[Taken]]:
     """`known` are the alerts that there are, as far as is known; of the `unread` nobody has asked the database."""
-    now = datetime.now(UTC)
+    now = clock.now()
     batch = Batch(now, known, held=held)
     taken = [_taken(batch, one, ids, unread) for one, ids in zip(deliveries, named, strict=True)]
     batch.write([keeping(deliveries, taken, now)])

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from celery import shared_task
 from django.conf import settings
 
 from ingest.alerts.changes import forget_changes
 from ingest.alerts.deliveries import maintain
+from ingest.log import clock
 
 
 @shared_task(name="alerts.maintain", ignore_result=True)
 def maintain_deliveries() -> dict[str, int]:
-    now = datetime.now(UTC)
+    now = clock.now()
     forgotten = forget_changes(now - settings.TELEMETRY_LONG_RETENTION)
     return {**maintain(now), "changes": forgotten}

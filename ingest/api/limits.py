@@ -18,9 +18,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cache
+from http import HTTPStatus
 from typing import Literal
 
 from django.conf import settings
+from django.utils.module_loading import import_string
 from prometheus_client import Counter as Counted
 
 PATIENCE = 1.0
@@ -35,18 +37,35 @@ LARGE = 2**20
 LATER = 5
 """Seconds after which who was refused for load may try again."""
 
-Why = Literal["rate", "busy", "key busy"]
+Why = Literal["rate", "busy", "key busy", "disk full"]
+TELEMETRY = frozenset({"telemetry", "remote-write", "otlp-metrics", "otlp-traces"})
+"""Endpoints that are closed first when the disk fills up. Logs may hold alerts and stay open."""
+DISK_FULL = 60
+"""Seconds after which a sender refused for a full disk may try again."""
 REFUSED = Counted("dossier_intake_refused", "Requests of senders refused for load", ["door", "why"])
 _refused = cache(REFUSED.labels)
 
 
 class Overloaded(Exception):
-    """Nothing of the request was stored; it may come again after `retry_after` seconds."""
+    """Nothing of the request was stored; it may come again after `retry_after` seconds. `status` is of the answer."""
+
+    status = HTTPStatus.TOO_MANY_REQUESTS
 
     def __init__(self, why: Why, message: str, retry_after: int) -> None:
         super().__init__(f"{message}; nothing was stored. Try again in {retry_after} s")
         self.why = why
         self.retry_after = retry_after
+
+
+class DiskFull(Overloaded):
+    """Telemetry is refused so that alerts still find room. 503 and not 507, which senders of OTLP do not repeat."""
+
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+
+    def __init__(self) -> None:
+        super().__init__(
+            "disk full", "the disk of Dossier is nearly full and only alerts are taken", DISK_FULL
+        )
 
 
 class Intake:
@@ -108,6 +127,12 @@ def intake() -> Intake:
     return Intake(settings.KEY_RATE, settings.WEB_THREADS)
 
 
+@cache
+def _is_closed(name: str) -> Callable[[], bool]:
+    found: Callable[[], bool] = import_string(name)
+    return found
+
+
 _one_large = threading.Lock()
 
 
@@ -126,6 +151,8 @@ def in_turn(size: int) -> Iterator[None]:
 def admitted(key: str, door: str) -> Iterator[None]:
     """As `Intake.admitted` of this process, and counts who was refused. Raises Overloaded."""
     try:
+        if door in TELEMETRY and _is_closed(settings.REFUSE_TELEMETRY)():
+            raise DiskFull
         with intake().admitted(key):
             yield
     except Overloaded as error:

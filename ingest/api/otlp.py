@@ -86,7 +86,7 @@ def _answered(request: HttpRequest, signal: Signal, take: Take) -> HttpResponse:
     except _Refused as refused:
         return _status(refused.code, str(refused), form)
     except Overloaded as error:
-        told = _status(429, f"{error}.", form)
+        told = _status(error.status, f"{error}.", form)
         told["Retry-After"] = str(error.retry_after)
         return told
     except TooLarge as error:

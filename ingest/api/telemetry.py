@@ -78,7 +78,7 @@ def telemetry(request: HttpRequest, kind: str) -> HttpResponse:
         with admitted(key.name, "telemetry"):
             return noted(_post(request, declared, key), key.name, f"telemetry {declared.name}")
     except Overloaded as error:
-        answer = problem(429, "Too Many Requests", f"{error}.")
+        answer = problem(error.status, error.status.phrase, f"{error}.")
         answer["Retry-After"] = str(error.retry_after)
         return answer
 

@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import UTC, datetime
 from functools import partial
 from urllib.parse import quote
 
 from django.db import transaction
 
+from ingest.log import clock
 from ingest.log.events import CONFIGURED
 from ingest.log.reading import head, read_stream, read_transaction
 from ingest.log.types import Context, Event, Json, NewEvent, Position
@@ -45,7 +45,7 @@ def record_configuration(
         return ()
     stream = stream_of(kind, key)
     body = {"kind": kind, "key": key, "before": before, "after": after}
-    events = append(stream, [NewEvent(CONFIGURED.name, body, datetime.now(UTC))], head(stream), context)
+    events = append(stream, [NewEvent(CONFIGURED.name, body, clock.now())], head(stream), context)
     if (heard := _heard.get()) is not None:
         transaction.on_commit(partial(heard.extend, events))
     return events

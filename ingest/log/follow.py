@@ -22,7 +22,8 @@ from datetime import datetime
 import structlog
 from django.db import DatabaseError, InterfaceError, connection, transaction
 
-from ingest.log import database, metrics, reading, registry
+from ingest import heartbeat
+from ingest.log import database, metrics, reading, registry, takeover
 from ingest.log.types import Event, Position
 from ingest.log.wake import CHANNEL
 
@@ -33,6 +34,7 @@ ALERT = 0.5  # seconds after a sign of life in which we look again every ALERT_P
 ALERT_POLL = 0.02
 LONGEST_PAUSE = 30.0  # seconds between attempts to reach the database
 LONGEST_ERROR = 4000  # characters
+LONGEST_BATCH = 120.0  # seconds for one batch, after which this loop counts as hanging
 
 log = structlog.get_logger("follow")
 
@@ -229,6 +231,7 @@ def run_followers(
             registry.find(name)
     pause = FIRST_RETRY
     while not stop.is_set():
+        heartbeat.progress("followers", LONGEST_BATCH)
         try:
             with _Doorbell() as doorbell:
                 pause = FIRST_RETRY
@@ -246,8 +249,15 @@ def _serve(
     stop: threading.Event, followers: tuple[Follower, ...], limit: int, poll: float, doorbell: _Doorbell
 ) -> None:
     alert_until = time.monotonic() + ALERT
+    looked = -poll
     while not stop.is_set():
-        handled = sum(run_once(follower, limit) for follower in followers if not stop.is_set())
+        if time.monotonic() - looked >= poll:
+            takeover.end_forsaken()
+            looked = time.monotonic()
+        handled = 0
+        for follower in followers:
+            heartbeat.progress("followers", LONGEST_BATCH)
+            handled += 0 if stop.is_set() else run_once(follower, limit)
         if handled:
             alert_until = time.monotonic() + ALERT
             continue

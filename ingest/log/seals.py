@@ -16,13 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
 from django.db import connection, transaction
 
-from ingest.log import reading, writing
+from ingest.log import clock, reading, writing
 from ingest.log.events import SEALED
 from ingest.log.types import Body, Context, Event, Head, NewEvent, Position, WrongExpectedVersion
 
@@ -84,7 +83,7 @@ def _seal_next(mark: Position, actor: str) -> Event | None:
         "from": str(begin), "upto": str(found[-1][3]), "events": cover.events, "root": cover.root,
         "heads": cover.heads, "previous": newest.id if newest else None,
     }  # fmt: skip
-    new = NewEvent(SEALED.name, body, datetime.now(UTC))
+    new = NewEvent(SEALED.name, body, clock.now())
     return writing.append(STREAM, [new], newest.head if newest else Head.NEW, Context(actor))[0]
 
 

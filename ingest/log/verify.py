@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
 from ingest.log import canonical, seals
+from ingest.log.noted import newest as newest_noted
 from ingest.log.types import Body, Head, Position
+
+UNSEALED = 600.0
+"""Seconds within which an event is sealed, and its seal is noted outside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +36,12 @@ class BadLog(Exception):
         self.event_id = event_id
 
 
-def verify(expected_seal: str | None = None) -> Sound:
+def verify(expected_seal: str | None = None, *, noted: Path | None = None) -> Sound:
     """Check everything, against one snapshot. Raises BadLog at the first event that is wrong.
 
-    `expected_seal` is a seal noted earlier (as in `Sound.newest_seal`): it must still be there.
+    `expected_seal` is a seal noted earlier (as in `Sound.newest_seal`): it must still be there. `noted` is the file of
+    seals noted outside of the database (`ingest.log.noted`): the newest must still be there, and cover all events but
+    those of the last UNSEALED seconds.
     """
     with transaction.atomic():
         if not connection.savepoint_ids:  # the outermost block: nothing was read before
@@ -43,7 +50,9 @@ def verify(expected_seal: str | None = None) -> Sound:
         events, streams = _verify_chains()
         count, newest = _verify_seals()
         if expected_seal is not None:
-            _expect(expected_seal)
+            expect(expected_seal)
+        if noted is not None:
+            _expect_noted(noted)
     return Sound(events, streams, count, newest)
 
 
@@ -131,7 +140,33 @@ def _verify_seal(seal_id: str, body: Body, root: str) -> None:
     raise BadLog(seal_id, f"the order of the {body['events']} events it sealed was changed, or their number")
 
 
-def _expect(expected: str) -> None:
+def _expect_noted(file: Path) -> None:
+    seal = newest_noted(file)
+    if seal is not None:
+        expect(seal)
+    covered = 0 if seal is None else int(seal.partition(":")[0].partition("@")[2])
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT body FROM log_event WHERE stream = %s AND version = %s", (seals.STREAM, covered)
+        )
+        row = cursor.fetchone()
+        upto = Position.parse(canonical.read_body(row[0])["upto"]) if row else Position.START
+        cursor.execute(
+            "SELECT stream || '@' || version FROM log_event"
+            " WHERE (epoch, txid, seq) > (%s, %s::xid8, %s) AND stream <> %s"
+            " AND recorded_at < clock_timestamp() - %s * interval '1 second' ORDER BY epoch, txid, seq LIMIT 1",
+            (upto.epoch, str(upto.txid), upto.seq, seals.STREAM, UNSEALED),
+        )
+        late = cursor.fetchone()
+    if late is not None:
+        last = (
+            f"the newest seal in {file} is {seal.partition(':')[0]}" if seal else f"no seal stands in {file}"
+        )
+        raise BadLog(late[0], f"is covered by no seal that was noted outside of the database ({last})")
+
+
+def expect(expected: str) -> None:
+    """Raises BadLog where a seal noted earlier is missing, or is another one."""
     seal_id, _, digest = expected.partition(":")
     stream, _, version = seal_id.partition("@")
     with connection.cursor() as cursor:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -19,7 +18,7 @@ from django.db import (
 )
 from django.db.backends.utils import CursorWrapper
 
-from ingest.log import metrics, wake
+from ingest.log import clock, metrics, wake
 from ingest.log.entries import Entries, array, plain_array
 from ingest.log.types import Context, Event, Head, NewEvent, Position, WrongExpectedVersion
 
@@ -57,7 +56,7 @@ def append(stream: str, events: Sequence[NewEvent], expected: Head, context: Con
     """
     if not events:
         return []
-    entries = Entries(datetime.now(UTC))
+    entries = Entries(clock.now())
     entries.chain(stream, events, expected, context)
     values = (
         stream,
@@ -90,7 +89,7 @@ def extend(extensions: Sequence[Extension]) -> list[Event]:
     The events stand in the log, and in the answer, in the order in which they are given. Raises
     WrongExpectedVersion, and records none, when one of the streams stands elsewhere.
     """
-    entries = Entries(datetime.now(UTC))
+    entries = Entries(clock.now())
     for one in extensions:
         entries.chain(one.stream, one.events, one.after, one.context)
     if not entries.streams:
@@ -123,7 +122,7 @@ def begin_through(
 
 
 def _entries(beginnings: Sequence[Beginning]) -> Entries:
-    entries = Entries(datetime.now(UTC))
+    entries = Entries(clock.now())
     for beginning in beginnings:
         entries.chain(beginning.stream, beginning.events, Head.NEW, beginning.context)
     return entries
@@ -144,7 +143,7 @@ def extend_through(
     own. Raises WrongExpectedVersion, and records none, when one of the streams stands elsewhere or the database says
     that others were faster (SQLSTATE 40001, 40P01).
     """
-    entries = Entries(datetime.now(UTC))
+    entries = Entries(clock.now())
     heads: list[Head] = []
     for one in extensions:
         entries.chain(one.stream, one.events, one.after, one.context)

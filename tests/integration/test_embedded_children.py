@@ -1,20 +1,26 @@
 """Children of the supervisor: started again when they end, and gone with everything that they forked."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from deploy import children
-from deploy.children import MARK, Child, end_left_over, marked, spawn
+from deploy import children, processes
+from deploy.children import MARK, Child, end_left_over, marked, rotate, spawn
+from deploy.embedded import EmbeddedError
+from ingest import heartbeat
 
 FORKS = "import os, time\nif os.fork(): os.wait()\nelse: time.sleep(60)"
 STUBBORN = "import signal, time\nsignal.signal(15, signal.SIG_IGN)\nprint('on', flush=True)\ntime.sleep(60)"
+ECHO = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"
+BEATS = "import time\nfrom ingest import heartbeat\nheartbeat.EVERY = 0.05\nheartbeat.start()\ntime.sleep(60)"
 
 
 @pytest.fixture
@@ -47,7 +53,7 @@ def test_a_child_that_ends_is_started_again_after_a_pause(home: Path) -> None:
     while brief.process is first:
         brief.watch(said.append)
         time.sleep(0.02)
-    assert said == ["program ended with code 3; it starts again in 1 s"]
+    assert said == ["program ended with code 3; it starts again in 1.0 s"]
     brief.end(time.monotonic())
 
 
@@ -105,9 +111,88 @@ def test_processes_of_another_home_are_left_alone(home: Path) -> None:
     theirs.end(time.monotonic())
 
 
-def test_a_long_log_is_put_aside(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_log_begins_anew_while_its_process_writes(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(children, "KEPT_LOG", 10)
-    (home / "program.log").write_text("x" * 11)
-    run(home, "print('new')", dict(os.environ)).wait()
+    with (home / "program.log").open("ab") as log:
+        process = subprocess.Popen([sys.executable, "-c", ECHO], stdin=subprocess.PIPE, stdout=log)
+    assert process.stdin is not None
+    process.stdin.write(b"x" * 11 + b"\n")
+    process.stdin.flush()
+    while (home / "program.log").stat().st_size < 12:
+        time.sleep(0.02)
+    rotate(home)
+    process.stdin.write(b"new\n")
+    process.stdin.close()
+    process.wait()
     assert (home / "program.log").read_text() == "new\n"
-    assert (home / "program.log.1").read_text() == "x" * 11
+    assert (home / "program.log.1").read_text() == "x" * 11 + "\n"
+
+
+@pytest.fixture
+def beating(home: Path) -> Iterator[Child]:
+    """A process with a heartbeat, that has shown it."""
+    one = child(home, BEATS)
+    one.heartbeat, one.patience = home / "beat", 0.5
+    environment = {**os.environ, MARK: str(home), heartbeat.VARIABLE: str(home / "beat")}
+    one.start = lambda: run(home, BEATS, environment)
+    one.launch()
+    while one.state != "running":
+        one.watch(lambda _: None)
+        time.sleep(0.02)
+    yield one
+    one.end(time.monotonic())
+
+
+def test_a_stopped_process_is_ended_and_its_restart_is_told(beating: Child) -> None:
+    told = list[tuple[str, str]]()
+    beating.told = lambda name, _pid, reason, _pause: told.append((name, reason))
+    assert beating.process is not None
+    beating.process.send_signal(signal.SIGSTOP)
+    while beating.state != "ended":
+        beating.watch(lambda _: None)
+        time.sleep(0.02)
+    assert beating.process.returncode == -signal.SIGKILL
+    assert beating.restarts == 1
+    assert [name for name, _ in told] == ["program"]
+    assert told[0][1].startswith("hung: no heartbeat")
+
+
+def test_a_supervisor_that_stood_still_itself_ends_nothing(
+    beating: Child, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert beating.process is not None
+    beating.process.send_signal(signal.SIGSTOP)
+    beating.watch(lambda _: None)
+    monkeypatch.setattr(children, "LONGEST_STEP", 0.1)
+    real = time.monotonic
+    monkeypatch.setattr("deploy.children.time.monotonic", lambda: real() + 3600)
+    beating.watch(lambda _: None)
+    assert beating.process.poll() is None
+    beating.process.send_signal(signal.SIGCONT)
+
+
+def test_the_pause_grows_while_a_child_cannot_be_started(home: Path) -> None:
+    def fails() -> subprocess.Popen[bytes]:
+        raise EmbeddedError("no space left")
+
+    broken, pauses = Child("database", fails), list[float]()
+    for _ in range(3):
+        with pytest.raises(EmbeddedError):
+            broken.launch()
+        pauses.append(broken.pause)
+    assert pauses == [1.0, 2.0, 4.0]
+    assert broken.state == "ended"
+    del home
+
+
+def test_a_restart_leaves_a_line_with_time_and_reason(home: Path) -> None:
+    processes.record_restart(home, "web-1", 7, "was killed by SIGKILL", 0.5)
+    (line,) = (home / processes.RESTARTS).read_text().splitlines()
+    told = json.loads(line)
+    assert datetime.fromisoformat(told.pop("at")).tzinfo is not None
+    assert told == {
+        "process": "web-1",
+        "pid": 7,
+        "reason": "was killed by SIGKILL",
+        "starts_again_in_seconds": 0.5,
+    }

@@ -1,6 +1,9 @@
 """What machines ask: is it alive, is it ready, what are its figures."""
 
+import os
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,9 +12,10 @@ from kombu import Connection
 from pytest_django import Settings
 from redis.exceptions import ConnectionError as RedisAway
 
-from deploy import broker, health
+from deploy import broker, disk, health, processes
 from deploy.embedded import Home
-from ingest.log import registry
+from ingest.api import keys
+from ingest.log import clock, registry
 from ingest.log.follow import Follower, lags, run_once
 from ingest.log.registry import EventType
 from ingest.log.types import Context, Head, NewEvent
@@ -42,10 +46,25 @@ def test_what_changes_nothing_can_only_be_read(path: str) -> None:
     assert (answer.status_code, answer["Allow"]) == (405, "GET, HEAD")
 
 
+@pytest.fixture(autouse=True)
+def home_of_one_node(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A DOSSIER_HOME on a disk with room, for what the supervisor of a node writes there."""
+    settings.HOME = Home(tmp_path)
+    monkeypatch.setattr(disk, "measure", lambda _: disk.Space(500 * 2**30, 1000 * 2**30))
+    return tmp_path
+
+
+def node(home: Path, **states: str) -> None:
+    known = [
+        processes.Known(name, state, 7, 2, "hung: no heartbeat for 20 s") for name, state in states.items()
+    ]
+    processes.write(home, known)
+
+
 @pytest.mark.django_db
 def test_ready_when_database_migrations_broker_and_followers_are(client: Client) -> None:
     answer = client.get("/readyz")
-    assert (answer.status_code, answer.json()) == (200, {"ready": True, "reasons": []})
+    assert (answer.status_code, answer.json()) == (200, {"ready": True, "reasons": [], "warnings": []})
 
 
 @pytest.mark.django_db
@@ -148,3 +167,81 @@ def test_the_lag_is_told_also_before_an_event_that_this_version_cannot_read(
         newer.setitem(registry._types, "test.newer", EventType("test.newer"))
         append("log", [NewEvent("test.newer", {}, datetime.now(UTC))], Head.NEW, Context("system:test"))
     assert 0 < lags()["alice"] < 60
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("state", ["silent", "ended"])
+@pytest.mark.parametrize("name", ["worker", "scheduler"])
+def test_a_process_that_hangs_or_ended_is_named(
+    client: Client, home_of_one_node: Path, name: str, state: str
+) -> None:
+    node(home_of_one_node, **{"followers": "running", name: state})
+    answer = client.get("/readyz")
+    told = f"processes: not running: {name} (hung: no heartbeat for 20 s)"
+    assert (answer.status_code, answer.json()["reasons"]) == (503, [told])
+    counted = figures(client)
+    assert counted[f'dossier_process_up{{process="{name}"}}'] == 0
+    assert counted['dossier_process_up{process="followers"}'] == 1
+    assert counted[f'dossier_process_restarts_total{{process="{name}"}}'] == 2
+
+
+@pytest.mark.django_db
+def test_a_supervisor_that_hangs_is_named(client: Client, home_of_one_node: Path) -> None:
+    node(home_of_one_node, worker="running")
+    os.utime(home_of_one_node / "processes.json", (1, 1))
+    assert "supervisor: no sign of life" in client.get("/readyz").json()["reasons"][0]
+
+
+@pytest.mark.django_db
+def test_a_node_that_stops_says_so_first(client: Client, home_of_one_node: Path) -> None:
+    processes.begin_draining(home_of_one_node)
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.json()["reasons"]) == (503, ["this node is stopping"])
+
+
+@pytest.mark.django_db
+def test_a_disk_that_fills_up_is_warned_of(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk, "measure", lambda _: disk.Space(8 * 2**30, 100 * 2**30))
+    answer = client.get("/readyz")
+    told = "disk: 8.0% free (8.0 GiB); below 5% telemetry is refused"
+    assert (answer.status_code, answer.json()["warnings"]) == (200, [told])
+    assert figures(client)["dossier_disk_free_bytes"] == 8 * 2**30
+
+
+@pytest.mark.django_db
+def test_telemetry_gives_way_to_alerts_on_a_disk_that_is_nearly_full(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk, "measure", lambda _: disk.Space(2**30, 100 * 2**30))
+    key = {"Authorization": f"Bearer {keys.create('fleet', ['telemetry', 'alerts'])}"}
+    rows = client.post("/api/v1/telemetry/unit_failure", [], content_type="application/json", headers=key)
+    assert (rows.status_code, rows["Retry-After"]) == (503, "60")
+    assert "disk of Dossier is nearly full" in rows.json()["detail"]
+    alerts = [{"labels": {"alertname": "Down"}}]
+    assert (
+        client.post("/api/v2/alerts", alerts, content_type="application/json", headers=key).status_code == 200
+    )
+
+
+@pytest.fixture
+def skewed() -> Iterator[None]:
+    """The clock of this machine is an hour ahead of the server's."""
+    server = datetime.now(UTC).timestamp() - 3600
+    clock.measured(datetime.fromtimestamp(server, UTC), server + 3600, server + 3600)
+    yield
+    clock._measured.clear()
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("skewed")
+def test_a_wrong_clock_is_named(client: Client) -> None:
+    told = "clock: this machine is 3600 s ahead of Postgres; set its clock (NTP)"
+    assert client.get("/readyz").json()["reasons"] == [told]
+    assert round(figures(client)["dossier_clock_skew_seconds"]) == 3600
+
+
+@pytest.fixture(autouse=True)
+def measured_anew() -> Iterator[None]:
+    disk._last.clear()
+    yield
+    disk._last.clear()

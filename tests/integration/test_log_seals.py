@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
+from deploy.outside import Notary
 from ingest.log import canonical, reading, registry, seals, writing
+from ingest.log import verify as checking
 from ingest.log.registry import EventType
 from ingest.log.types import Context, Event, NewEvent
 from ingest.log.verify import BadLog, verify
+from tests.integration.delivery_cases import HookSink, MailSink
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 ALICE = Context("user:alice")
@@ -158,7 +163,7 @@ def test_each_seal_begins_where_the_one_before_ends(talks: list[Event]) -> None:
 
 @pytest.mark.usefixtures("talks")
 def test_the_command_says_that_the_log_is_sound(capsys: pytest.CaptureFixture[str]) -> None:
-    call_command("verify_log")
+    call_command("verify_log", "--without-seals")
     assert "Sound: 17 events in 4 streams, 2 seals." in capsys.readouterr().out
 
 
@@ -168,3 +173,81 @@ def test_the_command_fails_with_the_name_of_the_first_bad_event() -> None:
     with pytest.raises(CommandError, match=r"The log is not sound\. talk/1@2: ") as caught:
         call_command("verify_log")
     assert caught.value.returncode == 1
+
+
+@pytest.fixture
+def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where seals are noted; nothing may be older than a moment without one."""
+    monkeypatch.setattr(checking, "UNSEALED", 0.0)
+    return tmp_path / "seals.jsonl"
+
+
+def cut_after(seal: int) -> None:
+    """As who owns the database can: the events after a seal, and with them the newer seals."""
+    upto = reading.read_stream("log")[seal - 1].position
+    tamper(
+        "DELETE FROM log_event WHERE (epoch, txid, seq) > (%s, %s::xid8, %s)",
+        upto.epoch,
+        str(upto.txid),
+        upto.seq,
+    )
+
+
+@pytest.mark.usefixtures("talks")
+def test_a_log_whose_newest_seal_is_noted_outside_is_sound(outside: Path) -> None:
+    Notary(outside, []).step()
+    assert verify(noted=outside).seals == 2
+
+
+@pytest.mark.usefixtures("talks")
+def test_a_tail_that_was_cut_with_its_seals_is_noticed(outside: Path) -> None:
+    Notary(outside, []).step()
+    cut_after(1)
+    assert verify().seals == 1
+    with pytest.raises(BadLog, match="log@2: is missing, though it was noted earlier"):
+        verify(noted=outside)
+    with pytest.raises(BadLog, match="log@2: is missing"):
+        Notary(outside, []).step()
+
+
+@pytest.mark.usefixtures("talks")
+def test_a_log_that_was_emptied_is_noticed(outside: Path) -> None:
+    Notary(outside, []).step()
+    tamper("DELETE FROM log_event WHERE true")
+    assert verify().events == 0
+    with pytest.raises(BadLog, match="log@2: is missing"):
+        verify(noted=outside)
+
+
+@pytest.mark.usefixtures("talks")
+def test_seals_that_were_never_noted_are_not_enough(outside: Path) -> None:
+    with pytest.raises(BadLog, match="talk/1@1: is covered by no seal that was noted outside"):
+        verify(noted=outside)
+
+
+@pytest.mark.usefixtures("talks")
+def test_events_that_no_noted_seal_covers_are_named(outside: Path) -> None:
+    Notary(outside, []).step()
+    say("talk/4", "late")
+    with pytest.raises(BadLog, match=r"talk/4@1: is covered by no seal .*the newest seal in .* is log@2"):
+        verify(noted=outside)
+
+
+@pytest.mark.usefixtures("talks")
+def test_a_line_that_a_crash_cut_is_passed_over(outside: Path) -> None:
+    Notary(outside, []).step()
+    with outside.open("a") as file:
+        file.write('{"noted_at": "20')
+    assert verify(noted=outside).seals == 2
+
+
+@pytest.mark.usefixtures("talks")
+def test_a_seal_is_noted_once_and_sent_once_to_each_address(
+    outside: Path, hooks: HookSink, mails: MailSink
+) -> None:
+    notary = Notary(outside, [hooks.url, "alice@example.org"])
+    for _ in range(3):
+        notary.step()
+    (seal,) = [json.loads(line)["seal"] for line in outside.read_text().splitlines()]
+    assert [body["seal"] for _, body in hooks.taken] == [seal]
+    assert mails.subjects == ["Dossier: seal of the log"]

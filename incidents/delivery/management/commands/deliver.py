@@ -10,6 +10,10 @@ from django.core.management.base import BaseCommand, CommandError
 from incidents.delivery.key import WrongKeyError
 from incidents.delivery.running import run
 from incidents.delivery.sweeps import registered_sweeps
+from ingest.commands import heartbeat, watch_database
+
+FIRST_ANSWER = 15.0
+"""Seconds that the start waits for the time by Postgres' clock."""
 
 
 class Command(BaseCommand):
@@ -21,6 +25,8 @@ class Command(BaseCommand):
             signal.signal(number, lambda *_: stop.set())
         self.stdout.write(f"Delivering; sweeps: {', '.join(registered_sweeps()) or 'none'}")
         self.stdout.flush()
+        heartbeat.start()
+        watch_database().first.wait(FIRST_ANSWER)  # nothing is due before the time is known
         try:
             run(stop)
         except WrongKeyError as error:

@@ -8,6 +8,8 @@ from argparse import ArgumentParser
 
 from django.core.management.base import BaseCommand, CommandError
 
+from ingest import heartbeat
+from ingest.log import server
 from ingest.log.follow import registered_followers, run_followers
 
 
@@ -30,4 +32,6 @@ class Command(BaseCommand):
             signal.signal(number, lambda *_: stop.set())
         self.stdout.write(f"Following with {', '.join(only or known) or 'no follower'}")
         self.stdout.flush()
+        heartbeat.start()
+        server.watch()
         run_followers(stop, [known[name] for name in only] if only else None)

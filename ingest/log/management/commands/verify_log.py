@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from pathlib import Path
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from ingest.log.verify import BadLog, verify
@@ -21,11 +23,28 @@ class Command(BaseCommand):
             help="a newest seal that an earlier run printed; it must still be there",
         )
 
-    def handle(self, *, expect: str | None, **options: object) -> None:
+        parser.add_argument(
+            "--seals",
+            type=Path,
+            default=None,
+            metavar="FILE",
+            help="seals noted outside (default: SEALS_FILE)",
+        )
+        parser.add_argument(
+            "--without-seals",
+            action="store_true",
+            help="do not ask for seals noted outside: a cut tail is then not noticed",
+        )
+
+    def handle(
+        self, *, expect: str | None, seals: Path | None, without_seals: bool, **options: object
+    ) -> None:
         try:
-            sound = verify(expect)
+            sound = verify(expect, noted=None if without_seals else seals or settings.SEALS_FILE)
         except BadLog as bad:
             raise CommandError(f"The log is not sound. {bad}") from None
         self.stdout.write(f"Sound: {sound.events} events in {sound.streams} streams, {sound.seals} seals.")
+        if without_seals:
+            self.stdout.write("Not compared with seals noted outside: a cut tail would not be noticed.")
         if sound.newest_seal:
             self.stdout.write(f"Newest seal: {sound.newest_seal}")

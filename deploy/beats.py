@@ -1,0 +1,101 @@
+"""Heartbeats of the processes that others write the loops of: Celery's worker and scheduler, Granian's event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from celery import bootsteps
+from django_celery_beat.schedulers import DatabaseScheduler
+
+from ingest.commands import heartbeat, watch_database
+
+LONGEST_TURN = 5.0
+"""Seconds after which an event loop counts as hanging."""
+LONGEST_TICK = 60.0
+"""Seconds after which Celery's scheduler or the consumer of its worker counts as hanging."""
+EVERY = 1.0
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Message, Receive, Send], Awaitable[None]]
+
+
+def beating(application: Application, *, lifespan: bool = False) -> Application:
+    """The ASGI application, whose event loop reports its progress from its start to its shutdown.
+
+    The watch of the database begins with it, in the process that serves. `lifespan`: the application wants to be told
+    of its start and shutdown.
+    """
+    tasks: list[asyncio.Task[None]] = []
+
+    async def served(
+        scope: Message,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        if not tasks:
+            heartbeat.start()
+            watch_database()
+            tasks.append(asyncio.get_running_loop().create_task(_turning()))
+        if scope["type"] == "lifespan" and not lifespan:
+            await _started(receive, send)
+        else:
+            await application(scope, receive, send)
+
+    return served
+
+
+async def _started(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return
+
+
+async def _turning() -> None:
+    while True:
+        heartbeat.progress("event loop", LONGEST_TURN)
+        await asyncio.sleep(EVERY)
+
+
+class Consuming(bootsteps.StartStopStep):
+    """Step of a worker's consumer: reports progress while it consumes, and rests while the broker is away."""
+
+    requires = ("celery.worker.consumer:Tasks",)
+
+    def start(self, consumer: Any) -> None:
+        heartbeat.progress("consumer", LONGEST_TICK)
+        self.timer = consumer.timer.call_repeatedly(EVERY, heartbeat.progress, ("consumer", LONGEST_TICK))
+
+    def stop(self, _consumer: Any) -> None:
+        self.timer.cancel()
+        heartbeat.rest("consumer")
+
+
+class Scheduler(DatabaseScheduler):  # type: ignore[misc]
+    """Celery beat's scheduler of rows, which reports each of its ticks."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not kwargs.get("lazy"):
+            heartbeat.start()
+            watch_database()
+
+    def tick(self, *args: Any, **kwargs: Any) -> float:
+        heartbeat.progress("scheduler", LONGEST_TICK)
+        return float(super().tick(*args, **kwargs))
+
+
+def begin_worker() -> None:
+    """For the signal `worker_init`: in the worker's main process."""
+    heartbeat.start()
+    watch_database()
+
+
+def begin_pool_process() -> None:
+    """For the signal `worker_process_init`: threads are not inherited by a fork."""
+    watch_database()

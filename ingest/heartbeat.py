@@ -1,0 +1,58 @@
+"""Heartbeat of this process: a file that it writes once a second while every one of its loops makes progress.
+
+The supervisor names the file and ends a process whose file stays as it is. A stopped process writes nothing; a loop
+that hangs does not report its progress, and then the process writes nothing either. The database has no part in it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+VARIABLE = "DOSSIER_HEARTBEAT"
+"""Environment: the file that this process writes. Without it there is no heartbeat."""
+EVERY = 0.5  # seconds
+
+_parts: dict[str, tuple[float, float]] = {}
+
+
+def progress(part: str, limit: float) -> None:
+    """Report that a loop goes on, and after how many seconds without a further report it counts as hanging."""
+    _parts[part] = (time.monotonic(), limit)
+
+
+def rest(part: str) -> None:
+    """The loop has ended, or waits for something that may take any time."""
+    _parts.pop(part, None)
+
+
+def hanging() -> list[str]:
+    """Names of the loops that are past their limits."""
+    now = time.monotonic()
+    return sorted(part for part, (at, limit) in list(_parts.items()) if now - at > limit)
+
+
+def start() -> None:
+    """Write the file from a thread of its own until the process ends; without VARIABLE nothing is done."""
+    if path := os.environ.get(VARIABLE):
+        threading.Thread(target=_beat, args=(Path(path),), name="heartbeat", daemon=True).start()
+
+
+def _beat(file: Path) -> None:
+    mine = f"{os.getpid()}\n"
+    while True:
+        if not hanging():
+            try:
+                file.write_text(mine)
+            except OSError:  # a full disk: the date of the file changes all the same
+                _touch(file)
+        time.sleep(EVERY)
+
+
+def _touch(file: Path) -> None:
+    try:
+        os.utime(file)
+    except OSError:
+        return

@@ -1,0 +1,39 @@
+"""End the transactions of processes that were cut off from the database.
+
+A transaction that has written holds back every reader of the log, and a follower's lock keeps all other processes from
+its events. A process that is cut off says nothing more, and Postgres waits for it. So a process that follows looks for
+sessions of Dossier whose open transaction has waited for its client for PATIENCE seconds, and ends them: the client
+finds its connection gone and does the work again.
+"""
+
+from __future__ import annotations
+
+import structlog
+from django.db import connection
+
+PATIENCE = 6.0
+"""Seconds. Between two statements of one transaction our processes take milliseconds, and on a busy machine tenths."""
+NAME = "dossier"
+"""What the `application_name` of our sessions begins with; nobody else's transactions are ended."""
+
+_END = """
+SELECT application_name, pg_terminate_backend(pid) FROM pg_stat_activity AS a
+WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()
+  AND application_name LIKE %s AND wait_event_type = 'Client'
+  AND (state LIKE 'idle in transaction%%' OR (state = 'active' AND wait_event = 'ClientWrite'))
+  AND state_change < clock_timestamp() - %s * interval '1 second'
+  AND (backend_xid IS NOT NULL OR EXISTS (
+    SELECT 1 FROM pg_locks AS l WHERE l.pid = a.pid AND l.locktype = 'advisory' AND l.granted))
+"""
+
+log = structlog.get_logger("follow")
+
+
+def end_forsaken() -> int:
+    """End such transactions; how many there were."""
+    with connection.cursor() as cursor:
+        cursor.execute(_END, (f"{NAME} %", PATIENCE))
+        ended = [name for name, done in cursor.fetchall() if done]
+    if ended:
+        log.warning("ended transactions of processes that were cut off", sessions=ended)
+    return len(ended)

@@ -1,0 +1,73 @@
+"""A whole Dossier some of whose processes stop or are killed: it is said, and they are started again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploy import processes
+from tests.acceptance.stack import Stack, wait_for
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    running = Stack(tmp_path_factory.mktemp("hangs") / "home")
+    running.environment["DRAIN_SECONDS"] = "5"
+    running.start()
+    wait_for(lambda: all(one.state == "running" for one in known(running).values()), 120, "heartbeats")
+    yield running
+    running.stop()
+
+
+def known(stack: Stack) -> dict[str, processes.Known]:
+    return {one.name: one for one in (processes.read(stack.home) or ([], 0.0))[0]}
+
+
+def readiness(stack: Stack) -> tuple[int, dict[str, Any]]:
+    try:
+        with urllib.request.urlopen(f"{stack.address}/readyz", timeout=10) as response:
+            return response.status, json.load(response)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+    except OSError:
+        return 0, {"reasons": []}
+
+
+def pid_of(stack: Stack, name: str) -> int:
+    return int((stack.home / "heartbeats" / name).read_text())
+
+
+@pytest.mark.parametrize("name", ["web-1", "scheduler"])
+def test_a_process_that_stands_still_is_started_again(stack: Stack, name: str) -> None:
+    stopped = pid_of(stack, name)
+    os.kill(stopped, signal.SIGSTOP)
+    wait_for(lambda: known(stack)[name].restarts == 1, 60, "the end of what hangs")
+    wait_for(lambda: known(stack)[name].state == "running", 120, "a new process")
+    assert pid_of(stack, name) != stopped
+    lines = (stack.home / "logs" / processes.RESTARTS).read_text().splitlines()
+    (told,) = [line for line in map(json.loads, lines) if line["process"] == name]
+    assert told["reason"].startswith("hung: no heartbeat")
+    wait_for(lambda: readiness(stack)[0] == 200, 60, "readiness")
+
+
+def test_a_killed_web_process_is_covered_by_the_other(stack: Stack) -> None:
+    os.kill(known(stack)["web-2"].pid or 0, signal.SIGKILL)
+    wait_for(lambda: known(stack)["web-2"].restarts == 1, 30, "its end to be noticed")
+    wait_for(lambda: stack.answers(), 2, "the other")
+    wait_for(lambda: known(stack)["web-2"].state == "running", 120, "a new process")
+
+
+def test_a_node_that_is_told_to_stop_is_not_ready_first(stack: Stack) -> None:
+    assert stack.process is not None
+    stack.process.send_signal(signal.SIGTERM)
+    wait_for(lambda: readiness(stack)[1]["reasons"] == ["this node is stopping"], 5, "draining")
+    stack.process.wait(60)
+    assert not Path(stack.home / processes.DRAINING).exists()
