@@ -65,6 +65,7 @@ NAMES = (
     "worlds_voting",
     "worlds_netbouncer",
     "worlds_boolean",
+    "worlds_pingmesh",
 )
 PARTS = (
     "django",

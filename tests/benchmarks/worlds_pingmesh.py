@@ -1,0 +1,42 @@
+"""`pingmesh` on worlds of its second generator.
+
+python -m tests.benchmarks.worlds_pingmesh [--trials N] [--first SEED]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tests.benchmarks.script import script
+from tests.benchmarks.worlds import Job, figures, judge, reliability
+from tests.worlds.pingmesh import CASES
+
+FIRST_SEED, TRIALS = 5_000, 12
+BARS: dict[str, str] = {}
+
+
+def main(trials: int = TRIALS, first: int = FIRST_SEED) -> list[dict[str, Any]]:
+    """Rows of every case; `trials` worlds each."""
+    return list(rows(trials, first))
+
+
+def rows(trials: int, first: int) -> Iterator[dict[str, Any]]:
+    jobs = [
+        Job(
+            "pingmesh",
+            case,
+            first + n,
+            "analyzers.builtin.pingmesh:ANALYZER",
+        )
+        for case in CASES
+        for n in range(trials)
+    ]
+    cases = judge(jobs)
+    yield from figures("pingmesh", cases, BARS)
+    stated = [pair for one in cases.values() for pair in one.stated]
+    yield from reliability("pingmesh", stated)
+
+
+if __name__ == "__main__":
+    script(rows, TRIALS, FIRST_SEED)
