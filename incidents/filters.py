@@ -252,7 +252,7 @@ def parse_filters(given: Mapping[str, Sequence[str]]) -> list[Filter]:
 ORDERS: dict[str, tuple[tuple[str, bool], ...]] = {
     "newest": (("number", True),),
     "oldest": (("number", False),),
-    "severity": (("severity_rank", False), ("number", True)),
+    "severity": (("severity_rank", False), ("quiet", False), ("number", True)),
     "updated": (("position", True),),
     "hops": (("hops", True), ("number", True)),
 }

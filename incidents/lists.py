@@ -14,6 +14,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from incidents.domain.evolve import fold
+from incidents.domain.failure import is_quiet
 from incidents.domain.incident import Incident
 from incidents.domain.values import SEVERITIES, Invalid
 from incidents.filters import ORDERS, Filter
@@ -26,6 +27,8 @@ from ingest.queries import Position, read_streams, watermark
 PAGE_LIMIT = 200
 AT_ONCE = 500
 """Tickets whose events are read with one query."""
+_TYPES = {"position": str, "quiet": bool}
+"""Types of the columns in a cursor, where they are not numbers."""
 Columns = Sequence[tuple[str, bool]]
 """What orders a list, and whether each descends."""
 
@@ -178,6 +181,7 @@ def fields_of(view: View) -> Mapping[str, Any]:
     return {
         **{name: getattr(view.incident, name) for name in Incident.__dataclass_fields__},
         "severity_rank": SEVERITIES.index(view.incident.severity),
+        "quiet": is_quiet(view.incident),
         "position": view.position,
         "handed_from": view.incident.handed_from,
     }
@@ -192,7 +196,7 @@ def read_cursor(cursor: str, order: str) -> tuple[bool, list[Any]]:
     try:
         written = json.loads(base64.urlsafe_b64decode(cursor[:500] + "=" * (-len(cursor[:500]) % 4)))
         of_order, back, edge = written
-        types = [str if name == "position" else int for name, _ in ORDERS[order]]
+        types = [_TYPES.get(name, int) for name, _ in ORDERS[order]]
         fits = [type(value) for value in edge] == types
         if of_order == order and isinstance(back, bool) and fits and "\0" not in str(edge):
             return back, edge

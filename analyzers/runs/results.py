@@ -95,6 +95,15 @@ def runs_with_window_ending(start: datetime, end: datetime, upto: Position) -> S
     return [run for run in runs if run.stream in recorded]
 
 
+def judged_until(region: str, at: datetime) -> datetime | None:
+    """End of the latest window of a region that any schedule had judged at a moment; None where there is none."""
+    judged = Run.objects.filter(
+        repeats=None, schedule_key__isnull=False, state=State.DONE, status__in=("named", "quiet")
+    )
+    found = judged.filter(region=region, window_end__lte=at, finished_at__lte=at).order_by("-window_end")
+    return found.values_list("window_end", flat=True).first()
+
+
 def judged_over(region: str | None, start: datetime, end: datetime) -> Sequence[Run]:
     """First runs of schedules that reached a verdict over a window that overlaps `[start, end)`, oldest first.
 

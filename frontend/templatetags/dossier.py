@@ -21,7 +21,7 @@ from frontend import evidence
 from frontend.charts import bundle_name
 from frontend.markdown import render
 from frontend.settings_map import groups_for, section_of
-from frontend.templatetags import times
+from frontend.templatetags import failures, times
 from incidents.domain.alerting import is_storm
 from incidents.domain.span_words import lead_words
 from ingest.queries import is_component
@@ -29,6 +29,7 @@ from ingest.queries import is_component
 register = template.Library()
 register.filters.update(times.register.filters)
 register.tags.update(times.register.tags)
+register.tags.update(failures.register.tags)
 SECTIONS = (
     ("inbox", "Inbox"),
     ("grid", "Grid"),

@@ -19,6 +19,7 @@ from incidents.components.standing import Trouble, changes_about, owner_of, tick
 from incidents.domain.blast import reached_over
 from incidents.domain.times import parse_rfc3339
 from incidents.domain.values import Invalid, check_component, check_line
+from incidents.failures import failures_of
 from ingest.queries import (
     Position,
     TopologySnapshot,
@@ -156,6 +157,7 @@ def component(request: HttpRequest, name: str = "") -> HttpResponse:
         "fails_with": len(reached_over(it, topology.contains, topology.needed_by)),
         "owner": owner_of(it),
         "tickets": tickets,
+        "failures": failures_of([*tickets.unresolved, *tickets.past], _place(at)),
         "changes": changes_about(it, at),
         "team_names": {team.slug: team.name for team in queries.teams()},
         "kept": _kept(region, there, at),

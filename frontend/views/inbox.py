@@ -34,6 +34,7 @@ from incidents import queries, several
 from incidents.commands import Invalid
 from incidents.domain.searching import FIELDS, suggestions
 from incidents.domain.values import SEVERITIES
+from incidents.failures import failures_of
 
 MOST_COUNTED = 10_000
 
@@ -61,6 +62,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
         "listing": listing,
         "tabs": tabs_of(listing, counts, request.GET),
         "groups": [_group(listing, heading, tickets) for heading, tickets in groups],
+        "failures": failures_of([view for _, found in groups for view in found], listing.as_of),
         "list_query": of_list(listing, request.GET),
         "next": following and address(request.GET, cursor=following),
         "previous": preceding is not None and address(request.GET, cursor=preceding or None),

@@ -27,6 +27,7 @@ from incidents import queries
 from incidents.changes import changes_before
 from incidents.correlation.ownership import views_of_teams
 from incidents.domain.times import parse_rfc3339
+from incidents.failures import failure_shown
 from incidents.scorecards.queries import scorecards
 from ingest.queries import Position
 
@@ -65,6 +66,7 @@ def render_incident(
     told = moments(queries.timeline(reference) if as_of else entries)
     context = {
         "i": state,
+        "failure": failure_shown(view, as_of),
         "among": among(request, number),
         "position_of_view": view.position,
         "as_of": as_of,

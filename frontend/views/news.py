@@ -23,6 +23,7 @@ from frontend.views.listing import PAGE, Listing, listing_of
 from frontend.views.pages import page
 from incidents import queries
 from incidents.domain.storming import Storm
+from incidents.failures import failures_of
 
 MOST: Final = 100
 """Rows that are read again at once."""
@@ -59,6 +60,7 @@ def rows(request: HttpRequest) -> HttpResponse:
     around = _around(connection.settings_dict["NAME"], position, listing)
     context = {
         "tickets": [(view, view.incident.id in fits, view.incident.id in around.first) for view in shown],
+        "failures": failures_of(shown),
         "tabs": tabs_of(listing, around.counts, given),
         "waiting": around.counts.get("open", 0),
         "storm": around.storm,

@@ -9,6 +9,7 @@ from rest_framework import serializers as s
 
 from incidents.catalog.models import Team
 from incidents.domain.commands import Undoable
+from incidents.domain.failure import FAILURE_STATES
 from incidents.domain.values import SEVERITIES, STATES, Invalid, check_line
 from ingest.telemetry.component import COMPONENT_FORM
 
@@ -79,6 +80,18 @@ class MergedShape(s.Serializer[Any]):
     title = s.CharField(required=False)
 
 
+class FailureShape(s.Serializer[Any]):
+    """State of the failure, apart from the state of the work."""
+
+    state = s.ChoiceField(
+        choices=FAILURE_STATES,
+        help_text="no_data: no window was judged lately; unknown: reported by a person, no alert and no finding",
+    )
+    since = s.DateTimeField(
+        allow_null=True, help_text="failing: first failure; quiet: last failure; no_data: last judged window"
+    )
+
+
 class IncidentShape(s.Serializer[Any]):
     """An incident as it stands at `position`."""
 
@@ -145,6 +158,7 @@ class IncidentShape(s.Serializer[Any]):
     confirmed_cause = s.CharField(
         allow_null=True, help_text='a component, a class such as `firmware`, or "none"'
     )
+    failure = FailureShape()
     failing_since = s.DateTimeField(allow_null=True, help_text="data time of the first failure known")
     last_failure = s.DateTimeField(allow_null=True, help_text="data time of the last failure known")
     position = s.CharField(help_text="log position at which this view is true")

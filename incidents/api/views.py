@@ -28,6 +28,7 @@ from incidents.commands import Happened, Invalid, NoSuchIncident, Overtaken, Rec
 from incidents.domain.permissions import Forbidden
 from incidents.domain.searching import FIELDS
 from incidents.domain.times import rfc3339
+from incidents.failures import depends_on_time, failure_shown, failures_of
 from incidents.filters import ORDERS, PARAMETERS, Filter
 from incidents.projections.timeline import Entry, Evidence, next_entry
 from incidents.receipts import receipt_of
@@ -168,16 +169,18 @@ class IncidentsView(IncidentAPI):
         """Incidents that fit every filter; values of one filter, repeated, are alternatives."""
         asked = parameters(request, *PARAMETERS, "search", "order", "cursor", "limit", "as_of")
         given = {name: request.query_params.getlist(name) for name in asked if name in PARAMETERS}
+        as_of = as_of_in(asked)
         page = queries.list_incidents(
             [*queries.parse_filters(given), *_searched(request, asked)],
             order=asked.get("order", "newest"),
             cursor=asked.get("cursor"),
             limit=limit_of(asked),
-            as_of=as_of_in(asked),
+            as_of=as_of,
         )
+        failures = failures_of(page.items, as_of)
         here = request.build_absolute_uri()
         body = {
-            "results": [view.as_json() for view in page.items],
+            "results": [view.as_json(failures[view.incident.id]) for view in page.items],
             "next": page.next and replace_query_param(here, "cursor", page.next),
             "previous": page.previous and replace_query_param(here, "cursor", page.previous),
         }
@@ -215,8 +218,14 @@ class IncidentView(IncidentAPI):
     )
     def get(self, request: Request, reference: str) -> Any:
         """One incident, by id or number."""
-        view = queries.get(reference, as_of_in(parameters(request, "as_of")))
-        return tagged(request, view.as_json(), view.position)
+        as_of = as_of_in(parameters(request, "as_of"))
+        view = queries.get(reference, as_of)
+        body = view.as_json(failure_shown(view, as_of))
+        if as_of is None and depends_on_time(view.incident):
+            return Response(
+                body, headers={"ETag": f'"{view.position}"', "Cache-Control": "private, no-cache"}
+            )
+        return tagged(request, body, view.position)
 
 
 class EventsView(IncidentAPI):
@@ -288,7 +297,7 @@ def _piece(incident_id: str, piece: Evidence) -> dict[str, Any]:
 def _answer(incident_id: str, events: Sequence[Event]) -> Response:
     """The incident after a command, and the receipt of what was recorded."""
     view = queries.get(incident_id)
-    response = Response(view.as_json(), headers={"ETag": f'"{view.position}"'})
+    response = Response(view.as_json(failure_shown(view)), headers={"ETag": f'"{view.position}"'})
     if events:
         response["Dossier-Receipt"] = receipt_of(incident_id, events)
     return response

@@ -21,6 +21,7 @@ class IncidentRow(models.Model):
     state = models.CharField(max_length=12)
     severity = models.CharField(max_length=8)
     severity_rank = models.SmallIntegerField()
+    quiet = models.BooleanField(default=False)
     severity_by_person = models.BooleanField()
     component = models.TextField(null=True)
     ambiguous_with = ArrayField(models.TextField())
@@ -87,7 +88,7 @@ class IncidentRow(models.Model):
             ),
         )
         indexes = (
-            models.Index(fields=("state", "severity_rank", "-number"), name="incident_inbox"),
+            models.Index(fields=("state", "severity_rank", "quiet", "-number"), name="incident_inbox"),
             models.Index(fields=("opened_at",), name="incident_opened_at"),
             # Few beside those that are resolved: whatever else is asked of them, these are all that is looked at.
             models.Index(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 from typing import Any
 
+from incidents.domain.failure import is_quiet
 from incidents.domain.incident import HandedOver, Incident, Merged, Shown
 from incidents.domain.opinion import opinion_from
 from incidents.domain.times import optional_rfc3339, optional_time, parse_rfc3339, rfc3339
@@ -30,6 +31,7 @@ def fields_of(state: Incident) -> dict[str, Any]:
     columns["merged"] = {name: asdict(one) for name, one in state.merged.items()}
     columns["cause"] = sorted(state.covers)
     columns["severity_rank"] = SEVERITIES.index(state.severity)
+    columns["quiet"] = is_quiet(state)
     return columns
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.conf import settings
 
+from incidents.domain.failure import Failure
 from incidents.domain.incident import Incident
 from incidents.domain.opinion import Opinion
 from incidents.domain.times import optional_rfc3339, rfc3339
@@ -30,7 +31,12 @@ class View:
         said = self.incident.opinions.values()
         return sorted(said, key=lambda one: (-one.weight, -(one.score or 0.0), one.analyzer))
 
-    def as_json(self) -> dict[str, Any]:
+    def _merged(self) -> list[dict[str, Any]]:
+        found = sorted(self.incident.merged.items(), key=lambda item: item[1].number)
+        return [{"id": id_, "number": one.number, "title": one.title} for id_, one in found]
+
+    def as_json(self, failure: Failure) -> dict[str, Any]:
+        """`failure`: its state at the moment of this view (`incidents.failures`)."""
         i = self.incident
         return {
             "id": i.id,
@@ -78,13 +84,11 @@ class View:
             "snoozed_by": i.snoozed_by,
             "silence": i.silence,
             "merged_into": i.merged_into and {"id": i.merged_into, "number": i.merged_number},
-            "merged": [
-                {"id": id_, "number": one.number, "title": one.title}
-                for id_, one in sorted(i.merged.items(), key=lambda item: item[1].number)
-            ],
+            "merged": self._merged(),
             "resolved_at": optional_rfc3339(i.resolved_at),
             "resolved_by": i.resolved_by,
             "confirmed_cause": i.confirmed_cause,
+            "failure": failure.as_json(),
             "failing_since": optional_rfc3339(i.failing_since),
             "last_failure": optional_rfc3339(i.last_failure),
             "position": self.position,

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from incidents.domain.evolve import evolve, fold
+from incidents.domain.failure import failure_of
 from incidents.domain.incident import Incident
 from incidents.domain.webhooks import Wanted, payload
 from incidents.projections.view import View
@@ -78,7 +79,7 @@ def _letter(event: Event, after: Incident) -> Letter:
         event.actor,
         event.occurred_at,
         position,
-        View(after, event.version, position).as_json(),
+        View(after, event.version, position).as_json(failure_of(after, event.recorded_at, None)),
         event.body,
     )
     return Letter(event.id, event.type, event.version, position, after.number, body)

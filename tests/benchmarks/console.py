@@ -149,11 +149,11 @@ def _lists(ticket: int) -> dict[str, tuple[str, str]]:
     """The address of a page, and the query of its rows."""
     inbox = (
         "SELECT * FROM incident WHERE state IN ('open', 'acknowledged', 'snoozed')"
-        " ORDER BY severity_rank, number DESC LIMIT 51"
+        " ORDER BY severity_rank, quiet, number DESC LIMIT 51"
     )
     found = (
         "SELECT * FROM incident WHERE state <> 'resolved' AND (title ILIKE '%t77%' OR component ILIKE '%t77%')"
-        " ORDER BY severity_rank, number DESC LIMIT 51"
+        " ORDER BY severity_rank, quiet, number DESC LIMIT 51"
     )
     one = f"SELECT * FROM log_event WHERE stream = (SELECT 'incident/' || id FROM incident WHERE number = {ticket})"
     return {

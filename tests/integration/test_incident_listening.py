@@ -17,6 +17,7 @@ from analyzers.shell import verdict_json
 from analyzers.simulators.tables import paths_of
 from incidents import commands, queries
 from incidents.commands import Report
+from incidents.domain.failure import UNKNOWN
 from incidents.domain.times import rfc3339
 from incidents.projections.models import IncidentRow, StandingRow
 from incidents.projections.rebuild import rebuild
@@ -181,7 +182,7 @@ def test_a_silence_that_goes_on_is_one_line() -> None:
 def test_two_analyzers_on_one_ticket_raise_its_confidence_each_with_its_own_score() -> None:
     run("deepview", suspect(T1))
     run("voting", suspect(T1, 0.8))
-    view = queries.get("1").as_json()
+    view = queries.get("1").as_json(UNKNOWN)
     assert [(one["analyzer"], one["score"]) for one in view["opinions"]] == [
         ("deepview", 0.9),
         ("voting", 0.8),
