@@ -139,7 +139,7 @@ REFUSE_TELEMETRY = "deploy.disk.is_scarce"
 
 # Alerts -------------------------------------------------------------------------------------------
 ALERT_MAX_BODY = env.integer(
-    "ALERT_MAX_BODY", 2**20, "largest body of an alert door, as sent and after decompression, bytes", low=1024
+    "ALERT_MAX_BODY", 2**26, "largest body of an alert door, as sent and after decompression, bytes", low=1024
 )
 ALERT_RETENTION = env.duration(
     "ALERT_RETENTION", "30d", "how long payloads of alerts and their receipts are kept; events stay for ever"

@@ -32,6 +32,7 @@ from incidents.domain.alerting import (
     reported_from,
     storm_place,
     symptom,
+    worst,
 )
 from incidents.domain.explaining import explains
 from incidents.domain.incident import Incident
@@ -39,9 +40,9 @@ from incidents.domain.lifecycle import LONGEST_REASON
 from incidents.domain.passing_over import because
 from incidents.domain.routing import Routing, RoutingTable, route
 from incidents.domain.snoozing import LONGEST as LONGEST_SNOOZE
-from incidents.domain.storming import at_least, storm_title
+from incidents.domain.storming import Opened, at_least, is_storming, storm_title
 from incidents.domain.symptoms import Symptom
-from incidents.domain.values import NO_CAUSE
+from incidents.domain.values import NO_CAUSE, SEVERITIES
 from incidents.projections.knowledge import known_until
 from incidents.projections.models import IncidentRow, MemberAlert, SuppressedAlert, TimelineEntry
 from incidents.projections.store import (
@@ -210,19 +211,24 @@ class _Placing:
 
     def _join_groups(self, groups: Sequence[_Group]) -> None:
         """Each to its ticket, or a new one; in a storm all that have none go together, however many groups they are."""
-        storms = {name for name in {one.integration for one in groups} if _in_a_storm(name, self._at)}
+        opened = {name: _opened_lately(name, self._at) for name in {one.integration for one in groups}}
+        storms = {name for name, lately in opened.items() if len(lately) >= STORM_TICKETS}
         without = self._without_ticket([group for group in groups if group.integration in storms])
         rest: dict[str, _Group] = {}
         for group in groups:
             if id(group) not in without and self._joined(group.place, group.alerts):
                 continue
-            if group.integration in storms or _in_a_storm(group.integration, self._at):
-                storms.add(group.integration)
+            rank, lately = (
+                SEVERITIES.index(worst(one.severity for one in group.alerts)),
+                opened[group.integration],
+            )
+            if is_storming(lately, rank, group.alerts[0].name):
                 place = storm_place(group.integration, group.routing.team)
                 storm = _Group(replace(place, why=self._because(place.why)), group.routing, [])
                 rest.setdefault(place.dedup_key, storm).alerts.extend(group.alerts)
             else:
                 self._open(group)
+                lately.append(Opened(rank, group.alerts[0].name))
         for storm in rest.values():
             if not self._joined(storm.place, storm.alerts):
                 self._open(storm)
@@ -336,11 +342,19 @@ def _by(alerts: Iterable[Reported], key: Any) -> list[tuple[str, list[Reported]]
     return list(groups.items())
 
 
-def _in_a_storm(integration: str, at: datetime) -> bool:
+def _opened_lately(integration: str, at: datetime) -> list[Opened]:
     of_it = Q(dedup_key__startswith=f"alerts:{integration}:") | Q(
         dedup_key__startswith=f"alert:{integration}:"
     )
-    return IncidentRow.objects.filter(of_it, opened_at__gt=at - STORM_SPAN).count() >= STORM_TICKETS
+    rows = IncidentRow.objects.filter(of_it, opened_at__gt=at - STORM_SPAN)
+    found = list[Opened]()
+    for rank, labels, key, team, grouped in rows.values_list(
+        "severity_rank", "labels", "dedup_key", "team", "group_key"
+    ):
+        rule = "" if grouped else key.removeprefix(f"alerts:{integration}:{team}:")
+        name = labels.get("alertname") or ("" if rule == key else rule)
+        found.append(Opened(rank, name))
+    return found
 
 
 # What people and time do

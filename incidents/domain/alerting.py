@@ -3,7 +3,8 @@
 - An alert joins the open ticket that it is a member of already.
 - Else the open ticket of a finding that names its component: the alert is a symptom of that cause.
 - Else the open ticket of its group: what the same rule fired on, for the same team; or as its route groups them.
-- Else it opens a ticket; in a storm, when an integration has just opened STORM_TICKETS of them, one for the rest.
+- Else it opens a ticket; in a storm, when an integration has just opened STORM_TICKETS of them that are as severe or
+  worse, one for the rest (`domain.storming`).
 """
 
 from __future__ import annotations
@@ -52,6 +53,11 @@ class Reported:
     @property
     def fires(self) -> bool:
         return self.status != "resolved"
+
+    @property
+    def name(self) -> str:
+        """The rule or check that fired; empty where its sender has none."""
+        return self.labels.get("alertname") or self.group
 
     def subject(self, at: datetime) -> Subject:
         """What routes look at, of an alert that was recorded at `at`."""
@@ -153,7 +159,8 @@ def _within(why: str, grouping: Grouping) -> str:
 
 def storm_place(integration: str, team: str) -> Place:
     """Where an alert that has no ticket yet goes in a storm."""
-    why = f"storm: {integration} opened more than {STORM_TICKETS} tickets within {_minutes(STORM_SPAN)}"
+    within = f"within {_minutes(STORM_SPAN)}, as severe or worse"
+    why = f"storm: {integration} opened more than {STORM_TICKETS} tickets {within}"
     return Place(f"{STORM_KEY}{integration}:{team}", why)
 
 

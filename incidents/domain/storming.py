@@ -6,12 +6,39 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from incidents.domain.alerting import STORM_SPAN
+from incidents.domain.alerting import STORM_SPAN, STORM_TICKETS
 from incidents.domain.values import TITLE_LIMIT
 
 MANY: Final = 50
 """So many tickets within `SPAN` are more than people can look at one by one."""
 SPAN: Final = STORM_SPAN
+
+
+FEW_NAMES: Final = STORM_TICKETS // 2
+"""A storm of fewer names (rules, checks) than that is about these; an alert of another name is no part of it."""
+MOST_TICKETS: Final = 2 * STORM_TICKETS
+"""Incidents of an integration within `SPAN`, as severe or worse, above which another name is no reason for one more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An incident that an integration opened within `SPAN`: its severity's rank (0 is the worst) and what fired."""
+
+    rank: int
+    name: str
+
+
+def is_storming(opened: Collection[Opened], rank: int, name: str) -> bool:
+    """Whether an alert of that severity and name joins the incident of the storm and opens none of its own.
+
+    Only incidents that are as severe or worse count, so that no number of lesser ones hides a critical alert; and a
+    storm of few names hides no other name. At most MOST_TICKETS open for each severity.
+    """
+    as_severe = [one for one in opened if one.rank <= rank]
+    if len(as_severe) < STORM_TICKETS:
+        return False
+    names = {one.name for one in as_severe}
+    return name in names or len(names) >= FEW_NAMES or len(as_severe) >= MOST_TICKETS
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ def _decide_at_rest(known: Known | None, alert: Alert, now: datetime) -> Decisio
     if alert.status == "resolved":
         if settled:  # its sender knows by now: what it tells after this is new
             return Decision("resolved")
-        return REPEATED if known is not None else Decision("ignored", "it was not firing")
+        return _decide_end_unheard(known, alert)
     if alert.status == "acknowledged":
         return Decision("ignored", "it is not firing")
     if settled and known is not None and not _before(known.starts_at, alert.starts_at):
@@ -94,6 +94,16 @@ def _decide_at_rest(known: Known | None, alert: Alert, now: datetime) -> Decisio
     ):
         return Decision("ignored", "this firing has been resolved already")
     return Decision("fired")
+
+
+def _decide_end_unheard(known: Known | None, alert: Alert) -> Decision:
+    """The end of a firing that was not received is stored where its sender says when that began: the firing itself
+    may still be on its way, and opens nothing then. Who says again what fires also starts again later; of others the
+    start may be the time of the message, and a healthy thing would cost an event with each."""
+    if known is None:
+        return Decision("resolved") if alert.starts_at else Decision("ignored", "it was not firing")
+    later = alert.says_again and not known.expired and _before(known.starts_at, alert.starts_at)
+    return Decision("resolved") if later else REPEATED
 
 
 def _goes_on(known: Known, alert: Alert, now: datetime) -> bool:

@@ -30,6 +30,8 @@ from ingest.telemetry.group_commit import GroupCommit, GroupLost
 
 MOST_TOGETHER = 64
 """Deliveries in one transaction."""
+LARGEST_TOGETHER = 2**20
+"""Bytes of a delivery that shares its transaction; small ones do not wait for tens of thousands of alerts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ def prepare(delivery: Delivery, parsed: Parsed) -> Prepared:
 def receive(parsed: Parsed, delivery: Delivery) -> Taken:
     """Store a delivery durably. Raises django.db.Error, and then nothing of it is stored."""
     one = prepare(delivery, parsed)
-    if not connection.in_atomic_block:
+    if not connection.in_atomic_block and len(delivery.payload) <= LARGEST_TOGETHER:
         known_as = database.name()
         if known_as not in _groups:
             _groups.setdefault(known_as, GroupCommit(_store_group, MOST_TOGETHER))

@@ -21,7 +21,7 @@ from django.views.decorators.csrf import csrf_exempt
 from ingest.alerts import heartbeats
 from ingest.alerts.receiving import Delivery, Taken, receive
 from ingest.api.keys import Key, authenticate, find
-from ingest.api.limits import Overloaded, admitted
+from ingest.api.limits import Overloaded, admitted, in_turn
 from ingest.api.problems import problem
 from ingest.api.reading import read_body
 from ingest.api.refusals import note
@@ -30,7 +30,7 @@ from ingest.doors import heartbeat as heartbeats_door
 from ingest.doors.alert import BadPayload, Parsed
 from ingest.doors.bodies import decompress
 from ingest.doors.default_mapping import DEFAULT
-from ingest.doors.json_body import read_object, scalar
+from ingest.doors.json_body import LARGEST_ASKED, read_object, scalar
 from ingest.telemetry import liveness
 from ingest.telemetry.faults import BadBody, TooLarge
 
@@ -72,8 +72,9 @@ def serve(door: Door, request: HttpRequest, who: Callable[[], Key | None]) -> Ht
         assert key is not None
         with admitted(key.name, door.name):
             body = body_of(request)
-            parsed = door.parse(body, key)
-            taken = stored(request, door.name, key, parsed, body)
+            with in_turn(len(body)):  # the objects of a large body take ten times its room
+                parsed = door.parse(body, key)
+                taken = stored(request, door.name, key, parsed, body)
         answer = door.accept(taken, parsed)
         answer["Dossier-Receipt"] = taken.receipt
     except (Refusal, Overloaded, TooLarge, BadBody, BadPayload, OperationalError, InterfaceError) as error:
@@ -94,7 +95,7 @@ def refused(refuse: Refuse, error: Exception, overloaded: int = 503) -> HttpResp
             answer = refuse(overloaded, f"{error}.")
             answer["Retry-After"] = str(error.retry_after)
         case TooLarge():
-            answer = refuse(413, f"Nothing was stored: {error}.")
+            answer = refuse(413, f"Nothing was stored: {error} (ALERT_MAX_BODY).")
         case BadBody() | BadPayload():
             answer = refuse(400, f"Nothing was stored: {error}.")
         case _:
@@ -115,14 +116,15 @@ def allowed(key: Key | None, door: str) -> None:
         raise Refusal(403, f"The key {key.name} may not use the door {door}.")
 
 
-def body_of(request: HttpRequest) -> bytes:
-    """The body without its encoding."""
+def body_of(request: HttpRequest, largest: int | None = None) -> bytes:
+    """The body without its encoding, of at most `largest` bytes; by default ALERT_MAX_BODY."""
+    largest = settings.ALERT_MAX_BODY if largest is None else min(largest, settings.ALERT_MAX_BODY)
     # `request.headers` would read every variable there is.
     encoding = request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower()
     if encoding not in ENCODINGS:
         raise Refusal(415, "Content-Encoding may be gzip or zstd.")
     liveness.spare_the_question()
-    return decompress(read_body(request, settings.ALERT_MAX_BODY), encoding, settings.ALERT_MAX_BODY)
+    return decompress(read_body(request, largest), encoding, largest)
 
 
 def stored(request: HttpRequest, door: str, key: Key, parsed: Parsed, payload: bytes) -> Taken:
@@ -258,7 +260,7 @@ def _said(request: HttpRequest) -> tuple[dict[str, str], str, bytes]:
     query = request.META.get("QUERY_STRING", "")
     if query or request.method == "GET":
         return request.GET.dict(), generic.FORM, query.encode(errors="replace")
-    media_type, body = request.content_type or "", body_of(request)
+    media_type, body = request.content_type or "", body_of(request, LARGEST_ASKED)
     if not body.strip():
         return {}, generic.FORM, b""
     if media_type == generic.FORM:

@@ -23,7 +23,7 @@ from ingest.api.models import IntegrationKey
 from ingest.doors import generic
 from ingest.doors.alert import BadPayload
 from ingest.doors.default_mapping import DEFAULT
-from ingest.doors.json_body import LARGEST, read
+from ingest.doors.json_body import LARGEST_ASKED, read
 from ingest.doors.mapping_form import BadMapping
 from ingest.log.types import Context
 
@@ -94,7 +94,7 @@ class _StrictJSON(BaseParser):
     ) -> Any:
         del media_type, parser_context
         try:
-            return read(stream.read(LARGEST + 1))
+            return read(stream.read(LARGEST_ASKED + 1), LARGEST_ASKED)
         except BadPayload as error:
             raise ParseError(f"Nothing was done: the body {error}.") from None
 

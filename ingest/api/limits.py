@@ -138,7 +138,7 @@ _one_large = threading.Lock()
 
 @contextmanager
 def in_turn(size: int) -> Iterator[None]:
-    """Around the reading of a body of protobuf messages: of the large ones this process reads one at a time.
+    """Around the reading of a body of messages or alerts: of the large ones this process reads one at a time.
 
     An empty message is two bytes of a body and ninety times as much in memory, so that a few bodies of nothing else,
     read at once, would take all that there is.

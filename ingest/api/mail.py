@@ -29,6 +29,8 @@ from ingest.doors import generic, mail
 from ingest.doors.alert import BadPayload
 
 DOOR = "mail"
+KEPT_WHOLE = 2**20
+"""Bytes of a mail whose attachments are kept, too."""
 THREADS = 4
 """Mails that are stored at the same time, each with a connection to the database."""
 MOST_WAITING = 64
@@ -68,9 +70,9 @@ def store(address: str, raw: bytes) -> str:
             parsed = mail.alerts(raw, how)
             if parsed.refused and not parsed.alerts:
                 return _refused(key, str(parsed.refused[0]))
-            kept = raw if len(raw) <= settings.ALERT_MAX_BODY else mail.headers_of(raw)
+            kept = raw if len(raw) <= KEPT_WHOLE else mail.headers_of(raw)
             payload = mail.without_token(kept, _token(address))
-            taken = receive(parsed, Delivery(key.name, DOOR, MEDIA_TYPE, payload[: settings.ALERT_MAX_BODY]))
+            taken = receive(parsed, Delivery(key.name, DOOR, MEDIA_TYPE, payload[:KEPT_WHOLE]))
     except BadPayload as error:
         return _refused(key, f"this mail {error}")
     except Overloaded as error:

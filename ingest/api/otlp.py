@@ -33,6 +33,8 @@ from ingest.telemetry.faults import BadBody, TooLarge
 from ingest.telemetry.receiving import Delivery, find_repeated, receive
 
 RETRY_AFTER = "5"
+KEPT_WHOLE = 2**20
+"""Bytes of a request of logs that is kept as it came; of a larger one the records that are shown."""
 ENCODINGS = ("", "identity", "gzip", "x-gzip", "zstd")
 
 
@@ -182,7 +184,7 @@ def _take_logs(request: HttpRequest, signal: Signal, key: Key, body: bytes, medi
     receipt = _stored(request, signal, key, body, taken.rows) if taken else ""
     if not found.parsed.alerts:
         return _Done(receipt, rejected, said)
-    too_long = len(body) > settings.ALERT_MAX_BODY
+    too_long = len(body) > KEPT_WHOLE
     payload, content_type = (found.shown, PROTOBUF) if too_long else (body, media_type)
     delivery = alerts.Delivery(key.name, "otlp", content_type, payload, _trace(request))
     return _Done(alerts.receive(found.parsed, delivery).receipt, rejected, said)

@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 import threading
 import time
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import structlog
 from django.db import InterfaceError, OperationalError, connection
 from django.http import HttpResponse
 
+from ingest.alerts.receiving import Delivery, receive
+from ingest.doors.alert import Alert, Notes, Parsed
 from ingest.log import database
 
 EVERY: Final = 1.0
@@ -22,6 +25,13 @@ EVERY: Final = 1.0
 REASON: Final = 500
 MOST: Final = 10_000
 """Keys and doors that a process remembers."""
+LOST: Final = frozenset({400, 413, 415, 422})
+"""Statuses at a door of alerts that senders take for final: what was sent is lost."""
+ALERT_DOORS: Final = frozenset(
+    {"alertmanager-api", "alertmanager", "grafana", "generic", "cloudevents", "pagerduty"}
+)
+WARNED_FOR: Final = timedelta(hours=1)
+"""For how long a refusal of alerts fires; another one prolongs it."""
 SHOWN: Final = frozenset({400, 403, 409, 413, 415, 422, 554})
 """Statuses (554 of a mail) that tell of something to be put right at the sender; what passes by itself is left out."""
 
@@ -54,11 +64,42 @@ def note(integration: str, door: str, status: int, reason: str) -> None:
         with connection.cursor() as cursor:
             text = reason.replace("\0", "")[:REASON]
             cursor.execute(_SQL, (integration, door, status, text, left_out + 1))
+        if status in LOST and door in ALERT_DOORS and _is_known(integration):
+            warn(
+                integration,
+                door,
+                f"Alerts from {integration} are refused ({status}): {text}",
+                f"The door {door} refused a request of a known key, and most senders do not repeat it: its alerts are"
+                f" lost.\n\n{text}\n\nSee Integrations, {integration}.",
+            )
     except (OperationalError, InterfaceError) as error:
         log.warning("a refusal was not noted", integration=integration, door=door, reason=str(error))
         with _lock:
             until, since = _noted.get(place, (0.0, 0))
             _noted[place] = (until, since + left_out + 1)
+
+
+def _is_known(integration: str) -> bool:
+    """Whether alerts of it came before. Whoever sets a new sender up looks at its page, and nobody is to be called."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT EXISTS (SELECT FROM alert WHERE integration = %s)", (integration,))
+        return bool(cursor.fetchone()[0])
+
+
+def warn(integration: str, door: str, title: str, description: str) -> None:
+    """Fire an alert of the integration itself: what it sends does not arrive, which its team has to know."""
+    notes = Notes()
+    alert = Alert(
+        key=f"dossier:{door}:refused",
+        status="firing",
+        title=notes.line("the title", title),
+        severity="error",
+        description=description,
+        labels={"integration": integration, "door": door, "origin": "dossier"},
+        expires_at=datetime.now(UTC) + WARNED_FOR,
+        notes=tuple(notes.told),
+    )
+    receive(Parsed((alert,)), Delivery(integration, door, "", b""))
 
 
 def noted(answer: HttpResponse, integration: str, door: str) -> HttpResponse:

@@ -28,6 +28,8 @@ LONGEST_NAME = 255
 LONGEST_VALUE = 1_000
 LONGEST_ADDRESS = 2_000
 MOST_LABELS = 50
+MOST_ALERTS = 100_000
+"""Of one body: their events and rows are one message to the database, which takes 1 GB."""
 MOST_LINKS = 20
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -18,13 +18,13 @@ from email.message import Message
 from typing import Any
 from urllib.parse import unquote
 
-from ingest.doors.alert import BadPayload, Refused, instant
+from ingest.doors.alert import MOST_ALERTS, BadPayload, Refused, instant
 from ingest.doors.json_body import called, read, scalar
 
 SPECVERSION = "1.0"
 REQUIRED = ("id", "source", "type")
 TEXTS = (*REQUIRED, "specversion", "subject", "time", "datacontenttype")
-MOST_EVENTS = 1_000
+MOST_EVENTS = MOST_ALERTS
 """In one batch."""
 _PREFIX = "ce-"
 

@@ -36,6 +36,7 @@ from urllib.parse import parse_qsl
 from ingest.doors.alert import (
     FIRST,
     LAST,
+    MOST_ALERTS,
     WORDS_OF_SEVERITY,
     Alert,
     BadPayload,
@@ -47,14 +48,14 @@ from ingest.doors.alert import (
     instant,
     key_of,
 )
-from ingest.doors.json_body import LARGEST, called, leaves, read
+from ingest.doors.json_body import LARGEST_ASKED, called, leaves, read
 from ingest.doors.mapping_form import BadMapping, Mapping, Source, mapping
 from ingest.doors.templates import shown
 from ingest.telemetry.component import COMPONENT_FORM, is_component
 
 __all__ = ["BadMapping", "Item", "Mapping", "Preview", "apply", "mapping", "read_form", "receive"]
 
-MOST_ITEMS = 1_000
+MOST_ITEMS = MOST_ALERTS
 """Of one payload."""
 FORM: Final = "application/x-www-form-urlencoded"
 MOST_FIELDS = 200
@@ -113,8 +114,8 @@ def read_form(body: bytes) -> dict[str, str]:
 
     Forms are for senders that can call curl and cannot write JSON: `--data-urlencode` takes any text as it is.
     """
-    if len(body) > LARGEST:
-        raise BadPayload("", f"must be at most {LARGEST} bytes, not {len(body)}")
+    if len(body) > LARGEST_ASKED:
+        raise BadPayload("", f"must be at most {LARGEST_ASKED} bytes, not {len(body)}")
     try:
         return dict(
             parse_qsl(body.decode(errors="replace"), keep_blank_values=True, max_num_fields=MOST_FIELDS)

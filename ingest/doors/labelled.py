@@ -8,12 +8,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
 from ingest.doors.alert import (
+    MOST_ALERTS,
     Alert,
     BadPayload,
     Notes,
@@ -73,8 +74,13 @@ def _hashed(name: str, value: str, low: int) -> tuple[int, int]:
     return factor, (digest - low * factor) & _64_BITS
 
 
-def each(items: Iterable[Any], read: Callable[[Any], Alert]) -> Parsed:
-    """Every item read; the ones that `read` raises BadPayload for are refused with their place."""
+def each(items: Sequence[Any], read: Callable[[Any], Alert]) -> Parsed:
+    """Every item read; the ones that `read` raises BadPayload for are refused with their place.
+
+    Raises BadPayload for more than MOST_ALERTS.
+    """
+    if len(items) > MOST_ALERTS:
+        raise BadPayload("", f"must be at most {MOST_ALERTS} alerts, not {len(items)}")
     alerts: list[Alert] = []
     refused: list[Refused] = []
     for place, item in enumerate(items):

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ingest.doors.alert import Alert, BadPayload, Parsed, Status
-from ingest.doors.json_body import LARGEST, called, read, read_object
+from ingest.doors.json_body import called, read, read_object
 from ingest.doors.labelled import build, each, fingerprint, instant_of, labels_of, text_of, texts
 from ingest.doors.remembered import remembered
 
@@ -33,7 +33,7 @@ def alerts(body: bytes, now: datetime) -> Parsed:
     alive by sending it again. `starts_at` is None where the sender gives no start: it cannot tell one firing from
     the next. Raises BadPayload for a body that is no array.
     """
-    if len(body) <= LARGEST and (known := remembered(body, _sent)) is not None:
+    if (known := remembered(body, _sent)) is not None:
         with contextlib.suppress(BadPayload):
             return Parsed(tuple(_until(alert, end, now) for alert, end in known))
     items = read(body)

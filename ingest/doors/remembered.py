@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from ingest.doors.alert import Alert, instant
+from ingest.doors.alert import MOST_ALERTS, Alert, instant
 
 MOST = 100_000
 """Alerts that a process remembers, at about half a KiB each. When it is full it is emptied: of more alerts than that,
@@ -51,7 +51,8 @@ def remembered(
     in full, for what is wrong with it.
     """
     try:
-        return [(_alert(item, read), _end(bytes(item.endsAt))) for item in _items(body)]
+        items = _items(body)
+        return None if len(items) > MOST_ALERTS else [(_alert(i, read), _end(bytes(i.endsAt))) for i in items]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
         return None
 

@@ -145,7 +145,7 @@ def test_basic_auth_carries_the_key_as_its_password(key: str) -> None:
         ("/api/v2/alerts", b"{", 400),
         ("/api/v2/alerts", {"labels": {}}, 400),
         ("/api/v2/alerts", b"[" * 100_000, 400),
-        ("/api/v2/alerts", [{"labels": {"a": "x" * 2**20}}], 413),
+        ("/v2/enqueue", {"routing_key": "x" * 2**20}, 413),
         ("/integrations/alertmanager/{key}", {"version": "3", "alerts": []}, 400),
         ("/integrations/grafana/{key}", [], 400),
         ("/integrations/generic/{key}", {"no": "title"}, 400),
@@ -158,8 +158,30 @@ def test_what_is_refused_leaves_nothing(key: str, path: str, body: Any, status: 
     assert (answer.status_code, tickets()) == (status, [])
 
 
+def message(status: str, starts: datetime, ends: datetime | None = None) -> dict[str, Any]:
+    over = "0001-01-01T00:00:00Z" if ends is None else ends.isoformat()
+    one = {**FIRING, "status": status, "startsAt": starts.isoformat(), "endsAt": over}
+    return {"version": "4", "status": status, "alerts": [one]}
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_firing_that_comes_after_its_own_end_opens_nothing(key: str, before: bool) -> None:
+    now, path = datetime.now(UTC), f"/integrations/alertmanager/{key}"
+    if before:
+        earlier = now - timedelta(hours=2)
+        post(path, message("firing", earlier))
+        post(path, message("resolved", earlier, now - timedelta(hours=1)))
+    post(path, message("resolved", now - timedelta(minutes=5), now - timedelta(seconds=5)))
+    late = post(path, message("firing", now - timedelta(minutes=5)))
+    assert [state for _, state, _ in tickets()] == ["resolved"] * before
+    told = get(f"/api/v1/receipts/{late.json()['receipt']}", key)
+    assert told["alerts"][0]["why"] == "this firing has been resolved already"
+    post(path, message("firing", now))
+    assert [firing for _, state, firing in tickets() if state == "open"] == [1]
+
+
 def test_a_gzip_that_unfolds_too_far_is_refused(key: str) -> None:
-    bomb = gzip.compress(b" " * 2**24)
+    bomb = gzip.compress(b" " * (2**26 + 1))
     assert (
         post("/api/v2/alerts", bomb, authorization=f"Bearer {key}", content_encoding="gzip").status_code
         == 413

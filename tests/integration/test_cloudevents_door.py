@@ -86,7 +86,7 @@ def test_good_events_beside_bad_ones_are_stored(post: Post) -> None:
         (b"{", ONE, 400),
         ({"id": "8"}, ONE, 400),
         (EVENT, BATCH, 400),
-        (b" " * (2**20 + 1), ONE, 413),
+        (b" " * (2**26 + 1), ONE, 413),
     ],
 )
 def test_what_is_no_event_is_refused(post: Post, told: Any, content_type: str, status: int) -> None:

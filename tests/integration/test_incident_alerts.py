@@ -16,7 +16,7 @@ from incidents.catalog.models import Silence
 from incidents.delivery.timers import OF_TICKETS
 from incidents.domain.alerting import SETTLED, STORM_TICKETS
 from incidents.domain.failure import UNKNOWN
-from incidents.projections.models import SuppressedAlert
+from incidents.projections.models import IncidentRow, SuppressedAlert
 from incidents.projections.rebuild import rebuild
 from incidents.reactors import follower
 from ingest.alerts.receiving import Delivery, receive
@@ -158,6 +158,31 @@ def test_a_storm_of_alerts_without_rules_joins_together() -> None:
     send(*(alert(f"k{n}", "resolved", group="") for n in range(STORM_TICKETS)))
     send(alert("k0", group=""))
     assert [view.incident.alerts for view in tickets() if view.incident.state == "open"] == [441]
+
+
+def titles() -> list[str]:
+    return [view.incident.title for view in tickets()]
+
+
+def test_a_storm_does_not_hide_an_alert_of_higher_severity() -> None:
+    send(*(alert(f"node {n}", group="", severity="info") for n in range(STORM_TICKETS + 31)))
+    send(alert("payment", group="", severity="critical", title="Payment is down"))
+    assert titles().count("Payment is down") == 1
+    assert storm().incident.severity == "info"
+
+
+def test_a_storm_of_one_name_does_not_hide_an_alert_of_another() -> None:
+    send(*(alert(f"node {n}", group="", labels={"alertname": "NodeDown"}) for n in range(STORM_TICKETS + 31)))
+    send(alert("payment", title="Payment is down", group="PaymentDown"))
+    send(alert("node again", group="", labels={"alertname": "NodeDown"}))
+    assert titles().count("Payment is down") == 1
+    assert storm().incident.alerts == 32
+
+
+def test_a_storm_of_critical_alerts_is_bounded_beside_one_of_information() -> None:
+    send(*(alert(f"node {n}", group="", severity="info") for n in range(STORM_TICKETS + 40)))
+    send(*(alert(f"db {n}", group="", severity="critical") for n in range(STORM_TICKETS + 40)))
+    assert IncidentRow.objects.count() == 2 * STORM_TICKETS + 1
 
 
 def storm() -> queries.View:

@@ -27,7 +27,10 @@ def said(status: Any = "firing", **more: Any) -> Alert:
     ("before", "alert", "outcome"),
     [
         (None, said(), "fired"),
-        (None, said("resolved"), "ignored"),
+        (None, said("resolved", starts_at=None), "ignored"),
+        (None, said("resolved"), "resolved"),
+        (known("resolved"), said("resolved", starts_at=LATER, says_again=True), "resolved"),
+        (known("resolved"), said("resolved", starts_at=LATER), "repeated"),
         (None, said("acknowledged"), "ignored"),
         (known(), said(), "repeated"),
         (known(), said(starts_at=LATER), "repeated"),
@@ -60,7 +63,7 @@ def test_what_follows_from_what_is_known(before: Known | None, alert: Alert, out
 
 
 def test_what_is_ignored_says_why() -> None:
-    assert decide(None, said("resolved"), LATER).why == "it was not firing"
+    assert decide(None, said("resolved", starts_at=None), LATER).why == "it was not firing"
 
 
 def test_only_the_last_hour_is_remembered_and_no_more_than_so_often() -> None:

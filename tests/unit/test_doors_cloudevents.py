@@ -132,7 +132,7 @@ def test_an_event_that_is_twice_in_a_batch_counts_once() -> None:
 
 
 def test_a_batch_has_a_limit() -> None:
-    with pytest.raises(BadPayload, match="at most 1000 events, not 1001"):
+    with pytest.raises(BadPayload, match="at most 100000 events, not 100001"):
         parsed(*[EVENT] * (MOST_EVENTS + 1))
 
 

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from incidents.domain.storming import MANY, Gathering, at_least, storm_of, storm_title
+from incidents.domain.storming import (
+    FEW_NAMES,
+    MANY,
+    MOST_TICKETS,
+    STORM_TICKETS,
+    Gathering,
+    Opened,
+    at_least,
+    is_storming,
+    storm_of,
+    storm_title,
+)
 
 
 def test_a_ticket_that_collects_a_storm_is_a_storm() -> None:
@@ -53,3 +64,21 @@ def test_the_title_of_a_storm_says_only_what_is_known() -> None:
 
 def test_the_title_of_a_storm_fits() -> None:
     assert len(storm_title("x" * 500, 12, {"tor/t1"})) == 300
+
+
+@pytest.mark.parametrize(
+    ("opened", "rank", "name", "joins"),
+    [
+        ([Opened(3, "NodeDown")] * STORM_TICKETS, 3, "NodeDown", True),
+        ([Opened(3, "NodeDown")] * (STORM_TICKETS - 1), 3, "NodeDown", False),
+        ([Opened(3, "NodeDown")] * STORM_TICKETS, 2, "NodeDown", False),
+        ([Opened(1, "NodeDown")] * STORM_TICKETS, 3, "NodeDown", True),
+        ([Opened(3, "NodeDown")] * STORM_TICKETS, 3, "PaymentDown", False),
+        ([Opened(3, "NodeDown")] * MOST_TICKETS, 3, "PaymentDown", True),
+        ([Opened(3, f"rule {n % FEW_NAMES}") for n in range(STORM_TICKETS)], 3, "PaymentDown", True),
+    ],
+)
+def test_a_storm_takes_its_own_names_and_no_higher_severity(
+    opened: list[Opened], rank: int, name: str, joins: bool
+) -> None:
+    assert is_storming(opened, rank, name) is joins
