@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from incidents.domain.alerting import STORM_TICKETS
 from incidents.domain.storming import (
     FEW_NAMES,
     MANY,
     MOST_TICKETS,
-    STORM_TICKETS,
     Gathering,
     Opened,
     at_least,
