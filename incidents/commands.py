@@ -17,7 +17,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from incidents import merging, settling, splitting
+from incidents import merging, reported, settling, splitting
 from incidents.allowing import allow
 from incidents.catalog.models import Team, routing_table
 from incidents.domain import commands as c
@@ -33,6 +33,7 @@ from incidents.projections.models import IncidentRow
 from incidents.projections.store import (
     NoSuchIncident,
     Recorded,
+    loaded,
     lock_key,
     next_number,
     open_ticket_of,
@@ -40,6 +41,7 @@ from incidents.projections.store import (
     record_opening,
     refuse_second,
 )
+from incidents.reported import KeyReusedError, Once
 from ingest.commands import retrying
 from ingest.queries import Context, Event, now_utc
 
@@ -47,7 +49,9 @@ __all__ = [
     "Asking",
     "Happened",
     "Invalid",
+    "KeyReusedError",
     "NoSuchIncident",
+    "Once",
     "Opened",
     "Overtaken",
     "Recorded",
@@ -67,13 +71,29 @@ class Opened:
     events: tuple[Event, ...]
 
 
-def open_incident(report: Report, context: Context) -> Opened:
-    """Opens a ticket and routes it, or joins the open ticket with the report's dedup key."""
+def open_incident(report: Report, context: Context, once: Once | None = None) -> Opened:
+    """Opens a ticket and routes it, or joins the open ticket with the report's dedup key.
+
+    A report that came before as this `once` is not recorded again and becomes what it became then. Raises
+    KeyReusedError where the key was used for another report.
+    """
     allow("open", context)
-    return retrying(partial(_open_or_join, report, context))
+    return retrying(partial(_report_once, report, context, once))
 
 
 @transaction.atomic
+def _report_once(report: Report, context: Context, once: Once | None) -> Opened:
+    if once is None:
+        return _open_or_join(report, context)
+    now = datetime.now(UTC)
+    if (before := reported.find(once, now)) is not None:
+        state = loaded(IncidentRow.objects.select_for_update().get(pk=before.incident))
+        return Opened(before.opened, state, str(before.events[-1].position), before.events)
+    done = _open_or_join(report, context)
+    reported.keep(once, done.incident.id, done.events, now, opened=done.opened)
+    return done
+
+
 def _open_or_join(report: Report, context: Context) -> Opened:
     routing = route(report.subject(now_utc()), routing_table())
     if routing.severity is not None:

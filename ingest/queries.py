@@ -6,8 +6,10 @@ from ingest.alerts.changes import change as reported_change
 from ingest.alerts.changes import names_of as names_of_changed
 from ingest.alerts.deliveries import Delivered as AlertDelivery
 from ingest.alerts.deliveries import Latest as LatestDelivery
+from ingest.alerts.deliveries import Unread
 from ingest.alerts.deliveries import delivered as alert_delivery
 from ingest.alerts.deliveries import latest as latest_deliveries
+from ingest.alerts.deliveries import unread as unread_deliveries
 from ingest.alerts.queries import Brief as AlertBrief
 from ingest.alerts.queries import alerts, alerts_at, firing_alerts, firing_on, labels_carried, open_alerts
 from ingest.alerts.queries import briefs as alert_briefs
@@ -94,6 +96,7 @@ __all__ = [
     "TelemetryReceipt",
     "Topology",
     "TopologySnapshot",
+    "Unread",
     "WrongExpectedVersion",
     "alert_briefs",
     "alert_components",
@@ -150,6 +153,7 @@ __all__ = [
     "telemetry_whole_for",
     "topology_at",
     "topology_snapshot",
+    "unread_deliveries",
     "watermark",
     "watermark_age",
 ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from frontend.senders.form import AGAIN, BODY, COMMITTED, HOST, HTTPS, KEY, TICKET, Sender
 from ingest.doors.mappings import READY
+from ingest.doors.mappings.more import MORE
+from ingest.doors.mappings.vendors import VENDORS
 
 
 def _ready(name: str, note: str) -> Sender:
@@ -229,5 +231,9 @@ datasources:
     _ready("icinga", "A host or service is one alert while it is not well; Recovery ends it."),
     _ready(
         "zabbix", "A problem is one alert; its recovery and its updates carry the problem's own event id."
+    ),
+    *(
+        _ready(one.name, "The mapping says which field is the key and which words end an alert.")
+        for one in (*VENDORS, *MORE)
     ),
 )

@@ -19,13 +19,14 @@ from frontend.moments import parse_day
 from frontend.senders import BY_SLUG, SENDERS, Sender
 from frontend.views.pages import context_of, page, show, staff_only, user_name
 from frontend.views.paging import listed
+from incidents.posting import Refused, Unreachable, post
 from ingest.api import keys, trial
 from ingest.api.models import IntegrationKey, Refusal
-from ingest.doors import generic
+from ingest.doors import generic, recognition
 from ingest.doors.alert import BadPayload
 from ingest.doors.default_mapping import DEFAULT
 from ingest.doors.generic import BadMapping, Preview
-from ingest.queries import Context, latest_deliveries
+from ingest.queries import Context, Unread, latest_deliveries, unread_deliveries
 
 OVERLAP = "1 d"
 WARNED_BEFORE = timedelta(days=14)
@@ -33,6 +34,8 @@ WARNED_BEFORE = timedelta(days=14)
 LISTED = timedelta(days=1)
 """How far back deliveries and refusals are shown."""
 SHOWN = 20
+UNREAD = 5
+"""Payloads without an alert that it lists."""
 """Deliveries that the page of one lists, the newest first."""
 EXAMPLE = '{\n  "title": "Disk d7 is slow",\n  "status": "firing"\n}'
 
@@ -81,9 +84,53 @@ def integration(request: HttpRequest, pk: int) -> HttpResponse:
         "it": row,
         "one": one,
         "deliveries": latest_deliveries(row.name, now - LISTED, SHOWN) if row.last_used_at else [],
+        "unread": _unread(row) if row.last_used_at else [],
         "pastes": [(sender, sender.configured(settings.BASE_URL)) for sender in one["senders"]],
     }
     return show(request, "frontend/integration.html", context, section="settings")
+
+
+def _unread(row: IntegrationKey) -> list[dict[str, Any]]:
+    """What it sent of which no alert was made: whose it seems to be, and the address that confirms a subscription."""
+    shown = []
+    for one in unread_deliveries(row.name, timezone.now() - LISTED, UNREAD):
+        payload = _payload(one)
+        sender = recognition.recognised(payload)
+        shown.append({"it": one, "sender": sender, "confirm": recognition.confirmation(payload)})
+    return shown
+
+
+def _payload(one: Unread) -> Any:
+    """The value of a payload; None for one that cannot be read."""
+    try:
+        return generic.payload_of(one.payload, one.content_type)
+    except BadPayload:
+        return None
+
+
+def _unread_of(row: IntegrationKey, receipt: str) -> Unread:
+    for one in unread_deliveries(row.name, timezone.now() - LISTED, UNREAD):
+        if one.receipt == receipt:
+            return one
+    raise Http404("no such payload")
+
+
+def _confirmed(request: HttpRequest, row: IntegrationKey) -> HttpResponse:
+    """Visit the address with which Amazon SNS confirms a subscription, through the guard of all outbound HTTP."""
+    one = _unread_of(row, request.POST.get("receipt", ""))
+    address = recognition.confirmation(_payload(one))
+    if address is None:
+        raise Http404("nothing to confirm")
+    try:
+        reply = post(address, b"", method="GET")
+    except (Refused, Unreachable) as error:
+        messages.error(request, f"Not confirmed: {error}.")
+    else:
+        if reply.taken:
+            messages.success(request, "Subscription confirmed. Amazon SNS sends its notifications here now.")
+        else:
+            messages.error(request, f"Not confirmed: Amazon SNS answered {reply.status}.")
+    return HttpResponseRedirect(reverse("integration", args=[row.pk]))
 
 
 @page
@@ -224,6 +271,8 @@ def act(request: HttpRequest, pk: int, verb: str) -> HttpResponse:
         keys.revoke(row.name, context_of(request))
         messages.success(request, f"Revoked {row.name}. It is refused everywhere within seconds.")
         return HttpResponseRedirect(reverse("integrations"))
+    if verb == "confirm":
+        return _confirmed(request, row)
     door = request.POST.get("door", "")
     if verb != "test" or door not in _doors(row):
         raise Http404(verb)
@@ -241,6 +290,15 @@ def _rotated(request: HttpRequest, row: IntegrationKey, overlap: timedelta) -> H
     return _listed(request, made=(row.name, secret, _senders(row)))
 
 
+def _proposal(one: Unread) -> tuple[str, str, bool]:
+    """A mapping for a payload that gave no alert, the payload as text, and whether it is a form."""
+    payload, is_form = _payload(one), one.content_type == generic.FORM
+    text = one.payload.decode(errors="replace")
+    if not is_form and payload is not None:
+        text = json.dumps(payload, indent=2, ensure_ascii=False)
+    return json.dumps(recognition.proposed(payload), indent=2, ensure_ascii=False), text, is_form
+
+
 # The mapping of the generic door
 # ----------------------------------------------------------------------------------------------------------
 @page
@@ -251,9 +309,12 @@ def mapping(request: HttpRequest, pk: int) -> HttpResponse:
     row = _row(pk)
     kept = "" if row.mapping is None else json.dumps(row.mapping, indent=2)
     text, payload = request.POST.get("mapping", kept), request.POST.get("payload", EXAMPLE)
+    is_form = request.POST.get("form") == "on"
     errors: dict[str, str] = {}
     preview: Preview | None = None
-    if request.method == "POST":
+    if request.method != "POST" and (receipt := request.GET.get("receipt")):
+        text, payload, is_form = _proposal(_unread_of(row, receipt))
+    if request.method == "POST" or request.GET.get("receipt"):
         try:
             told = json.loads(text) if text.strip() else None
             how = DEFAULT if told is None else generic.mapping(told)
@@ -262,7 +323,7 @@ def mapping(request: HttpRequest, pk: int) -> HttpResponse:
                 messages.success(request, f"{row.name} reads payloads this way from now on.")
                 return HttpResponseRedirect(reverse("integrations"))
             try:
-                media_type = generic.FORM if request.POST.get("form") == "on" else "application/json"
+                media_type = generic.FORM if is_form else "application/json"
                 preview = generic.receive(how, payload.encode(errors="replace"), media_type)
             except BadPayload as error:
                 errors["payload"] = str(error)
@@ -274,7 +335,7 @@ def mapping(request: HttpRequest, pk: int) -> HttpResponse:
         "it": row,
         "text": text,
         "payload": payload,
-        "form": request.POST.get("form") == "on",
+        "form": is_form,
         "errors": errors,
         "items": [] if preview is None else preview.items[:20],
         "more": 0 if preview is None else max(0, len(preview.items) - 20),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -22,13 +23,14 @@ from django.views.decorators.csrf import csrf_exempt
 from incidents import queries
 from incidents.api.firing import Wanted, grouped, listed
 from incidents.catalog.models import Silence, routing_table, silences_in_force
+from incidents.domain.conditions import ANYTHING
 from incidents.domain.matching_text import read_matchers
 from incidents.domain.recurring import Span
+from incidents.domain.routing import Rule
 from incidents.domain.silencing import Matcher, each_matcher, matchers_from
 from incidents.domain.times import rfc3339
 from incidents.domain.values import Invalid, check_text
 from incidents.silences import (
-    LONGEST,
     configured,
     end_silence,
     matchers_shown,
@@ -43,9 +45,17 @@ from ingest.doors.alert import BadPayload, instant
 from ingest.doors.json_body import read_object
 from ingest.queries import Context
 
-VERSION = "0.28.0"
+VERSION = "0.34.0"
 """The version whose API this is: amtool refuses to talk to another major one."""
-TRUE = ("1", "yes", "true", "on", "checked", "selected", "t", "y", "enabled")
+TRUE = frozenset({"", "1", "yes", "true", "on", "checked", "selected", "t", "y", "enabled"})
+FALSE = frozenset({"0", "no", "false", "off", "unchecked", "unselected", "f", "n", "disabled"})
+FLAGS = ("active", "silenced", "inhibited", "unprocessed", "muted")
+"""Of lists of alerts. Nothing here is unprocessed or muted."""
+MOST_ANNOTATIONS = 50
+STATES = ("active", "expired", "pending")
+"""Of silences: each is a flag of their list, too."""
+NEEDED = ("alerts", "incidents:read", "incidents:write")
+"""Scopes of a key with which all of amtool works."""
 
 
 class _Refused(Exception):
@@ -87,7 +97,10 @@ def _allowed(request: HttpRequest, scope: str) -> str:
     key = key_of(request)
     if isinstance(key, Key):
         if not key.allows(scope):
-            raise _Refused(403, f"the key {key.name} lacks the scope {scope}")
+            raise _Refused(
+                403,
+                f"the key {key.name} lacks the scope {scope}; amtool needs a key with {', '.join(NEEDED)}",
+            )
         return key.name
     if request.user.is_authenticated and request.method == "GET":
         return request.user.get_username()
@@ -103,7 +116,18 @@ def _text(status: int, message: str) -> HttpResponse:
 @csrf_exempt
 def alerts(request: HttpRequest) -> HttpResponse:
     """GET /api/v2/alerts lists; POST is the door."""
-    return _list_alerts(request) if request.method == "GET" else alertmanager_api(request)
+    return _by_method(request, {"GET": _list_alerts, "POST": alertmanager_api})
+
+
+def _by_method(request: HttpRequest, views: Mapping[str, View], *args: str, **kwargs: str) -> HttpResponse:
+    """What the view of the method answers; 405, or 200 for OPTIONS, with all that there are."""
+    view = views.get(request.method or "")
+    if view is not None:
+        return view(request, *args, **kwargs)
+    asked = request.method == "OPTIONS"
+    answer = HttpResponse(status=200) if asked else _text(405, f"only {' and '.join(views)} here")
+    answer["Allow"] = ", ".join((*views, "OPTIONS"))
+    return answer
 
 
 @_answers("incidents:read", "GET")
@@ -125,15 +149,43 @@ def status(request: HttpRequest, _: str) -> HttpResponse:  # noqa: ARG001
     )
 
 
+ELSEWHERE = "cannot-say-ask-api-v1-routes-explain"
+"""The receiver in a configuration that cannot say where alerts go."""
 _STARTED = timezone.now()
 
 
 def _configuration(teams: Iterable[str]) -> str:
-    """YAML that is a configuration of Alertmanager: Grafana and amtool read the top of its routes and its receivers."""
+    """YAML that is a configuration of Alertmanager, for `amtool config routes` and Grafana.
+
+    Where rules ask for more than labels, which a route of Alertmanager cannot, its only receiver says so: `amtool
+    config routes test` then names no wrong team.
+    """
+    table = routing_table()
+    rules = [_route(rule, "  ") for rule in table.rules]
+    if any(rule is None for rule in rules) or table.services:
+        return (
+            "# Rules of Dossier ask for more than labels, which this form cannot say: ask /api/v1/routes/explain.\n"
+            f"route:\n  receiver: {json.dumps(ELSEWHERE)}\nreceivers:\n- name: {json.dumps(ELSEWHERE)}\n"
+            + "".join(f"- name: {json.dumps(team)}\n" for team in teams)
+        )
+    routes = "".join(filter(None, rules))
     return (
-        "# Dossier: its rules (/api/v1/routes) say more than this form can; here is where goes what none fits.\n"
-        f"route:\n  receiver: {json.dumps(routing_table().default.slug)}\n"
-        "receivers:\n" + "".join(f"- name: {json.dumps(team)}\n" for team in teams)
+        f"route:\n  receiver: {json.dumps(table.default.slug)}\n"
+        + (f"  routes:\n{routes}" if routes else "")
+        + "receivers:\n"
+        + "".join(f"- name: {json.dumps(team)}\n" for team in teams)
+    )
+
+
+def _route(rule: Rule, indent: str) -> str | None:
+    """A rule as a route; None for one that asks for more than labels, or that names no team."""
+    asked = replace(rule.when, labels=())
+    inner = [_route(child, f"{indent}  ") for child in rule.children]
+    if asked != ANYTHING or rule.team is None or any(one is None for one in inner):
+        return None
+    matchers = ", ".join(json.dumps(str(matcher)) for matcher in rule.when.labels)
+    return f"{indent}- receiver: {json.dumps(rule.team.slug)}\n{indent}  matchers: [{matchers}]\n" + (
+        f"{indent}  routes:\n{''.join(filter(None, inner))}" if inner else ""
     )
 
 
@@ -154,6 +206,8 @@ def groups(request: HttpRequest, _: str) -> HttpResponse:
 
 
 def _firing(request: HttpRequest, write: Callable[..., bytes]) -> HttpResponse:
+    for name in FLAGS:
+        _flag(request, name)
     wanted = Wanted(
         [_filter(text) for text in request.GET.getlist("filter")],
         _pattern("receiver", request.GET.get("receiver", "")),
@@ -170,8 +224,11 @@ def _list(items: list[dict[str, Any]]) -> HttpResponse:
 
 
 def _flag(request: HttpRequest, name: str) -> bool:
-    """As Alertmanager reads it: 1 and True are true, nothing is the default, and any other word is false."""
-    return (request.GET.get(name) or "true").lower() in TRUE
+    """1 and True are true, nothing is the default; what is neither true nor false is refused."""
+    word = request.GET.get(name, "").lower()
+    if word not in TRUE and word not in FALSE:
+        raise Invalid(name, f"must be true or false, not {word[:40]!r}")
+    return word in TRUE
 
 
 def _pattern(name: str, text: str) -> Callable[[str], bool]:
@@ -206,7 +263,7 @@ def _filter(text: str) -> Matcher:
 # ----------------------------------------------------------------------------------------------------------
 @csrf_exempt
 def silences(request: HttpRequest) -> HttpResponse:
-    return _list_silences(request) if request.method == "GET" else _post_silence(request)
+    return _by_method(request, {"GET": _list_silences, "POST": _post_silence})
 
 
 @_answers("incidents:read", "GET")
@@ -214,7 +271,9 @@ def _list_silences(request: HttpRequest, _: str) -> HttpResponse:
     matchers = [_filter(text) for text in request.GET.getlist("filter")]
     rows = Silence.objects.filter(ends_at__gt=timezone.now() - timedelta(days=5))
     rows = rows.select_related("recurrence")
-    return _list([_silence(row) for row in rows if _fits(row, matchers)])
+    shown = {state for state in STATES if _flag(request, state)}
+    told = [_silence(row) for row in rows if _fits(row, matchers)]
+    return _list([one for one in told if one["status"]["state"] in shown])
 
 
 def _fits(row: Silence, matchers: Iterable[Matcher]) -> bool:
@@ -231,14 +290,13 @@ def _post_silence(request: HttpRequest, who: str) -> HttpResponse:
     now = timezone.now()
     if ends <= starts or ends <= now:
         raise Invalid("endsAt", "must be later than startsAt and than now")
-    if ends - max(starts, now) > LONGEST:
-        raise Invalid("endsAt", f"must be at most {LONGEST.days} days after startsAt")
     values: dict[str, Any] = {
         "matchers": [matcher.as_json() for matcher in matchers],
         "starts_at": max(starts, now),
         "ends_at": ends,
         "created_by": check_text("createdBy", body.get("createdBy") or who, 255, blank=False),
         "comment": check_text("comment", body.get("comment", ""), 2_000),
+        "annotations": _annotations(body.get("annotations")),
     }
     told = body.get("id") or ""
     kept = _keep(None if not told else _find(str(told)), values, Context(f"key:{who}"))
@@ -269,7 +327,7 @@ def _keep(old: Silence | None, values: dict[str, Any], context: Context) -> Sile
 
 @csrf_exempt
 def silence(request: HttpRequest, id: str) -> HttpResponse:
-    return _get_silence(request, id) if request.method == "GET" else _end_silence(request, id)
+    return _by_method(request, {"GET": _get_silence, "DELETE": _end_silence}, id)
 
 
 @_answers("incidents:read", "GET")
@@ -288,6 +346,19 @@ def _find(id: str) -> Silence:
         return Silence.objects.get(pk=uuid.UUID(id))
     except (Silence.DoesNotExist, ValueError, ValidationError):
         raise _Refused(404, f"silence {id[:60]} not found") from None
+
+
+def _annotations(told: object) -> dict[str, str]:
+    if told is None:
+        return {}
+    if not isinstance(told, dict) or not all(isinstance(text, str) for text in told.values()):
+        raise Invalid("annotations", "must be an object of texts")
+    if len(told) > MOST_ANNOTATIONS:
+        raise Invalid("annotations", f"must be at most {MOST_ANNOTATIONS}, not {len(told)}")
+    return {
+        check_text("annotations", name, 255): check_text("annotations", text, 2_000)
+        for name, text in told.items()
+    }
 
 
 def _time(body: Mapping[str, Any], name: str) -> datetime:
@@ -312,6 +383,7 @@ def _silence(row: Silence) -> dict[str, Any]:
         "updatedAt": rfc3339(row.updated_at),
         "comment": row.comment if problem is None else f"{row.comment} (cannot be read: {problem})",
         "createdBy": row.created_by,
+        "annotations": row.annotations,
         "endsAt": rfc3339(span.ends_at),
         "matchers": [matcher.as_json() for matcher in matchers_shown(row)],
         "startsAt": rfc3339(span.starts_at),

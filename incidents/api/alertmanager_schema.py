@@ -28,7 +28,9 @@ _ALERT: Final = record(
     },
     ["labels", "annotations", "startsAt", "endsAt", "updatedAt", "fingerprint", "receivers", "status"],
 )
-_GROUP: Final = record({"labels": _TEXTS, "receiver": _RECEIVER, "alerts": array(_ALERT)})
+_GROUP: Final = record(
+    {"labels": _TEXTS, "routeLabels": _TEXTS, "receiver": _RECEIVER, "alerts": array(_ALERT)}
+)
 _MATCHER: Final = record(
     {"name": TEXT, "value": TEXT, "isRegex": _BOOLEAN, "isEqual": _BOOLEAN}, ["name", "value", "isRegex"]
 )
@@ -38,6 +40,7 @@ _TOLD: Final = {
     "endsAt": _MOMENT,
     "createdBy": TEXT,
     "comment": TEXT,
+    "annotations": _TEXTS,
 }
 _SILENCE: Final = record(
     {

@@ -64,7 +64,7 @@ def grouped(wanted: Wanted, silences: Sequence[Silence], table: RoutingTable, no
 
 def _group(receiver: str, number: str, members: Iterable[bytes]) -> bytes:
     labels = _written({"ticket": number} if number else {})
-    return b'{"labels":%b,"receiver":%b,"alerts":[%b]}' % (
+    return b'{"labels":%b,"routeLabels":{},"receiver":%b,"alerts":[%b]}' % (
         labels,
         _written({"name": receiver}),
         b",".join(members),

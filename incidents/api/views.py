@@ -24,7 +24,7 @@ from incidents import commands, queries, search
 from incidents.allowing import allow
 from incidents.api import serializers as shapes
 from incidents.api.bodies import context, fields
-from incidents.commands import Happened, Invalid, NoSuchIncident, Overtaken, Recorded, Refused, Report
+from incidents.commands import Happened, Invalid, NoSuchIncident, Once, Overtaken, Recorded, Refused, Report
 from incidents.domain.permissions import Forbidden
 from incidents.domain.searching import FIELDS
 from incidents.domain.times import rfc3339
@@ -46,6 +46,13 @@ IF_MATCH = OpenApiParameter(
     OpenApiParameter.HEADER,
     description="ETag or `position` of the incident as you saw it: 409 if somebody has since changed what this command"
     " is about, with who did what and when in `meanwhile`. Left out, the command is carried out however it stands.",
+)
+IDEMPOTENCY_KEY = OpenApiParameter(
+    "Idempotency-Key",
+    str,
+    OpenApiParameter.HEADER,
+    description="the same report with the same key within a day is recorded once and answered as before; another"
+    " report with it is 409",
 )
 ALL = OpenApiParameter("all", bool, description="true: leave nothing out")
 ERRORS = {
@@ -188,10 +195,14 @@ class IncidentsView(IncidentAPI):
 
     @extend_schema(
         operation_id="incidents_open",
+        parameters=[IDEMPOTENCY_KEY],
         request=shapes.ReportShape,
         responses={
             201: OpenApiResponse(shapes.IncidentShape, "Opened. `Dossier-Receipt` is its receipt."),
             200: OpenApiResponse(shapes.IncidentShape, "Joined the open incident of the same `dedup_key`."),
+            409: OpenApiResponse(
+                PROBLEM, "The `Idempotency-Key` was used for another report. Nothing was stored."
+            ),
             413: OpenApiResponse(PROBLEM, "The body is too large. Nothing was stored."),
             **ERRORS,
         },
@@ -202,12 +213,25 @@ class IncidentsView(IncidentAPI):
         key = request.auth
         region = (key.region or None) if isinstance(key, Key) else None
         report = Report(**fields(request, shapes.ReportShape), region=region)
-        result = commands.open_incident(report, context(request))
+        who = context(request)
+        try:
+            result = commands.open_incident(report, who, _once(request, who.actor))
+        except commands.KeyReusedError as error:
+            raise Conflict(f"{error}; nothing was stored.") from None
         answer = _answer(result.incident.id, result.events)
         if result.opened:
             answer.status_code = status.HTTP_201_CREATED
             answer["Location"] = request.build_absolute_uri(f"{request.path}/{result.incident.id}")
         return answer
+
+
+def _once(request: Request, actor: str) -> Once | None:
+    """The report's Idempotency-Key; None where it has none."""
+    key = request.headers.get("Idempotency-Key")
+    if key is None:
+        return None
+    told = json.dumps(request.data, sort_keys=True).encode()
+    return Once(actor, key, hashlib.sha256(told).digest())
 
 
 class IncidentView(IncidentAPI):

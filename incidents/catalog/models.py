@@ -179,6 +179,8 @@ class Silence(models.Model):
     ends_at = models.DateTimeField()
     created_by = models.CharField(max_length=255)
     comment = models.TextField()
+    annotations = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))
+    """What a client of Alertmanager's API notes beside the comment: texts by name."""
     updated_at = models.DateTimeField(auto_now=True)
 
     class Meta:
@@ -201,6 +203,24 @@ class Silence(models.Model):
             self.comment,
             None if again is None else again.times,
         )
+
+
+class ReportedOnce(models.Model):
+    """What a report became that was sent with an Idempotency-Key. State: kept for a day, rebuilt by nothing."""
+
+    id = models.BigAutoField(primary_key=True)
+    actor = models.TextField()
+    key = models.TextField()
+    digest = models.BinaryField()
+    incident = models.UUIDField()
+    opened = models.BooleanField()
+    first = models.IntegerField()
+    last = models.IntegerField()
+    at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        db_table = "reported_once"
+        constraints = (models.UniqueConstraint(fields=("actor", "key"), name="one_report_per_key"),)
 
 
 def silences_in_force(at: datetime | None = None) -> list[silencing.Silence]:

@@ -13,7 +13,8 @@ LONGEST = 20_000
 """Characters of a text with matchers."""
 EXAMPLE = 'disk=~"d.*"'
 _MATCHER = re.compile(
-    r'\s*("?)([^=!~\s",]+)\1\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\]|\\.)*)"|([^",\n]*))\s*', re.DOTALL
+    r'\s*(?:"((?:[^"\\]|\\.)+)"|([^=!~\s",]+))\s*(=~|!~|!=|=)\s*(?:"((?:[^"\\]|\\.)*)"|([^",\n]*))\s*',
+    re.DOTALL,
 )
 _SIGNS = {"=": (False, True), "!=": (False, False), "=~": (True, True), "!~": (True, False)}
 
@@ -34,7 +35,8 @@ def read_matchers(text: str) -> list[dict[str, Any]]:
             raise Invalid("matchers", f"must be such as {EXAMPLE}, not {rest[:60]!r}")
         is_regex, is_equal = _SIGNS[one[3]]
         value = one[5].strip() if one[4] is None else _unquoted(one[4])
-        found.append({"name": one[2], "value": value, "isRegex": is_regex, "isEqual": is_equal})
+        name = one[2] if one[1] is None else _unquoted(one[1])
+        found.append({"name": name, "value": value, "isRegex": is_regex, "isEqual": is_equal})
         rest = after
     if not found:
         raise Invalid("matchers", f"are missing; write one or more, such as {EXAMPLE}")

@@ -6,6 +6,7 @@ match the whole value.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +17,9 @@ import re2
 
 from incidents.domain.recurring import Span, Times
 from incidents.domain.values import Invalid, check_line
+
+_BARE = re.compile(r"[^=!~\s\",{}\\]+")
+"""A name of a label that needs no quotes."""
 
 MOST_MATCHERS = 50
 
@@ -38,7 +42,10 @@ class Matcher:
         """As Alertmanager writes it, and `matching_text.read_matchers` reads it."""
         sign = {(False, True): "=", (False, False): "!=", (True, True): "=~", (True, False): "!~"}
         quoted = self.value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-        return f'{self.name}{sign[self.is_regex, self.is_equal]}"{quoted}"'
+        name = self.name
+        if not _BARE.fullmatch(name):
+            name = '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        return f'{name}{sign[self.is_regex, self.is_equal]}"{quoted}"'
 
     def as_json(self) -> dict[str, Any]:
         return {"name": self.name, "value": self.value, "isRegex": self.is_regex, "isEqual": self.is_equal}

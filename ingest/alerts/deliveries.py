@@ -210,3 +210,34 @@ def latest(integration: str, since: datetime, limit: int) -> list[Latest]:
         Latest(receipt, at, door, tuple(titles or ()), tuple(tuple(one) for one in json.loads(refused)))
         for receipt, at, door, refused, titles in rows
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A delivery that gave no alert: why, and the payload as received."""
+
+    receipt: str
+    received_at: datetime
+    content_type: str
+    payload: bytes
+    why: str
+
+
+def unread(integration: str, since: datetime, limit: int) -> list[Unread]:
+    """The deliveries of an integration since then that hold something and gave no alert, newest first."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT receipt::text, received_at, content_type, payload, refused, left_out FROM alert_delivery"
+            " WHERE integration = %s AND received_at >= %s AND cardinality(alerts) = 0"
+            " AND (refused <> '[]' OR left_out <> '[]') ORDER BY received_at DESC LIMIT %s",
+            (integration, since, limit),
+        )
+        rows = cursor.fetchall()
+    return [Unread(*row[:3], bytes(row[3]), _why(json.loads(row[4]), json.loads(row[5]))) for row in rows]
+
+
+def _why(refused: list[Any], left_out: list[Any]) -> str:
+    if refused:
+        _, field, reason = refused[0]
+        return f"{field}: {reason}" if field else str(reason)
+    return str(left_out[0][-1])

@@ -24,12 +24,11 @@ from ingest.api.keys import Key, authenticate, find
 from ingest.api.limits import Overloaded, admitted, in_turn
 from ingest.api.problems import problem
 from ingest.api.reading import read_body
-from ingest.api.refusals import note
-from ingest.doors import generic, grafana, prometheus
+from ingest.api.refusals import note, note_unread
+from ingest.doors import generic, grafana, prometheus, recognition
 from ingest.doors import heartbeat as heartbeats_door
 from ingest.doors.alert import BadPayload, Parsed
 from ingest.doors.bodies import decompress
-from ingest.doors.default_mapping import DEFAULT
 from ingest.doors.json_body import LARGEST_ASKED, read_object, scalar
 from ingest.telemetry import liveness
 from ingest.telemetry.faults import BadBody, TooLarge
@@ -59,6 +58,8 @@ class Door:
     accept: Callable[[Taken, Parsed], HttpResponse]
     refuse: Refuse
     overloaded: int = 503
+    keeps_unread: bool = False
+    """Whether a payload that gives no alert is stored: its mapping can be written afterwards."""
 
 
 def serve(door: Door, request: HttpRequest, who: Callable[[], Key | None]) -> HttpResponse:
@@ -74,7 +75,7 @@ def serve(door: Door, request: HttpRequest, who: Callable[[], Key | None]) -> Ht
             body = body_of(request)
             with in_turn(len(body)):  # the objects of a large body take ten times its room
                 parsed = door.parse(body, key)
-                taken = stored(request, door.name, key, parsed, body)
+                taken = stored(request, door.name, key, parsed, body, keeps_unread=door.keeps_unread)
         answer = door.accept(taken, parsed)
         answer["Dossier-Receipt"] = taken.receipt
     except (Refusal, Overloaded, TooLarge, BadBody, BadPayload, OperationalError, InterfaceError) as error:
@@ -127,19 +128,30 @@ def body_of(request: HttpRequest, largest: int | None = None) -> bytes:
     return decompress(read_body(request, largest), encoding, largest)
 
 
-def stored(request: HttpRequest, door: str, key: Key, parsed: Parsed, payload: bytes) -> Taken:
-    """Commits a delivery. Raises Refusal when there was something in it and nothing of that was good."""
-    if parsed.refused and not parsed.alerts:
+def stored(
+    request: HttpRequest, door: str, key: Key, parsed: Parsed, payload: bytes, *, keeps_unread: bool = False
+) -> Taken:
+    """Commits a delivery. Raises Refusal when there was something in it and nothing of that was good, unless
+    `keeps_unread`: then the payload is stored, and an alert says that it could not be read."""
+    unread = bool(parsed.refused and not parsed.alerts)
+    if unread and not keeps_unread:
         raise Refusal(400, f"Nothing was stored: {parsed.refused[0]}.")
     trace = getattr(request, "trace", None)
     taken = receive(parsed, Delivery(key.name, door, request.content_type or "", payload, trace))
     liveness.used()
+    if unread:
+        note_unread(key.name, door, str(parsed.refused[0]))
     return taken
 
 
 def key_of(request: HttpRequest) -> Key | None:
     """The key of a request whose sender can set a header: a bearer token, or the password of basic auth."""
     return authenticate(request.META.get("HTTP_AUTHORIZATION"))
+
+
+def key_at(request: HttpRequest, key: str) -> Key | None:
+    """The key in the address; where none stands there, the one of the header, so that no log of addresses has it."""
+    return find(key) if key else key_of(request)
 
 
 # Answers
@@ -170,7 +182,7 @@ def counted(taken: Taken, parsed: Parsed) -> HttpResponse:
 def _as_alertmanager(taken: Taken, parsed: Parsed) -> HttpResponse:  # noqa: ARG001
     """200 with nothing, or 400 with a text that joins the errors, though the good alerts are stored."""
     if not parsed.refused:
-        return HttpResponse(status=200)
+        return HttpResponse(status=200, content_type="application/json")
     return _text(400, "; ".join(map(str, parsed.refused)))
 
 
@@ -193,9 +205,23 @@ ALERTMANAGER = Door(
 GRAFANA = Door("grafana", ("POST", "PUT"), lambda body, _: grafana.webhook(body), counted, refused_as_problem)
 
 
+UNREAD = (
+    "Stored without an alert: the mapping finds none in this payload. The page of this integration proposes one that"
+    " does, to be tried and saved there."
+)
+
+
 def _through_mapping(media_type: str, body: bytes, key: Key) -> Parsed:
-    how = DEFAULT if key.mapping is None else generic.mapping(key.mapping)
-    return generic.receive(how, body, media_type).parsed
+    payload = generic.payload_of(body, media_type)
+    how = recognition.reads(payload) if key.mapping is None else generic.mapping(key.mapping)
+    return generic.apply(how, payload).parsed
+
+
+def _counted_or_unread(taken: Taken, parsed: Parsed) -> HttpResponse:
+    answer = counted(taken, parsed)
+    if parsed.alerts or not parsed.refused:
+        return answer
+    return JsonResponse({**json.loads(answer.content), "detail": UNREAD}, status=202)
 
 
 @csrf_exempt
@@ -205,33 +231,33 @@ def alertmanager_api(request: HttpRequest) -> HttpResponse:
 
 
 @csrf_exempt
-def alertmanager(request: HttpRequest, key: str) -> HttpResponse:
-    """POST /integrations/alertmanager/{key}: a webhook of an Alertmanager."""
-    return serve(ALERTMANAGER, request, partial(find, key))
+def alertmanager(request: HttpRequest, key: str = "") -> HttpResponse:
+    """POST /integrations/alertmanager, also with /{key}: a webhook of an Alertmanager."""
+    return serve(ALERTMANAGER, request, partial(key_at, request, key))
 
 
 @csrf_exempt
-def grafana_webhook(request: HttpRequest, key: str) -> HttpResponse:
-    """POST or PUT /integrations/grafana/{key}: a contact point of the kind webhook."""
-    return serve(GRAFANA, request, partial(find, key))
+def grafana_webhook(request: HttpRequest, key: str = "") -> HttpResponse:
+    """POST or PUT /integrations/grafana, also with /{key}: a contact point of the kind webhook."""
+    return serve(GRAFANA, request, partial(key_at, request, key))
 
 
 @csrf_exempt
-def generic_webhook(request: HttpRequest, key: str) -> HttpResponse:
-    """POST /integrations/generic/{key}: any JSON or form, through the mapping of the integration."""
+def generic_webhook(request: HttpRequest, key: str = "") -> HttpResponse:
+    """POST /integrations/generic, also with /{key}: any JSON or form, through the mapping of the integration."""
     parse = partial(_through_mapping, request.content_type or "")
-    door = Door("generic", ("POST", "PUT"), parse, counted, refused_as_problem)
-    return serve(door, request, partial(find, key))
+    door = Door("generic", ("POST", "PUT"), parse, _counted_or_unread, refused_as_problem, keeps_unread=True)
+    return serve(door, request, partial(key_at, request, key))
 
 
 @csrf_exempt
-def heartbeat(request: HttpRequest, key: str) -> HttpResponse:
-    """GET or POST /integrations/heartbeat/{key}?name=…&every=…: it came; when the next one is due, it says itself."""
+def heartbeat(request: HttpRequest, key: str = "") -> HttpResponse:
+    """GET or POST /integrations/heartbeat?name=…&every=…, also with /{key}: it came; when the next is due, it says."""
     found = None
     try:
         if request.method not in ("GET", "POST"):
             raise Refusal(405, "Only GET and POST here.")
-        found = find(key)
+        found = key_at(request, key)
         allowed(found, heartbeats.DOOR)
         assert found is not None
         with admitted(found.name, heartbeats.DOOR):

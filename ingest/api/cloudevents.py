@@ -1,4 +1,4 @@
-"""POST /integrations/cloudevents/{key}: CloudEvents 1.0; OPTIONS: the webhook handshake. Thin."""
+"""POST /integrations/cloudevents, also with /{key}: CloudEvents 1.0; OPTIONS: the webhook handshake. Thin."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from functools import partial
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from ingest.api.alerts import Door, Refusal, counted, refused_as_problem, serve
-from ingest.api.keys import Key, find
+from ingest.api.alerts import Door, Refusal, counted, key_at, refused_as_problem, serve
+from ingest.api.keys import Key
 from ingest.doors import cloudevent_alerts, generic
 from ingest.doors.alert import Parsed
 from ingest.doors.cloudevents import Unsupported, events, handshake
 
 
 @csrf_exempt
-def cloudevents(request: HttpRequest, key: str) -> HttpResponse:
+def cloudevents(request: HttpRequest, key: str = "") -> HttpResponse:
     """Events as alerts: structured, batched or binary."""
     if request.method == "OPTIONS":
         return HttpResponse(status=200, headers=handshake(request.headers))
     parse = partial(_parse, request)
     door = Door("cloudevents", ("POST",), parse, counted, refused_as_problem, overloaded=429)
-    return serve(door, request, partial(find, key))
+    return serve(door, request, partial(key_at, request, key))
 
 
 def _parse(request: HttpRequest, body: bytes, key: Key) -> Parsed:

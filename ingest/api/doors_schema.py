@@ -90,7 +90,17 @@ def describe_doors(result: Told, **_: Any) -> Told:
     doors = (_alertmanager(), _webhooks(), _heartbeat(), _pagerduty(), _otlp(), _remote_write())
     for path, operations in (pair for door in doors for pair in door.items()):
         result["paths"].setdefault(path, {}).update(operations)
+        if path.endswith("/{key}"):
+            by_header = {method: _by_header(told) for method, told in operations.items()}
+            result["paths"].setdefault(path.removesuffix("/{key}"), {}).update(by_header)
     return result
+
+
+def _by_header(told: Told) -> Told:
+    """The operation at the address without a key, which stands in a header."""
+    parameters = [one for one in told["parameters"] if one is not _KEY]
+    name = f"{told['operationId']}_by_header"
+    return {**told, "operationId": name, "parameters": parameters, "security": IN_HEADER}
 
 
 def _send(
@@ -152,7 +162,10 @@ def _webhooks() -> Told:
 
     message = record({"version": TEXT, "alerts": array(_OBJECT)})
     grafana = "Alerts, as Grafana's contact point “webhook” sends them."
-    mapped = "Any JSON or form, read by the mapping of the integration."
+    mapped = (
+        "Any JSON or form, read by the mapping of the integration; without one by that of its sender. 202:"
+        " stored, and the mapping found no alert in it."
+    )
     anything = {JSON: _like("generic", {}), FORM: {"schema": _OBJECT}}
     return {
         "/integrations/alertmanager/{key}": {
@@ -170,10 +183,15 @@ def _webhooks() -> Told:
             for method in ("post", "put")
         },
         "/integrations/generic/{key}": {
-            method: webhook(f"generic_webhook_{method}", mapped, anything) for method in ("post", "put")
+            method: _unread_too(webhook(f"generic_webhook_{method}", mapped, anything))
+            for method in ("post", "put")
         },
         "/integrations/cloudevents/{key}": {"post": _cloudevents(), "options": _handshake()},
     }
+
+
+def _unread_too(told: Told) -> Told:
+    return {**told, "responses": {**told["responses"], "202": _COUNTED}}
 
 
 def _cloudevents() -> Told:

@@ -20,7 +20,6 @@ from ingest.api.limits import Overloaded, admitted
 from ingest.api.refusals import note
 from ingest.doors import pagerduty
 from ingest.doors.alert import BadPayload, Parsed
-from ingest.doors.json_body import LARGEST_ASKED
 from ingest.telemetry import liveness
 from ingest.telemetry.faults import BadBody, TooLarge
 
@@ -45,7 +44,7 @@ def _answered(request: HttpRequest, take: Callable[[HttpRequest, bytes], Answer]
     try:
         if request.method != "POST":
             raise Refusal(405, "Only POST here.")
-        body = body_of(request, LARGEST_ASKED)
+        body = body_of(request, pagerduty.LARGEST)
         taken, told = take(request, body)
     except BadPayload as error:
         with suppress(

@@ -79,6 +79,27 @@ def note(integration: str, door: str, status: int, reason: str) -> None:
             _noted[place] = (until, since + left_out + 1)
 
 
+def note_unread(integration: str, door: str, reason: str) -> None:
+    """Say that a payload was stored and gave no alert: its sender has a 2xx and tells nobody."""
+    place, now = (database.name(), integration, f"{door} unread"), time.monotonic()
+    with _lock:
+        until, _ = _noted.get(place, (0.0, 0))
+        if now < until:
+            return
+        _noted[place] = (now + EVERY, 0)
+    try:
+        warn(
+            integration,
+            door,
+            f"Payloads from {integration} are stored and give no alert: {reason}",
+            "They need a mapping. The page of the integration shows the latest of them with a mapping to try and save."
+            f"\n\n{reason}",
+            "unread",
+        )
+    except (OperationalError, InterfaceError) as error:
+        log.warning("an unread payload was not told", integration=integration, door=door, reason=str(error))
+
+
 def _is_known(integration: str) -> bool:
     """Whether alerts of it came before. Whoever sets a new sender up looks at its page, and nobody is to be called."""
     with connection.cursor() as cursor:
@@ -86,14 +107,14 @@ def _is_known(integration: str) -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def warn(integration: str, door: str, title: str, description: str) -> None:
+def warn(integration: str, door: str, title: str, description: str, what: str = "refused") -> None:
     """Fire an alert of the integration itself: what it sends does not arrive, which its team has to know."""
     notes = Notes()
     alert = Alert(
-        key=f"dossier:{door}:refused",
+        key=f"dossier:{door}:{what}",
         status="firing",
         title=notes.line("the title", title),
-        severity="error",
+        severity="error" if what == "refused" else "warning",
         description=description,
         labels={"integration": integration, "door": door, "origin": "dossier"},
         expires_at=datetime.now(UTC) + WARNED_FOR,

@@ -144,19 +144,26 @@ def _structured(told: Any, place: int) -> Event:
     _check(attributes)
     data = told.get("data")
     if "data_base64" in told:
-        data = _decoded(told["data_base64"], attributes.get("datacontenttype", "application/json"))
+        data = _decoded(told["data_base64"], attributes.get("datacontenttype"))
     return Event(attributes, data, place)
 
 
-def _decoded(told: Any, data_type: str) -> Any:
+def _decoded(told: Any, data_type: str | None) -> Any:
+    """Binary data as JSON or text where it is; without a type and neither of these as the base64 that was sent."""
     try:
         raw = base64.b64decode(told, validate=True) if isinstance(told, str) else None
     except (binascii.Error, ValueError):
         raw = None
     if raw is None:
         raise BadPayload("data_base64", "is not base64")
+    if data_type is None:
+        try:
+            return read(raw)
+        except BadPayload:
+            return told
     media_type, charset = _content_type(data_type)
-    return _data(raw, media_type, charset)
+    found = _data(raw, media_type, charset)
+    return told if found is None and raw else found
 
 
 def _binary(headers: Mapping[str, str], media_type: str, charset: str, body: bytes) -> Event:

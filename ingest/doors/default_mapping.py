@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ingest.doors.mapping_form import mapping
 
-_SAYS = ["$.title", "$.summary", "$.message", "$.subject", "$.name", "$.text"]
+_SAYS = ["$.title", "$.summary", "$.message", "$.subject", "$.name", "$.text", "$.content", "$.alertname"]
 _STEADY = ["$.title", "$.summary", "$.name", "$.subject", "$.message", "$.text"]
 """The same, first what seldom has figures in it that change while the alert fires."""
 
-DEFAULT = mapping(
+_DEFAULT = mapping(
     {
         "title": {"from": _SAYS},
         "key": {"from": ["$.dedup_key", "$.key", "$.fingerprint", "$.alias", "$.id", *_STEADY]},
-        "status": {"from": ["$.status", "$.state", "$.action", "$.event_action"], "default": "firing"},
+        "status": {
+            "from": [
+                *("$.status", "$.state", "$.action", "$.event_action", "$.alert_status", "$.alert_state"),
+                *("$.alert_transition", "$.transition", "$.current_state", "$.new_state"),
+            ],
+            "default": "",
+        },
         "severity": {"from": ["$.severity", "$.level", "$.priority"], "default": "warning"},
         "group": {"from": ["$.group", "$.class", "$.rule", "$.check", "$.alertname"], "default": ""},
         "description": {
@@ -23,3 +31,5 @@ DEFAULT = mapping(
         "labels": "$.labels",
     }
 )
+
+DEFAULT = replace(_DEFAULT, reads_titles=True)

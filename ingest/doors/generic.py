@@ -12,9 +12,11 @@ it matches, is the text, as in `{"from": "$.subject", "find": "#(\\d+)"}`.
 
     {
       "items": "$.alerts",                     where the alerts are; without it the payload, or each of its items
+      "inside": "$.Message",                   where a text of JSON stands that is read instead; $root is the payload
       "title": "{host}: {check}",              required
       "key": "{host}/{check}",                 required: the same for all messages about one thing
-      "status": "$.state",                     firing (default), acknowledged, resolved; `ignored` leaves a message out
+      "status": "$.state",                     firing (default), acknowledged, resolved; `ignored` leaves a message
+                                               out; any other word fires and is shown as received
       "severity": "$.level",                   critical, error, warning (default), info, words of WORDS_OF_SEVERITY
       "component": "host/{host}",              kind/name; default: what the labels name
       "group": "$.check", "description": "$.output",
@@ -50,6 +52,7 @@ from ingest.doors.alert import (
 )
 from ingest.doors.json_body import LARGEST_ASKED, called, leaves, read
 from ingest.doors.mapping_form import BadMapping, Mapping, Source, mapping
+from ingest.doors.recovery import key_of_title, read_title, status_of
 from ingest.doors.templates import shown
 from ingest.telemetry.component import COMPONENT_FORM, is_component
 
@@ -61,16 +64,11 @@ FORM: Final = "application/x-www-form-urlencoded"
 MOST_FIELDS = 200
 """Of a form."""
 IGNORED: Final = "ignored"
-_WORDS: abc.Mapping[Status, str] = {
-    "firing": "firing alerting problem open opened new trigger triggered active alarm down failing failed critical",
-    "acknowledged": "acknowledged acknowledge acknowledgement ack",
-    "resolved": "resolved resolve recovery recovered ok up closed close cleared clear normal inactive",
-}
 _NUMBER = re.compile(r"\d{1,20}(\.\d{1,20})?")
-WORDS_OF_STATUS: abc.Mapping[str, Status] = {
-    word: status for status, words in _WORDS.items() for word in words.split()
-}
-"""The words that mean a status without a mapping saying so, in lower case."""
+STATUS_LABEL: Final = "status"
+"""What a status word is kept as that nobody knows."""
+_OVER: Final = frozenset({"clear", "cleared", "ok", "normal", "resolved", "recovered"})
+"""Words in place of a severity that say that an alert is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +104,12 @@ class Preview:
 
 def receive(how: Mapping, body: bytes, media_type: str = "application/json") -> Preview:
     """What a mapping makes of a body. Raises BadPayload for one that cannot be read or holds no items."""
-    return apply(how, read_form(body) if media_type == FORM else read(body))
+    return apply(how, payload_of(body, media_type))
+
+
+def payload_of(body: bytes, media_type: str) -> Any:
+    """The value of a body of JSON, or of a form. Raises BadPayload."""
+    return read_form(body) if media_type == FORM else read(body)
 
 
 def read_form(body: bytes) -> dict[str, str]:
@@ -126,7 +129,8 @@ def read_form(body: bytes) -> dict[str, str]:
 
 def apply(how: Mapping, payload: Any) -> Preview:
     """What a mapping makes of a payload as `json_body.read` or `read_form` gave it. Raises BadPayload."""
-    found = payload if how.items is None else how.items.find(payload, payload)
+    inner = _inside(how, payload)
+    found = inner if how.items is None else how.items.find(inner, payload)
     items = found if isinstance(found, list) else [found]
     where = "" if how.items is None else how.items.text
     if len(items) > MOST_ITEMS:
@@ -134,6 +138,18 @@ def apply(how: Mapping, payload: Any) -> Preview:
     if not isinstance(found, (dict, list)):
         raise BadPayload(where, f"must be an object or an array of objects, not {called(found)}")
     return Preview(tuple(_item(how, place, item, payload) for place, item in enumerate(items)))
+
+
+def _inside(how: Mapping, payload: Any) -> Any:
+    """What the text at `inside` holds; the payload where there is none, or it is no object."""
+    told = None if how.inside is None else how.inside.find(payload, payload)
+    if not isinstance(told, str):
+        return payload
+    try:
+        inner = read(told.encode())
+    except BadPayload:
+        return payload
+    return inner if isinstance(inner, dict) else payload
 
 
 def _item(how: Mapping, place: int, item: Any, root: Any) -> Item:
@@ -158,12 +174,19 @@ class _Reading:
     root: Any
     why: dict[str, str] = field(default_factory=dict)
     notes: Notes = field(default_factory=Notes)
+    unknown: str = ""
+    """A status word as received that has no meaning here."""
 
     def alert(self, status: Status) -> Alert:
         labels = self._labels()
         title = self.notes.line("the title", self._needed("title"))
+        key = self._needed("key")
+        if self.how.reads_titles:
+            title, key = read_title(title)[1], key_of_title(key)
+        if self.unknown:
+            labels.setdefault(STATUS_LABEL, self.unknown)
         return Alert(
-            key=key_of(self._needed("key")),
+            key=key_of(key),
             status=status,
             title=title,
             severity=WORDS_OF_SEVERITY[self._severity()],
@@ -187,11 +210,30 @@ class _Reading:
         word = self._text("status").strip().lower()
         if word == IGNORED:
             return None
-        if word not in WORDS_OF_STATUS:
-            raise BadPayload(
-                "status", f"{shown(word)} is no status; put it into `words` of the mapping's status"
-            )
-        return WORDS_OF_STATUS[word]
+        if (status := status_of(word)) is not None:
+            return status
+        if self.how.reads_titles and (status := self._implied()) is not None:
+            return status
+        if word:
+            self.unknown = self._text("status").strip()
+            said = f"the status {shown(self.unknown)} is not known and was taken as firing"
+            self.why["status"] += f"; {said}"
+            self.notes.told.append(f"{said}; put it into `words` of the status in the integration's mapping")
+        elif self.how.reads_titles:
+            self.why["status"] += "; nothing says a status, so firing"
+        else:
+            raise BadPayload("status", f"is empty: {self.why['status']}")
+        return "firing"
+
+    def _implied(self) -> Status | None:
+        """What the severity (`clear`) or the title (`[OK] Disk d7`) says of the status."""
+        if self._text("severity").strip().lower() in _OVER:
+            self.why["status"] += ", resolved because of the severity"
+            return "resolved"
+        status, _ = read_title(self._text("title"))
+        if status is not None:
+            self.why["status"] += f", {status} because of the title"
+        return status
 
     def _severity(self) -> str:
         word = self._text("severity").strip().lower()

@@ -25,8 +25,8 @@ from typing import Any
 
 from ingest.doors import generic
 from ingest.doors.alert import WORDS_OF_SEVERITY, BadPayload, Parsed
-from ingest.doors.generic import WORDS_OF_STATUS
 from ingest.doors.mapping_form import Mapping, mapping
+from ingest.doors.recovery import WORDS_OF_STATUS
 
 OWN_HEADER = "X-Dossier"
 """What mails of Dossier itself carry."""

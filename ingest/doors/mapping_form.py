@@ -55,13 +55,17 @@ class Mapping:
     labels: abc.Mapping[str, Source] = field(default_factory=dict)
     all_labels_of: Path | None = None
     links: tuple[tuple[Source, Source], ...] = ()
+    inside: Path | None = None
+    """Where a text of JSON stands that is read instead of the payload, which `$root` stays."""
+    reads_titles: bool = False
+    """Whether a title says the status where no field does."""
 
 
 def mapping(told: object) -> Mapping:
     """The mapping that an object describes. Raises BadMapping with the first thing that is wrong."""
     if not isinstance(told, dict):
         raise BadMapping("", f"must be an object, not {called(told)}")
-    known = (*TEXTS, "items", "labels", "links")
+    known = (*TEXTS, "items", "inside", "labels", "links")
     for name in told:
         if name not in known:
             raise BadMapping(str(name), f"is not known; there are {', '.join(known)}")
@@ -75,6 +79,7 @@ def mapping(told: object) -> Mapping:
         labels={} if isinstance(labels, str) else _labels(labels),
         all_labels_of=_path(labels, "labels") if isinstance(labels, str) else None,
         links=_links(told.get("links", [])),
+        inside=_path(told["inside"], "inside") if "inside" in told else None,
     )
 
 

@@ -3,8 +3,8 @@
 The format is that of https://developer.pagerduty.com/docs/send-alert-event and …/send-change-event. What differs:
 
 - A summary above 1,024 characters is shortened, with a note. PagerDuty answers 400, and alerts were lost by it
-  (github.com/prometheus/alertmanager/issues/1700). A `dedup_key` above 255 characters keeps its identity, too.
-- Severities that other systems write (`warn`, `Critical`) are understood; a word that nobody knows is refused.
+  (github.com/prometheus/alertmanager/issues/1700). Its other bounds hold here, too:
+  a `dedup_key` of at most 255 characters, four severities (in any case), 512 KB an event.
 - `payload.timestamp` is when this message was made, and each repeat has another: it is not the start of the firing.
 - `class` is what a storm is grouped by (the kind of event); `group` is a part of the service, and a label.
 """
@@ -19,7 +19,6 @@ from datetime import datetime
 from typing import Any, Final
 
 from ingest.doors.alert import (
-    WORDS_OF_SEVERITY,
     Alert,
     BadPayload,
     Notes,
@@ -35,6 +34,10 @@ from ingest.doors.json_body import leaves, read_object, scalar
 from ingest.telemetry.component import is_component
 
 LONGEST_SUMMARY = 1_024
+LONGEST_KEY = 255
+LARGEST = 512 * 1_024
+"""Bytes of an event."""
+SEVERITIES: Final = ("critical", "error", "warning", "info")
 ACTIONS: Final[Mapping[str, Status]] = {
     "trigger": "firing",
     "acknowledge": "acknowledged",
@@ -92,6 +95,8 @@ def event(body: bytes, new_key: str) -> PagerDutyEvent:
     dedup_key = told.get("dedup_key")
     if dedup_key is not None and not isinstance(dedup_key, str):
         errors.append("'dedup_key' is invalid (must be a string)")
+    elif dedup_key is not None and len(dedup_key) > LONGEST_KEY:
+        errors.append(f"'dedup_key' is too long (maximum is {LONGEST_KEY} characters)")
     elif not dedup_key and action in ("acknowledge", "resolve"):
         errors.append("'dedup_key' is missing or blank")
     payload = told.get("payload")
@@ -171,7 +176,7 @@ def _check(payload: object, errors: list[str]) -> None:
     _required(payload, "summary", errors, "payload.")
     _required(payload, "source", errors, "payload.")
     severity = _required(payload, "severity", errors, "payload.")
-    if severity and severity.strip().lower() not in WORDS_OF_SEVERITY:
+    if severity and severity.strip().lower() not in SEVERITIES:
         errors.append(
             "'payload.severity' is invalid"
             " (must be one of the following: 'critical', 'error', 'warning' or 'info')"

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.test import Client
+from django.utils.html import escape
 
 from incidents import queries
+from incidents.posting import Reply
 from incidents.reactors import follower
 from ingest.alerts.expiring import expire
 from ingest.api import keys, trial
@@ -141,3 +144,66 @@ def test_what_cannot_be_tried_says_why_beside_its_field(
     answer = alice.post(f"/integration/{row().pk}/mapping", {"mapping": mapping, "payload": payload})
     assert answer.status_code == 400
     assert says in answer.content.decode()
+
+
+UNKNOWN = {"event": {"headline": "Disk is full", "uuid": "7"}}
+
+
+def sent(secret: str, payload: object) -> str:
+    """The receipt of a payload at the generic door."""
+    answer = Client().post(
+        "/integrations/generic", json.dumps(payload), content_type="application/json",
+        headers={"Authorization": f"Bearer {secret}"},
+    )  # fmt: skip
+    receipt: str = answer.json()["receipt"]
+    return receipt
+
+
+def test_a_payload_without_an_alert_has_a_mapping_to_try_and_save(alice: Client) -> None:
+    secret = keys.create("unknown", ["alerts"])
+    receipt = sent(secret, UNKNOWN)
+    pk = row().pk
+    shown = alice.get(f"/integration/{pk}").content.decode()
+    assert "Stored without an alert" in shown
+    assert f"/integration/{pk}/mapping?receipt={receipt}" in shown
+    page = alice.get(f"/integration/{pk}/mapping", {"receipt": receipt})
+    assert [item.alert.title for item in page.context["items"]] == ["Disk is full"]
+    told = {"mapping": page.context["text"], "payload": page.context["payload"], "save": "yes"}
+    assert alice.post(f"/integration/{pk}/mapping", told).status_code == 302
+    answer = Client().post(
+        f"/integrations/generic/{secret}", json.dumps(UNKNOWN), content_type="application/json"
+    )
+    assert (answer.status_code, answer.json()["accepted"]) == (200, 1)
+
+
+def test_a_subscription_of_sns_is_shown_and_confirmed_by_staff(
+    alice: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    golden = Path(__file__).parents[1] / "golden" / "payloads" / "cloudwatch" / "confirmation.json"
+    told = json.loads(golden.read_text())
+    receipt = sent(keys.create("sns", ["alerts"]), told)
+    pk = row().pk
+    assert escape(told["SubscribeURL"]) in alice.get(f"/integration/{pk}").content.decode()
+    visited: list[tuple[str, str]] = []
+
+    def visit(url: str, body: bytes, *, method: str) -> Reply:  # noqa: ARG001
+        visited.append((method, url))
+        return Reply(200)
+
+    monkeypatch.setattr("frontend.views.integrations.post", visit)  # Amazon itself is not asked by a test
+    bob = signed_in("bob", False)
+    assert bob.post(f"/integration/{pk}/confirm", {"receipt": receipt}).status_code == 403
+    assert "Confirm the subscription" not in bob.get(f"/integration/{pk}").content.decode()
+    assert alice.post(f"/integration/{pk}/confirm", {"receipt": receipt}).status_code == 302
+    assert visited == [("GET", told["SubscribeURL"])]
+
+
+def test_a_subscription_is_confirmed_through_the_outbound_guard(
+    alice: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {"Type": "SubscriptionConfirmation", "SubscribeURL": "https://sns.x.amazonaws.com/", "Message": "m",
+            "TopicArn": "t"}  # fmt: skip
+    receipt = sent(keys.create("sns", ["alerts"]), told)
+    monkeypatch.setattr("incidents.posting._within", lambda _: lambda _host, _port: ["169.254.169.254"])
+    answer = alice.post(f"/integration/{row().pk}/confirm", {"receipt": receipt}, follow=True)
+    assert "Not confirmed: sns.x.amazonaws.com" in answer.content.decode()

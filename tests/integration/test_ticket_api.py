@@ -370,3 +370,51 @@ def test_posted_evidence_comes_back_as_it_was_sent(api: Call) -> None:
 def test_a_report_takes_the_region_of_its_key() -> None:
     east = caller("incidents:read", "incidents:write", region="east")
     assert east("GET", f"incidents/{opened(east)}").json()["region"] == "east"
+
+
+@committed
+def test_a_report_with_an_idempotency_key_is_recorded_once(api: Call) -> None:
+    report, header = {"title": "Disks fail", "severity": "error"}, {"Idempotency-Key": "deploy-7"}
+    first = api("POST", "incidents", report, **header)
+    again = api("POST", "incidents", {"severity": "error", "title": "Disks fail"}, **header)
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert again.json()["id"] == first.json()["id"]
+    assert (again["Dossier-Receipt"], again["Location"]) == (first["Dossier-Receipt"], first["Location"])
+    assert len(api("GET", "incidents").json()["results"]) == 1
+
+
+@committed
+def test_an_idempotency_key_is_good_for_one_report(api: Call) -> None:
+    api("POST", "incidents", {"title": "Disks fail"}, **{"Idempotency-Key": "deploy-7"})
+    other = api("POST", "incidents", {"title": "Fans fail"}, **{"Idempotency-Key": "deploy-7"})
+    assert other.status_code == 409
+    assert "another report" in other.json()["detail"]
+    bob = caller("incidents:write", name="bob")
+    assert (
+        bob("POST", "incidents", {"title": "Fans fail"}, **{"Idempotency-Key": "deploy-7"}).status_code == 201
+    )
+    assert api("POST", "incidents", {"title": "x"}, **{"Idempotency-Key": "k" * 256}).status_code == 400
+
+
+@committed
+def test_a_repeated_report_joins_the_open_incident_once(api: Call) -> None:
+    opened(api, dedup_key="disks")
+    joins = [
+        api("POST", "incidents", {"title": "More", "dedup_key": "disks"}, **{"Idempotency-Key": "a"})
+        for _ in range(2)
+    ]
+    assert [answer.status_code for answer in joins] == [200, 200]
+    assert joins[0]["Dossier-Receipt"] == joins[1]["Dossier-Receipt"]
+
+
+@committed
+def test_the_same_report_sent_at_the_same_time_is_one_incident(api: Call) -> None:
+    def send(_: int) -> str:
+        try:
+            answer = api("POST", "incidents", {"title": "Disks fail"}, **{"Idempotency-Key": "together"})
+            return str(answer.json()["id"])
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(4) as threads:
+        assert len(set(threads.map(send, range(4)))) == 1

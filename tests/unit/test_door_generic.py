@@ -138,10 +138,11 @@ def test_words_are_statuses_whatever_their_case(word: str, status: str) -> None:
     assert alert({"state": word}, status={"from": "$.state", "words": {"gone": "resolved"}}).status == status
 
 
-def test_a_word_that_is_no_status_is_refused_with_what_to_do() -> None:
+def test_a_word_that_is_no_status_fires_and_is_shown_with_what_to_do() -> None:
     item = only({**PAYLOAD, "state": "purple"}, status="$.state")
-    assert (item.alert, item.refused_field) == (None, "status")
-    assert item.refused == "'purple' is no status; put it into `words` of the mapping's status"
+    assert item.alert is not None
+    assert (item.alert.status, item.alert.labels["status"]) == ("firing", "purple")
+    assert "put it into `words`" in item.alert.notes[0]
 
 
 def test_a_message_can_be_left_out_on_purpose() -> None:

@@ -91,10 +91,21 @@ def test_a_long_summary_is_shortened_and_says_so() -> None:
     assert "the summary was shortened from 5000" in found.notes[0]
 
 
-def test_a_long_key_is_answered_as_it_was_sent() -> None:
-    event = pagerduty.event(body(dedup_key="k" * 300), "new")
-    assert event.dedup_key == "k" * 300
-    assert event.alert.key == alert(dedup_key="k" * 300, event_action="resolve").key
+def test_a_key_of_the_longest_length_is_answered_as_it_was_sent() -> None:
+    event = pagerduty.event(body(dedup_key="k" * 255), "new")
+    assert event.dedup_key == "k" * 255
+    assert event.alert.key == alert(dedup_key="k" * 255, event_action="resolve").key
+
+
+@pytest.mark.parametrize(
+    ("more", "error"),
+    [
+        ({"dedup_key": "k" * 256}, "'dedup_key' is too long (maximum is 255 characters)"),
+        ({"payload": {**PAYLOAD, "severity": "fatal"}}, "'payload.severity' is invalid"),
+    ],
+)
+def test_the_documented_bounds_hold(more: Any, error: str) -> None:
+    assert errors(**more)[0].startswith(error)
 
 
 def test_details_become_labels_by_their_path() -> None:

@@ -7,10 +7,12 @@ integration's key.
 from __future__ import annotations
 
 from ingest.doors.mappings.icinga import ICINGA
+from ingest.doors.mappings.more import MORE
 from ingest.doors.mappings.nagios import NAGIOS
 from ingest.doors.mappings.ready import ADDRESS, Ready
+from ingest.doors.mappings.vendors import VENDORS
 from ingest.doors.mappings.zabbix import ZABBIX
 
 __all__ = ["ADDRESS", "READY", "Ready"]
 
-READY: dict[str, Ready] = {ready.name: ready for ready in (NAGIOS, ICINGA, ZABBIX)}
+READY: dict[str, Ready] = {ready.name: ready for ready in (NAGIOS, ICINGA, ZABBIX, *VENDORS, *MORE)}

@@ -17,6 +17,8 @@ class Ready:
     title: str
     mapping: Mapping[str, Any]
     configuration: tuple[tuple[str, str], ...]
+    recognised_by: tuple[tuple[str, ...], ...] = ()
+    """Paths: a payload that has all of one of these is this sender's."""
 
     def configured(self, address: str) -> tuple[tuple[str, str], ...]:
         """The configuration with the address of an integration in it."""

@@ -1,0 +1,144 @@
+"""Webhooks of hosted monitoring systems, as they document them, read without a mapping: recognised, fired, resolved."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingest.doors import generic, recognition
+from ingest.doors.alert import Alert
+from ingest.doors.mappings.more import MORE
+from ingest.doors.mappings.vendors import VENDORS
+
+PAYLOADS = Path(__file__).parents[1] / "golden" / "payloads"
+WITHOUT_END = {"splunk", "graylog", "wazuh"}
+NAMES = [ready.name for ready in (*VENDORS, *MORE)]
+PAIRS = [
+    *((name, "firing", "resolved") for name in NAMES if name not in WITHOUT_END),
+    ("datadog", "custom-firing", "custom-resolved"),
+    ("cloudwatch", "raw-firing", "raw-resolved"),
+    ("sentry", "metric-firing", "metric-resolved"),
+]
+
+
+def payload(sender: str, name: str) -> Any:
+    return json.loads((PAYLOADS / sender / f"{name}.json").read_text())
+
+
+def read(told: Any) -> Alert:
+    preview = generic.apply(recognition.reads(told), told)
+    (item,) = preview.items
+    assert item.alert is not None, item
+    return item.alert
+
+
+@pytest.mark.parametrize("sender", NAMES)
+def test_a_payload_is_recognised_as_its_sender_s(sender: str) -> None:
+    found = recognition.recognised(payload(sender, "firing"))
+    assert found is not None
+    assert found.name == sender
+
+
+@pytest.mark.parametrize(("sender", "fires", "ends"), PAIRS)
+def test_a_recovery_ends_the_alert_that_fired(sender: str, fires: str, ends: str) -> None:
+    firing, resolved = read(payload(sender, fires)), read(payload(sender, ends))
+    assert (firing.status, resolved.status) == ("firing", "resolved")
+    assert firing.key == resolved.key
+    assert firing.title
+    assert firing.notes == resolved.notes == ()
+
+
+@pytest.mark.parametrize("sender", sorted(WITHOUT_END))
+def test_a_sender_without_recoveries_fires(sender: str) -> None:
+    assert read(payload(sender, "firing")).status == "firing"
+
+
+@pytest.mark.parametrize(
+    ("sender", "name", "title", "severity", "component"),
+    [
+        ("datadog", "firing", "CPU is high on web-1", "error", None),
+        ("datadog", "custom-firing", "CPU is high on web-1", "critical", "host/web-1"),
+        ("cloudwatch", "firing", "db-1 CPU", "error", None),
+        ("azure", "firing", "CPU of vm-1", "error", "host/vm-1"),
+        ("google", "firing", "CPU utilisation on vm-1", "critical", None),
+        ("newrelic", "firing", "Memory Used % > 90 for at least 2 minutes on 'checkout'", "critical", None),
+        ("dynatrace", "firing", "Failure rate increase: checkout", "error", None),
+        ("sentry", "firing", "ZeroDivisionError: division by zero", "error", "service/shop"),
+        ("uptime-kuma", "firing", "shop: connect ECONNREFUSED", "critical", "service/shop"),
+        ("netdata", "firing", "ram_usage on db-1", "critical", "host/db-1"),
+        ("jira", "firing", "OPS-7: Checkout is slow", "critical", "service/checkout"),
+    ],
+)
+def test_an_alert_has_what_an_incident_shows(
+    sender: str, name: str, title: str, severity: str, component: str | None
+) -> None:
+    alert = read(payload(sender, name))
+    assert (alert.title, alert.severity, alert.component) == (title, severity, component)
+
+
+def test_two_hosts_of_a_monitor_are_two_alerts() -> None:
+    one = payload("datadog", "firing")
+    other = {**one, "title": "[Triggered on {host:web-2}] CPU is high on web-1"}
+    assert read(one).key != read(other).key
+
+
+@pytest.mark.parametrize(
+    ("payload", "status", "title", "key"),
+    [
+        ({"title": "[Recovered on {host:a}] CPU"}, "resolved", "CPU", "CPU on {host:a}"),
+        ({"title": "[OK] Disk d7"}, "resolved", "Disk d7", "Disk d7"),
+        ({"title": "[Alerting] Disk d7"}, "firing", "Disk d7", "Disk d7"),
+        ({"title": "ram_usage recovered", "key": "k"}, "resolved", "ram_usage", "k"),
+        ({"title": "RESOLVED: Disk d7"}, "resolved", "Disk d7", "Disk d7"),
+        ({"title": "ram_usage", "severity": "clear"}, "resolved", "ram_usage", "ram_usage"),
+        (
+            {"title": "db-1 could not be resolved"},
+            "firing",
+            "db-1 could not be resolved",
+            "db-1 could not be resolved",
+        ),
+        ({"title": "x", "alert_transition": "Recovered"}, "resolved", "x", "x"),
+        ({"title": "x", "status": "alert.resolved"}, "resolved", "x", "x"),
+    ],
+)
+def test_a_recovery_is_known_by_its_words(payload: Any, status: str, title: str, key: str) -> None:
+    alert = read(payload)
+    assert (alert.status, alert.title, alert.key) == (status, title, key)
+
+
+def test_an_unknown_status_fires_and_is_shown_as_received() -> None:
+    alert = read({"title": "x", "status": "Behoben"})
+    assert (alert.status, alert.labels["status"]) == ("firing", "Behoben")
+    assert "'behoben'" in alert.notes[0].lower()
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"event": {"headline": "Disk is full", "uuid": "7", "state": "open"}},
+        {"alarms": [{"msg": "Disk is full", "id": 7}]},
+        [{"what": "Disk is full"}],
+    ],
+)
+def test_a_proposed_mapping_reads_the_payload_it_is_proposed_for(told: Any) -> None:
+    how = generic.mapping(recognition.proposed(told))
+    (item,) = generic.apply(how, told).items
+    assert item.alert is not None, item
+    assert item.alert.title == "Disk is full"
+
+
+def test_only_an_address_of_amazon_confirms_a_subscription() -> None:
+    told = payload("cloudwatch", "confirmation")
+    assert recognition.confirmation(told) == told["SubscribeURL"]
+    for address in (
+        "http://sns.eu-west-1.amazonaws.com/",
+        "https://sns.example.com/",
+        "https://10.0.0.1/",
+        7,
+    ):
+        assert recognition.confirmation({**told, "SubscribeURL": address}) is None
+    (item,) = generic.apply(recognition.reads(told), told).items
+    assert item.ignored
