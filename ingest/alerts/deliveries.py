@@ -233,7 +233,10 @@ def unread(integration: str, since: datetime, limit: int) -> list[Unread]:
             (integration, since, limit),
         )
         rows = cursor.fetchall()
-    return [Unread(*row[:3], bytes(row[3]), _why(json.loads(row[4]), json.loads(row[5]))) for row in rows]
+    return [
+        Unread(receipt, at, content_type, bytes(payload), _why(json.loads(refused), json.loads(left_out)))
+        for receipt, at, content_type, payload, refused, left_out in rows
+    ]
 
 
 def _why(refused: list[Any], left_out: list[Any]) -> str:

@@ -149,7 +149,7 @@ def _structured(told: Any, place: int) -> Event:
 
 
 def _decoded(told: Any, data_type: str | None) -> Any:
-    """Binary data as JSON or text where it is; without a type and neither of these as the base64 that was sent."""
+    """Binary data as its type says; without a type as JSON, or as the base64 that was sent where it is none."""
     try:
         raw = base64.b64decode(told, validate=True) if isinstance(told, str) else None
     except (binascii.Error, ValueError):
@@ -162,8 +162,7 @@ def _decoded(told: Any, data_type: str | None) -> Any:
         except BadPayload:
             return told
     media_type, charset = _content_type(data_type)
-    found = _data(raw, media_type, charset)
-    return told if found is None and raw else found
+    return _data(raw, media_type, charset)
 
 
 def _binary(headers: Mapping[str, str], media_type: str, charset: str, body: bytes) -> Event:

@@ -85,6 +85,11 @@ def test_data_in_base64_is_read_by_its_type() -> None:
     assert structured(data=None, data_base64=told, datacontenttype="image/png").data is None
 
 
+def test_binary_data_without_a_type_is_kept() -> None:
+    told = base64.b64encode(b"\x00\xff").decode()
+    assert structured(data=None, data_base64=told).data == told
+
+
 def test_a_body_in_another_charset_is_read() -> None:
     body = json.dumps(EVENT | {"subject": "café"}, ensure_ascii=False).encode("utf-16")
     headers = {"Content-Type": "application/cloudevents+json; charset=utf-16"}
