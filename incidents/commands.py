@@ -85,7 +85,7 @@ def open_incident(report: Report, context: Context, once: Once | None = None) ->
 def _report_once(report: Report, context: Context, once: Once | None) -> Opened:
     if once is None:
         return _open_or_join(report, context)
-    now = datetime.now(UTC)
+    now = now_utc()
     if (before := reported.find(once, now)) is not None:
         state = loaded(IncidentRow.objects.select_for_update().get(pk=before.incident))
         return Opened(before.opened, state, str(before.events[-1].position), before.events)
