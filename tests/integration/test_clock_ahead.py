@@ -1,0 +1,49 @@
+"""A deliverer whose machine is an hour ahead acts, and dates what it records, by Postgres' clock."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from incidents.delivery import sweeps
+from ingest.log import clock, seals, writing
+from ingest.log.types import Context, Head, NewEvent
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture(autouse=True)
+def ahead(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(clock, "local_time", lambda: time.time() + 3600)
+    clock._measured.clear()
+    clock.measured(datetime.now(UTC), clock.local_time(), clock.local_time())
+    yield
+    clock._measured.clear()
+
+
+def test_sweeps_are_told_the_time_of_the_database(log_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    del log_database
+    told, stop = list[datetime](), threading.Event()
+
+    def look(now: datetime) -> int:
+        told.append(now)
+        stop.set()
+        return 0
+
+    monkeypatch.setattr(sweeps, "_sweeps", {"test": look})
+    sweeps.run_sweeps(stop)
+    assert abs(told[0] - datetime.now(UTC)) < HOUR / 2
+
+
+def test_events_are_not_dated_in_the_future(log_database: str) -> None:
+    del log_database
+    body = {"from": "0", "upto": "0", "events": 0, "root": "", "heads": {}, "previous": None}
+    (event,) = writing.append(
+        seals.STREAM, [NewEvent("log.sealed", body, clock.now())], Head.NEW, Context("system:test")
+    )
+    assert abs(event.recorded_at - datetime.now(UTC)) < HOUR / 2
+    assert abs(event.occurred_at - datetime.now(UTC)) < HOUR / 2
