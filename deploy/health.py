@@ -20,6 +20,7 @@ from deploy.accounts import proxy_is_not_counted
 from deploy.version import VERSION
 from incidents.delivery import key
 from incidents.delivery.queries import LONGEST_SILENCE, overdue, silences
+from incidents.escalation.queries import called_but_unreachable
 from ingest.queries import clock_is_wrong, clock_skew, database_answers, follower_lags
 
 LONGEST_LAG = 60.0  # seconds that a follower may be behind before tickets count as late
@@ -62,7 +63,8 @@ def warnings() -> list[str]:
     """What works and needs somebody's attention."""
     found = [warning] if (warning := disk.space().warning) else []
     known, _ = processes.read(settings.HOME.root) or ([], 0.0)
-    return found + [f"{one.name}: {one.reason or one.state}" for one in known if _is_bad(one, COVERED)]
+    found += [f"{one.name}: {one.reason or one.state}" for one in known if _is_bad(one, COVERED)]
+    return found + [warning for warning in [people_called()] if warning]
 
 
 def operator_warnings(request: HttpRequest) -> dict[str, list[str]]:
@@ -71,6 +73,17 @@ def operator_warnings(request: HttpRequest) -> dict[str, list[str]]:
     if user is None or not user.is_authenticated:
         return {"operator_warnings": []}
     return {"operator_warnings": [one for one in (disk.space().warning, clocks()) if one]}
+
+
+def people_called() -> str | None:
+    """Without names: anybody may ask for `/readyz`; `doctor` and Settings name them."""
+
+    def probe() -> str | None:
+        lost = len(called_but_unreachable())
+        who = "person" if lost == 1 else "people"
+        return f"on call: {lost} {who} that policies or schedules call cannot be reached" if lost else None
+
+    return _or_away(probe, None)
 
 
 def draining() -> str | None:
@@ -123,6 +136,10 @@ def advice() -> list[str]:
             f"secrets: the address of {', '.join(lost[:5])}{more} cannot be read under this DOSSIER_SECRET_KEY, so"
             " nothing is sent there; enter it again, or set DOSSIER_SECRET_KEY_OLD"
         )
+    if called := called_but_unreachable():
+        shown = [f"{name} ({why})" for name, why in list(called.items())[:5]]
+        more = f" and {len(called) - 5} more" if len(called) > 5 else ""
+        found.append(f"on call: policies or schedules call {', '.join(shown)}{more}, who cannot be reached")
     return found
 
 

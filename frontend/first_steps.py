@@ -11,7 +11,8 @@ STEPS: Final = (
     ("team", "Make your team"),
     ("sender", "Connect what sends alerts"),
     ("sample", "See what an analyzer finds"),
-    ("call", "Have yourself called"),
+    ("reach", "Be reachable"),
+    ("call", "Get paged"),
 )
 NAMES: Final = tuple(name for name, _ in STEPS)
 

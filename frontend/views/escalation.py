@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from frontend import zones
+from incidents.delivery.queries import unreachable
 from incidents.domain.incident import Incident
 from incidents.domain.policies import Step, spoken
 from incidents.escalation.queries import LATE, Next, Standing, standing, standing_at
@@ -112,7 +113,11 @@ def words(found: Standing, now: datetime) -> Line | None:
         return Line(f"Calls for somebody again {when} if nothing is done", at=due) if one.settled else None
     if one.at_end:
         return Line(f"All were called; gives up {when}", at=due)
-    return Line(f"{_whom(found.next)} {when}{_place(found)}", at=due, why=_missing(found.next))
+    lost = {} if found.next is None else unreachable(person for person, _ in found.next.people)
+    missing = [_missing(found.next), *(f"{person}: {why}" for person, why in lost.items())]
+    alone = found.next is not None and bool(lost) and len(lost) == len(found.next.people)
+    text = f"{_whom(found.next)} {when}{_place(found)}"
+    return Line(text, "bad" if alone else "quiet", at=due, why="; ".join(filter(None, missing)))
 
 
 def _whom(following: Next | None) -> str:

@@ -26,8 +26,9 @@ from frontend.views.pages import page, show, user_name
 from incidents import queries
 from incidents.changes import changes_before
 from incidents.correlation.ownership import views_of_teams
+from incidents.delivery.queries import failed_calls
 from incidents.domain.times import parse_rfc3339
-from incidents.failures import failure_shown
+from incidents.failures import failure_shown, moment
 from incidents.scorecards.queries import scorecards
 from ingest.queries import Position
 
@@ -130,9 +131,11 @@ def _calls(it: queries.Incident, as_of: Position | None) -> dict[str, Any]:
     """Who is called for it, as a line and as a plan."""
     now = timezone.now()
     found = escalation_of(it, now, as_of)
+    failed, reached = failed_calls(it.id, None if as_of is None else moment(as_of))
+    calls = {"not_reached": failed, "anybody_reached": reached}
     if found is None:
-        return {"escalation": None, "plan": None}
-    return {"escalation": past_words(found) if as_of else words(found, now), "plan": plan_of(found)}
+        return {**calls, "escalation": None, "plan": None}
+    return {**calls, "escalation": past_words(found) if as_of else words(found, now), "plan": plan_of(found)}
 
 
 def _joins(alerts: Section) -> list[dict[str, Any]]:

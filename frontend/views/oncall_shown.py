@@ -13,6 +13,7 @@ from django.utils import timezone
 from frontend import rota
 from frontend.rights import rights
 from frontend.views.pages import show, user_name
+from incidents.delivery.queries import unreachable
 from incidents.domain import rotations
 from incidents.domain.spans import wall
 from incidents.domain.times import rfc3339
@@ -45,6 +46,7 @@ def standing(row: Schedule, now: datetime, me: str) -> dict[str, Any]:
             }
             for start, end in known.gaps[:MOST_GAPS]
         ],
+        "unreachable": unreachable({*queries.people_in(row), *filter(None, (known.person, known.then))}),
         "more_gaps": max(0, len(known.gaps) - MOST_GAPS),
     }
 

@@ -20,6 +20,7 @@ from incidents import people as writing
 from incidents.allowing import person
 from incidents.api.people import UserSerializer
 from incidents.catalog.models import Membership, Team
+from incidents.delivery.queries import unreachable
 from incidents.domain.permissions import CONFIGURE, ROLES, Forbidden, Person, may
 from incidents.domain.values import Invalid
 from ingest.queries import WrongExpectedVersion
@@ -97,7 +98,8 @@ def _everybody(request: HttpRequest) -> dict[str, Any]:
         reverse("people"),
     )
     prefetch_related_objects(found.rows, "memberships__team")
-    return {"users": found.rows, "list": found}
+    lost = unreachable(user.username for user in found.rows)
+    return {"users": found.rows, "list": found, "unreachable": lost}
 
 
 def _members(request: HttpRequest, team: Team) -> dict[str, Any]:

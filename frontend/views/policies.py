@@ -18,11 +18,13 @@ from frontend.views.paging import listed
 from frontend.views.restoring import removed
 from incidents.api.escalation import PoliciesView, PolicySerializer
 from incidents.api.views import Conflict
+from incidents.delivery.queries import unreachable
 from incidents.domain.permissions import Forbidden
 from incidents.domain.policies import USUAL_WAIT, Policy, spoken
 from incidents.domain.policy_text import read_steps, write_span, write_steps
 from incidents.domain.values import Invalid
 from incidents.escalation.models import EscalationPolicy
+from incidents.escalation.queries import people_called
 from incidents.escalation.queries import policies as all_policies
 from ingest.queries import WrongExpectedVersion
 
@@ -88,7 +90,12 @@ def _shown(row: EscalationPolicy) -> dict[str, Any]:
         policy = row.policy
     except Invalid as error:
         return {"it": row, "problem": str(error)}
-    return {"it": row, "steps": write_steps(policy.steps).splitlines(), "words": _words(policy)}
+    return {
+        "it": row,
+        "steps": write_steps(policy.steps).splitlines(),
+        "words": _words(policy),
+        "unreachable": unreachable(people_called(row)),
+    }
 
 
 def _words(policy: Policy) -> list[str]:

@@ -29,6 +29,7 @@ from incidents.api.teams import TeamsView
 from incidents.api.views import Conflict
 from incidents.catalog.models import Membership, Team
 from incidents.delivery.people import reachable
+from incidents.delivery.queries import unreachable
 from incidents.domain.values import Invalid
 from incidents.escalation.queries import is_called
 from incidents.oncall.models import Schedule
@@ -69,6 +70,7 @@ def _shown(
         "senders": sorted(SENDERS, key=lambda one: (one.slug not in OFTEN, one.title)),
         "connected": _sending(),
         "methods": reachable(user).person.methods,
+        "unreachable": unreachable([user.username]).get(user.username),
         "called": is_called(user.username, None if team is None else team.slug),
         "errors": errors or {},
         "typed": request.POST if errors else {},
@@ -78,12 +80,13 @@ def _shown(
 
 
 def _done(user: User, team: Team | None, known: dict[str, Any]) -> dict[str, bool]:
+    reached = not unreachable([user.username])
     return {
         "team": team is not None,
         "sender": any(row.last_used_at for row in _sending()),
         "sample": bool(known.get("sample")) or runs().filter(state="done").exists(),
-        "call": bool(reachable(user).person.methods)
-        and is_called(user.username, None if team is None else team.slug),
+        "reach": reached,
+        "call": reached and is_called(user.username, None if team is None else team.slug),
     }
 
 

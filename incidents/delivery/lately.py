@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from incidents.delivery.models import Sending
+from incidents.delivery.models import Notification, Sending
 from incidents.projections.models import IncidentRow
 
 
@@ -17,14 +17,20 @@ class Lately:
     label: str
     at: datetime
     words: str
+    failed: bool = False
+    """It was a call, and nothing was sent."""
 
 
 def lately(person: str, most: int) -> list[Lately]:
-    """The newest first."""
+    """The newest first; calls for which there was no contact method are among them."""
     rows = Sending.objects.filter(notification__person=person).select_related("notification")
     found = list(rows.order_by("-notification__made_at", "place")[:most])
-    tickets = IncidentRow.objects.in_bulk({one.notification.incident for one in found})
-    return [
+    lost = Notification.objects.filter(person=person, outcome="given_up", sendings=None)
+    failed = list(lost.order_by("-made_at")[:most])
+    tickets = IncidentRow.objects.in_bulk(
+        {one.incident for one in (*failed, *(s.notification for s in found))}
+    )
+    sent = [
         Lately(
             number=ticket.number if (ticket := tickets.get(one.notification.incident)) else None,
             label=one.label,
@@ -33,6 +39,17 @@ def lately(person: str, most: int) -> list[Lately]:
         )
         for one in found
     ]
+    unsent = [
+        Lately(
+            number=ticket.number if (ticket := tickets.get(one.incident)) else None,
+            label="–",
+            at=one.ended_at or one.made_at,
+            words=f"could not reach you: {one.ended_why}",
+            failed=True,
+        )
+        for one in failed
+    ]
+    return sorted([*sent, *unsent], key=lambda one: one.at, reverse=True)[:most] if unsent else sent
 
 
 def _words(one: Sending) -> str:

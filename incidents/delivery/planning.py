@@ -13,6 +13,7 @@ from django.db import transaction
 from incidents.delivery.models import OVER, Notification, Sending
 from incidents.delivery.notes import Notes
 from incidents.delivery.people import Reachable, channel, people
+from incidents.delivery.reachability import NO_METHOD
 from incidents.delivery.recording import end, save_ended
 from incidents.delivery.steps import SENDING, lane_of, planned, shown
 from incidents.domain.reaching import steps
@@ -85,9 +86,7 @@ def _called(row: Notification, ticket: Ticket, known: Reachable | None) -> tuple
     if known is None:
         return [], f"there is no open account {row.person}"
     found = steps(known.person, ticket.severity, row.urgent, row.made_at)
-    return planned(
-        row, found, known
-    ), f"{row.person} has no way to be reached: no method and no e-mail address"
+    return planned(row, found, known), NO_METHOD
 
 
 def _as_before(row: Notification) -> list[Sending]:

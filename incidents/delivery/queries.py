@@ -2,5 +2,14 @@
 
 from incidents.delivery.alive import LONGEST_SILENCE, overdue, silences
 from incidents.delivery.lately import Lately, lately
+from incidents.delivery.reachability import failed_calls, unreachable
 
-__all__ = ["LONGEST_SILENCE", "Lately", "lately", "overdue", "silences"]
+__all__ = [
+    "LONGEST_SILENCE",
+    "Lately",
+    "failed_calls",
+    "lately",
+    "overdue",
+    "silences",
+    "unreachable",
+]

@@ -53,7 +53,7 @@ def sentence(_: str, body: Mapping[str, Any]) -> str:
         return f"the message to {whom} is held back: {body['why']}"
     if body["outcome"] == "stopped":
         return f"{whom} was not told any more: {body['why']}"
-    return f"{whom} was not told: {body['why']}"
+    return f"Could not reach {whom}: {body['why']}"
 
 
 def _whom(body: Mapping[str, Any]) -> str:

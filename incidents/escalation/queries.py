@@ -10,6 +10,8 @@ from typing import Any, Final
 from django.db.models import Count, Min
 
 from incidents import queries
+from incidents.catalog.models import Membership
+from incidents.delivery.queries import unreachable
 from incidents.domain.escalating import Reached, as_people_read, next_step
 from incidents.domain.escalation import Escalation, follow
 from incidents.domain.evolve import evolve
@@ -18,6 +20,7 @@ from incidents.domain.policies import Action, Policy, Step
 from incidents.escalation.models import EscalationPolicy, EscalationRow
 from incidents.escalation.targets import Directory
 from incidents.oncall.models import Schedule
+from incidents.oncall.queries import people_in
 from ingest.queries import Position
 
 LATE: Final = timedelta(seconds=60)
@@ -79,6 +82,24 @@ def is_called(username: str, team: str | None) -> bool:
         or (team is not None and action.get("team") == team)
         for action in actions
     )
+
+
+def people_called(row: EscalationPolicy) -> set[str]:
+    """Everybody whom a policy may call: by name, by a schedule in which they take turns, as members of a team."""
+    actions = [action for step in row.steps for action in step["actions"]]
+    named = {action["person"] for action in actions if "person" in action}
+    schedules = [action["schedule"] for action in actions if "schedule" in action]
+    teams = [action["team"] for action in actions if "team" in action]
+    found = Schedule.objects.filter(slug__in=schedules) if schedules else ()
+    members = Membership.objects.filter(team__slug__in=teams).exclude(role=Membership.Role.VIEWER)
+    inside = members.values_list("user__username", flat=True) if teams else ()
+    return named.union(inside, *(people_in(schedule) for schedule in found))
+
+
+def called_but_unreachable() -> dict[str, str]:
+    """By person, why nothing can reach somebody whom a policy calls or who takes turns in a schedule."""
+    called = [people_called(row) for row in EscalationPolicy.objects.all()]
+    return unreachable(set().union(*called, *(people_in(row) for row in Schedule.objects.all())))
 
 
 def _next(escalation: Escalation, state: Incident, directory: Directory) -> Next | None:

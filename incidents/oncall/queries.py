@@ -67,6 +67,11 @@ def find_schedule(slug: str) -> Schedule:
     return row
 
 
+def people_in(row: Schedule) -> set[str]:
+    """Everybody in the layers of a schedule."""
+    return {person for layer in row.layers for person in layer["people"]}
+
+
 def standing(row: Schedule, at: datetime) -> Standing:
     known = rota(row, at, at + rotations.LOOK_AHEAD[-1])
     handover = rotations.next_handover(known, at)

@@ -40,7 +40,7 @@ def text(client: Client, path: str = PAGE) -> str:
 def test_the_page_says_what_holds_without_rules(browser: Client) -> None:
     shown = text(browser)
     assert "alice@example.com" in shown
-    assert "Nobody has called you yet" in shown
+    assert "No notifications yet" in shown
 
 
 def test_somebody_without_any_address_is_warned(browser: Client, alice: User) -> None:
