@@ -103,9 +103,11 @@ def remove(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 @page
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def calendar(request: HttpRequest) -> HttpResponse:
-    """Bring a calendar, or a newer file for one that is there."""
+    """Upload a calendar, or a newer file of a known one. GET leads to the page with the form, as after a reload."""
+    if request.method != "POST":
+        return HttpResponseRedirect(f"{reverse('on_call_schedules')}#calendars")
     staff_only(request)
     form, file = request.POST, request.FILES.get("file")
     row = Calendar.objects.filter(slug=form.get("slug", "").replace("\0", "")).first()

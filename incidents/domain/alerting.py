@@ -125,7 +125,7 @@ EACH_ALONE: Final = ("...",)
 def _alone_or_by_rule(alert: Reported, team: str, *, alone: bool) -> Place:
     if alone or not alert.group:
         return Place(f"alert:{alert.integration}:{alert.key}", "the same key of the same integration")
-    why = f"{alert.integration} fired {alert.group} on several things that {team} looks after"
+    why = f"all {alert.group} alerts of {team} from {alert.integration} are grouped"
     return Place(f"alerts:{alert.integration}:{team}:{alert.group}", why)
 
 

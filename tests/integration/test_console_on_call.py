@@ -305,3 +305,15 @@ def test_the_example_of_the_docs_is_a_schedule() -> None:
         "/api/v1/schedules", EXAMPLE, content_type="application/json"
     )
     assert made.status_code == 201
+
+
+def test_the_address_of_a_calendar_upload_leads_to_its_form() -> None:
+    response = signed_in("alice").get("/settings/calendars")
+    assert (response.status_code, response["Location"]) == (302, "/settings/schedules#calendars")
+
+
+@pytest.mark.parametrize("address", ["/settings/schedules", "/settings/schedules/new"])
+def test_patterns_of_short_names_are_valid_under_the_v_flag(address: str) -> None:
+    page = signed_in("alice").get(address).content.decode()
+    assert 'pattern="[a-zA-Z0-9_\\-]+"' in page
+    assert 'pattern="[-' not in page

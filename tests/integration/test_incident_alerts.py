@@ -80,7 +80,7 @@ def test_what_one_rule_fires_on_for_one_team_shares_a_ticket() -> None:
         "storage",
     )
     assert (other.incident.alerts, other.incident.team) == (1, "network")
-    assert "fired Slow on several things that storage looks after" in texts(shared.incident.number)[-1]
+    assert "all Slow alerts of storage from prometheus are grouped" in texts(shared.incident.number)[-1]
 
 
 def test_alerts_without_a_rule_stand_alone() -> None:
