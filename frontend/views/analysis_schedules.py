@@ -78,6 +78,9 @@ def _edit(request: HttpRequest) -> dict[str, str]:
 def edit(request: HttpRequest, name: str | None = None) -> HttpResponse:
     """One schedule with its parameters: a new one, of the analyzer that the address names, without `name`."""
     staff_only(request, STAFF)
+    if name is None and not request.GET.get("analyzer"):
+        messages.info(request, "Choose the analyzer that the new schedule runs.")
+        return HttpResponseRedirect(reverse("analyzers"))
     row = None if name is None else _found(name)
     analyzer = _analyzer(row.analyzer if row else request.GET.get("analyzer", ""))
 

@@ -121,7 +121,7 @@ def test_an_address_that_makes_no_sense_is_a_400_that_says_what(alice: Client, q
 def test_a_ticket_that_is_not_there_is_a_friendly_404(alice: Client) -> None:
     response = alice.get("/incidents/999")
     assert response.status_code == 404
-    assert "Nothing here" in response.content.decode()
+    assert "Page not found" in response.content.decode()
     assert '<nav aria-label="Main">' in response.content.decode()
     number = opened()
     early = alice.get(f"/incidents/{number}?as_of=2020-01-01T00:00:00Z").content.decode()
@@ -229,3 +229,15 @@ def test_only_the_signed_in_get_a_token_for_live_updates(alice: Client) -> None:
 
 def test_an_analyzer_without_a_record_says_so(alice: Client) -> None:
     assert "No resolved ticket yet" in alice.get(reverse("analyzers")).content.decode()
+
+
+def test_a_missing_schedule_is_named_with_one_full_stop() -> None:
+    page = signed_in("dora").get("/on-call/nosuch").content.decode()
+    assert "nosuch." in page
+    assert "nosuch.." not in page
+    assert "/incidents/12" not in page
+
+
+def test_a_new_analysis_schedule_without_an_analyzer_leads_to_their_list() -> None:
+    response = signed_in("dora", is_staff=True).get("/schedules/new")
+    assert (response.status_code, response["Location"]) == (302, "/analyzers")
