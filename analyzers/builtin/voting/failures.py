@@ -207,7 +207,7 @@ class _Search:
     def outcome(self) -> Outvoting:
         owns = [self._own(at) for at in range(len(self.chosen))]
         evidence = np.array([one[1] for one in owns])
-        order = np.lexsort((self.seen.paths.mark[self.chosen], -evidence)).tolist()
+        order = np.lexsort((self.seen.paths.mark[self.chosen], self.needed[self.chosen] - evidence)).tolist()
         rivals = [self._rivals(owns[at][0], float(evidence[at])) for at in order]
         share = self._shares()[:, order]
         chosen = [self.chosen[at] for at in order]
