@@ -15,6 +15,7 @@ from incidents.commands import Report
 from incidents.delivery.timers import OF_TICKETS
 from incidents.projections.models import IncidentRow
 from tests.integration.escalation_cases import ALICE, Clock, calls, member, people, policy, told
+from tests.integration.test_console_pages import signed_in
 from tests.integration.test_incident_alerts import alert, send, ticket
 
 pytestmark = pytest.mark.usefixtures("log_database")
@@ -154,3 +155,16 @@ def test_a_report_by_a_person_resumes_the_calls() -> None:
     key = queries.get(incident).incident.dedup_key
     commands.open_incident(Report("Customers complain", component="storage_cluster/s7", dedup_key=key), ALICE)
     assert IncidentRow.objects.get(pk=incident).state == "open"
+
+
+def test_a_silenced_incident_offers_to_end_its_silence_instead_of_waking_for_a_second() -> None:
+    incident = fired()
+    made = silence(incidents=[incident])
+    browser = signed_in("dora", is_staff=True)
+    page = browser.get("/incidents/1").content.decode()
+    assert f'action="/silences/{made.pk}/end"' in page
+    assert ">Wake<" not in page
+    ended = browser.post(f"/silences/{made.pk}/end", {"next": "/incidents/1"})
+    assert ended["Location"] == "/incidents/1"
+    time_passes()
+    assert ticket(1).incident.state == "open"
