@@ -27,16 +27,18 @@ class Web:
             "DOSSIER_LOG_LEVEL": "WARNING",
         }
         self.address = f"http://127.0.0.1:{self.port}"
-        self.process: subprocess.Popen[bytes] | None = None
+        self.processes: list[subprocess.Popen[bytes]] = []
 
     def start(self) -> None:
         with override_settings(PORT=self.port, WEB_WORKERS=self.workers):
-            command = next(command for name, command, _ in programs() if name == "web")
-        self.process = spawn(command, self.log, self.environment, signal.SIGTERM)
+            commands = [command for name, command, _ in programs() if name.startswith("web-")]
+        self.processes = [spawn(command, self.log, self.environment, signal.SIGTERM) for command in commands]
         wait_for(lambda: answers(f"{self.address}/healthz"), 120, f"the web process, see {self.log}")
 
     def kill(self) -> None:
-        """SIGKILL to the process and everything that it forked, at once."""
-        assert self.process is not None
-        end_group(self.process.pid)
-        self.process.wait()
+        """SIGKILL to the processes and everything that they forked, at once."""
+        for process in self.processes:
+            end_group(process.pid)
+        for process in self.processes:
+            process.wait()
+        self.processes = []
