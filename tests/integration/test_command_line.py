@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ingest.doors.mappings import READY
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -33,7 +35,7 @@ def manage(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str
         ),
         (
             "sender prtg",
-            "argument name: invalid choice: 'prtg' (choose from 'nagios', 'icinga', 'zabbix'); "
+            f"argument name: invalid choice: 'prtg' (choose from {', '.join(map(repr, READY))}); "
             "see manage.py sender --help",
         ),
         (

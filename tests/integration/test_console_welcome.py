@@ -54,6 +54,11 @@ def post_alert(address: str, body: Any) -> int:
     return Client().post(address, json.dumps(body), content_type="application/json").status_code
 
 
+def post_text(address: str) -> int:
+    """What is neither JSON nor a form."""
+    return Client().post(address, "disk is slow", content_type="text/plain").status_code
+
+
 # The first steps
 # ----------------------------------------------------------------------------------------------------------
 def test_an_empty_inbox_leads_to_the_first_steps_none_of_which_is_done() -> None:
@@ -190,7 +195,7 @@ def test_the_page_of_an_integration_lists_what_it_sent_with_its_receipt() -> Non
 
 def test_a_sender_that_is_refused_is_seen_with_the_reason() -> None:
     alice, (address, pk) = signed_in(), made()
-    assert post_alert(address, {"status": "firing"}) == 400
+    assert post_text(address) == 400
     row = Refusal.objects.get()
     assert (row.integration, row.door, row.status, row.times) == ("scripts", "generic", 400, 1)
     for path in (f"/integration/{pk}", "/integrations", "/integration/received"):
@@ -200,9 +205,9 @@ def test_a_sender_that_is_refused_is_seen_with_the_reason() -> None:
 def test_a_sender_that_is_refused_again_and_again_is_one_row() -> None:
     address, _ = made()
     for _ in range(5):
-        post_alert(address, {"status": "firing"})
+        post_text(address)
     refusals._noted.clear()
-    post_alert(address, {"status": "firing"})
+    post_text(address)
     assert Refusal.objects.count() == 1
     assert Refusal.objects.get().times == 2
 
