@@ -18,13 +18,21 @@ from tests.acceptance.stack import Stack, wait_for
 
 
 @pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    running = Stack(tmp_path_factory.mktemp("hangs") / "home")
-    running.environment["DRAIN_SECONDS"] = "5"
-    running.start()
-    wait_for(lambda: all(one.state == "running" for one in known(running).values()), 120, "heartbeats")
-    yield running
-    running.stop()
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    one = Stack(tmp_path_factory.mktemp("hangs") / "home")
+    one.environment["DRAIN_SECONDS"] = "5"
+    yield one
+    one.stop()
+
+
+@pytest.fixture
+def stack(node: Stack) -> Stack:
+    """The node, started anew where a test has stopped it: they run in any order."""
+    if node.process is None or node.process.poll() is not None:
+        node.start()
+        wait_for(lambda: readiness(node)[0] == 200, 120, "readiness")
+    wait_for(lambda: all(one.state == "running" for one in known(node).values()), 120, "heartbeats")
+    return node
 
 
 def known(stack: Stack) -> dict[str, processes.Known]:
