@@ -75,6 +75,15 @@ def judge(jobs: Sequence[Job]) -> dict[str, Judged]:
     return cases
 
 
+def report(name: str, baselines: str, bars: Mapping[str, str], trials: int, first: int) -> Iterator[Row]:
+    """Figures and reliability of `analyzers.builtin.NAME` on `trials` worlds of every case of `tests.worlds.NAME`."""
+    cases = importlib.import_module(f"tests.worlds.{name}").CASES
+    analyzer = f"analyzers.builtin.{name}:ANALYZER"
+    found = judge([Job(name, case, first + n, analyzer, baselines) for case in cases for n in range(trials)])
+    yield from figures(name, found, bars)
+    yield from reliability(name, [pair for one in found.values() for pair in one.stated])
+
+
 def judge_one(job: Job) -> Judged:
     world: World = importlib.import_module(f"tests.worlds.{job.world}").make(job.seed, job.case)
     analyzer: Analyzer = _named(job.analyzer)

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.benchmarks.script import script
-from tests.benchmarks.worlds import Job, figures, judge, reliability
-from tests.worlds.netbouncer import CASES
+from tests.benchmarks.worlds import report
 
 FIRST_SEED, TRIALS = 5_000, 12
 BARS: dict[str, str] = {}
@@ -22,21 +21,7 @@ def main(trials: int = TRIALS, first: int = FIRST_SEED) -> list[dict[str, Any]]:
 
 
 def rows(trials: int, first: int) -> Iterator[dict[str, Any]]:
-    jobs = [
-        Job(
-            "netbouncer",
-            case,
-            first + n,
-            "analyzers.builtin.netbouncer:ANALYZER",
-            "tests.benchmarks.worlds_rivals:NETBOUNCER",
-        )
-        for case in CASES
-        for n in range(trials)
-    ]
-    cases = judge(jobs)
-    yield from figures("netbouncer", cases, BARS)
-    stated = [pair for one in cases.values() for pair in one.stated]
-    yield from reliability("netbouncer", stated)
+    return report("netbouncer", "tests.benchmarks.worlds_rivals:NETBOUNCER", BARS, trials, first)
 
 
 if __name__ == "__main__":
