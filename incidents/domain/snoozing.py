@@ -51,7 +51,7 @@ def undo_snooze(state: Incident) -> Bodies:
     """Back to how it stood before: one that was acknowledged is so again."""
     if state.state != "snoozed":
         raise Refused(f"#{state.number} is not snoozed, it is {state.state}")
-    why = "" if state.silence is None else "the silence no longer holds all its firing alerts"
+    why = "" if state.silence is None else "it is no longer suppressed"
     return [("incident.woken", {"why": why, "undone": True})]
 
 
