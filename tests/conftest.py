@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import shutil
 import signal
+import time
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import takewhile
 
 import psycopg2
@@ -130,6 +132,7 @@ def log_database(
     template, name = str(settings.DATABASES["default"]["NAME"]), f"t_{uuid.uuid4().hex[:12]}"
     with django_db_blocker.unblock():
         connections.close_all()
+        _expect_no_session(postgres, template)
         _administer(postgres, f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy')
         connection.settings_dict["NAME"] = name
         with connection.cursor() as cursor:
@@ -141,6 +144,22 @@ def log_database(
             connections.close_all()
             connection.settings_dict["NAME"] = template
             _administer(postgres, f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+def _expect_no_session(home: Home, template: str) -> None:
+    """A thread that outlives its test connects to the template next, which then cannot be cloned: say whose it is."""
+    query = "SELECT application_name, query FROM pg_stat_activity WHERE datname = %s"
+    deadline = time.monotonic() + 5
+    with closing(psycopg2.connect(host=str(home.run), user="dossier", dbname="postgres")) as admin:
+        admin.autocommit = True
+        with admin.cursor() as cursor:
+            while True:
+                cursor.execute(query, [template])
+                left = cursor.fetchall()
+                if not left:
+                    return
+                assert time.monotonic() < deadline, f"an earlier test left a thread with a session: {left}"
+                time.sleep(0.05)
 
 
 def _administer(home: Home, statement: str) -> None:

@@ -70,6 +70,13 @@ class ServerWatch(threading.Thread):
             self.stopping.wait(self.every)
         self._leave()
 
+    def close(self) -> None:
+        """End the thread and its session."""
+        self.stopping.set()
+        self.join()
+        if self in _watches:
+            _watches.remove(self)
+
     def _note(self, connection: BaseDatabaseWrapper, **_: Any) -> None:
         self._connections.add(connection.connection)
 

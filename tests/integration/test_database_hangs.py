@@ -86,9 +86,7 @@ def watched(path: Stallable) -> Iterator[ServerWatch]:
     watch.start()
     assert watch.first.wait(10)
     yield watch
-    watch.stopping.set()
-    watch.join(10)
-    server._watches.clear()
+    watch.close()
     clock._measured.clear()
 
 

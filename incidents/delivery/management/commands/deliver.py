@@ -26,8 +26,11 @@ class Command(BaseCommand):
         self.stdout.write(f"Delivering; sweeps: {', '.join(registered_sweeps()) or 'none'}")
         self.stdout.flush()
         heartbeat.start()
-        watch_database().first.wait(FIRST_ANSWER)  # nothing is due before the time is known
+        watch = watch_database()
+        watch.first.wait(FIRST_ANSWER)  # nothing is due before the time is known
         try:
             run(stop)
         except WrongKeyError as error:
             raise CommandError(f"nothing is delivered: {error}.") from None
+        finally:
+            watch.close()
