@@ -53,16 +53,17 @@ def pid_of(stack: Stack, name: str) -> int:
     return int((stack.home / "heartbeats" / name).read_text())
 
 
-@pytest.mark.parametrize("name", ["web-1", "scheduler"])
-def test_a_process_that_stands_still_is_started_again(stack: Stack, name: str) -> None:
-    stopped = pid_of(stack, name)
-    os.kill(stopped, signal.SIGSTOP)
-    wait_for(lambda: known(stack)[name].restarts == 1, 60, "the end of what hangs")
-    wait_for(lambda: known(stack)[name].state == "running", 120, "a new process")
-    assert pid_of(stack, name) != stopped
-    lines = (stack.home / "logs" / processes.RESTARTS).read_text().splitlines()
-    (told,) = [line for line in map(json.loads, lines) if line["process"] == name]
-    assert told["reason"].startswith("hung: no heartbeat")
+def test_processes_that_stand_still_are_started_again(stack: Stack) -> None:
+    stopped = {name: pid_of(stack, name) for name in ("web-1", "scheduler")}
+    for pid in stopped.values():
+        os.kill(pid, signal.SIGSTOP)
+    for name, pid in stopped.items():
+        wait_for(lambda name=name: known(stack)[name].restarts == 1, 60, f"the end of {name}, which hangs")  # type: ignore[misc]
+        wait_for(lambda name=name: known(stack)[name].state == "running", 120, "a new process")  # type: ignore[misc]
+        assert pid_of(stack, name) != pid
+        lines = (stack.home / "logs" / processes.RESTARTS).read_text().splitlines()
+        (told,) = [line for line in map(json.loads, lines) if line["process"] == name]
+        assert told["reason"].startswith("hung: no heartbeat")
     wait_for(lambda: readiness(stack)[0] == 200, 60, "readiness")
 
 
