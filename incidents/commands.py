@@ -17,7 +17,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from incidents import merging, reported, settling, splitting
+from incidents import merging, reported, settling, splitting, suppression
 from incidents.allowing import allow
 from incidents.catalog.models import Team, routing_table
 from incidents.domain import commands as c
@@ -167,6 +167,8 @@ def _undo(incident_id: str, command: c.Undo, context: Context) -> Recorded:
         return splitting.put_back(incident_id, context)
     if command.what == "hand_over" or (command.what is None and row is not None and row.state != "snoozed"):
         _refuse_gone(incident_id)
+    if row is not None and row.state == "snoozed" and command.what in (None, "snooze"):
+        command = replace(command, overriding=suppression.overriding(incident_id, now_utc()))
     return record(incident_id, command, context)
 
 

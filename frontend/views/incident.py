@@ -23,7 +23,7 @@ from frontend.views.asking import Problem, asking
 from frontend.views.escalation import escalation_of, past_words, plan_of, words
 from frontend.views.history import history, moments, place_of
 from frontend.views.pages import page, show, user_name
-from incidents import queries
+from incidents import queries, suppression
 from incidents.changes import changes_before
 from incidents.correlation.ownership import views_of_teams
 from incidents.delivery.queries import failed_calls
@@ -85,6 +85,7 @@ def render_incident(
         "shared": _shared(reference, state, alerts) if not as_of else None,
         "changes": changes_before(state, as_of),
         **_calls(state, as_of),
+        "overridden": suppression.overridden(state.id, timezone.now()) if not as_of else [],
         "custody": custody(state, entries[-1].last_at if as_of else timezone.now()),
         "team_names": {team.slug: team.name for team in queries.teams()},
     }

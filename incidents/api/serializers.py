@@ -74,6 +74,14 @@ class CustodyShape(s.Serializer[Any]):
     until = s.DateTimeField()
 
 
+class OverriddenShape(s.Serializer[Any]):
+    id = s.UUIDField(help_text="of the silence, or of the edition of the maintenance window")
+    starts_at = s.DateTimeField()
+    until = s.DateTimeField(help_text="the end of the override")
+    why = s.CharField()
+    by = s.CharField(help_text="the person or key that resumed notifications")
+
+
 class MergedShape(s.Serializer[Any]):
     id = s.UUIDField()
     number = s.IntegerField()
@@ -148,6 +156,9 @@ class IncidentShape(s.Serializer[Any]):
     snoozed_by = s.CharField(allow_null=True)
     silence = s.UUIDField(
         allow_null=True, help_text="the silence that holds all its firing alerts and so its notifications"
+    )
+    overridden = OverriddenShape(
+        many=True, help_text="silences and maintenance windows in spite of which it notifies"
     )
     merged_into = MergedShape(
         allow_null=True, help_text="where it is worked on; it counts as resolved from then on"

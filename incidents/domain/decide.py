@@ -270,7 +270,7 @@ def _undo(state: Incident, command: c.Undo) -> Bodies:
         raise Refused(f"#{state.number} is not merged")
     if what == "split_off":
         raise Refused(f"#{state.number} was not split off another ticket")
-    return undo_snooze(state) if what == "snooze" else undo_hand_over(state)
+    return undo_snooze(state, command.overriding) if what == "snooze" else undo_hand_over(state)
 
 
 def _comment(_: Incident, command: c.Comment) -> Bodies:

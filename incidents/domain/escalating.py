@@ -6,7 +6,7 @@ command; nothing is decided for an escalation that is not due, so that one claim
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
@@ -16,6 +16,7 @@ from incidents.domain.bodies import Bodies, raise_severity, refuse_resolved
 from incidents.domain.escalation import Escalation, following
 from incidents.domain.incident import Incident
 from incidents.domain.policies import Action, Policy, Step, spoken
+from incidents.domain.snoozing import override
 from incidents.domain.times import optional_rfc3339, rfc3339
 from incidents.domain.values import LINKS_LIMIT, SEVERITIES
 
@@ -38,11 +39,15 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class StartEscalation:
-    """From the first step of `policy`; `asked`: by a person, who then wants it answered anew."""
+    """From the first step of `policy`; `asked`: by a person, who then wants it answered anew.
+
+    `overriding`: the suppressions in force that this person overrides, as event bodies.
+    """
 
     policy: Policy
     why: str
     asked: bool = False
+    overriding: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +115,7 @@ def next_step(escalation: Escalation) -> Step | None:
 
 def start(state: Incident, command: StartEscalation) -> Bodies:
     refuse_resolved(state)
-    events: Bodies = []
+    events = override(command.overriding)
     if command.asked and state.state == "snoozed":
         events.append(("incident.woken", {"why": "it was escalated", "undone": False}))
     if command.asked and state.state == "acknowledged":

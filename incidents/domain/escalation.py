@@ -102,7 +102,7 @@ _TURNS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "incident.hand_over_undone": lambda body: f"the hand-over was taken back, it is with {body['to']} again",
     "incident.snoozed": lambda body: "its alerts are silenced" if body.get("silence") else "it is snoozed",
     "incident.woken": lambda body: (
-        "the snooze was taken back" if body["undone"] else f"it woke: {body['why']}"
+        body["why"] or "the snooze was taken back" if body["undone"] else f"it woke: {body['why']}"
     ),
     "incident.merged": lambda body: f"it was merged into #{body['into']['number']}",
     "incident.split": lambda body: f"it was split from #{body['from']['number']}",

@@ -65,6 +65,17 @@ class Merged:
 
 
 @dataclass(frozen=True, slots=True)
+class Overridden:
+    """A silence or maintenance window, in one of its spans, that a person overrode for this incident."""
+
+    id: str
+    starts_at: datetime
+    until: datetime
+    why: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class Incident:
     id: str
     number: int
@@ -134,6 +145,8 @@ class Incident:
     snoozed_by: str | None = None
     silence: str | None = None
     """The silence that holds all its firing alerts, while it is snoozed for that."""
+    overridden: tuple[Overridden, ...] = ()
+    """Silences and maintenance windows in spite of which it notifies, each until its end."""
     known_until: Mapping[str, datetime] = field(default_factory=dict)
     """By feed (`feed_of`): how far the telemetry had come when it was resolved, where it was behind the clock."""
     merged_into: str | None = None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from incidents.domain.incident import Incident
 from incidents.domain.values import Invalid, check_text
@@ -80,9 +81,13 @@ Undoable = Literal["hand_over", "snooze", "merge", "split_off"]
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """Takes back what was done last of what can be; `what` says which, if it must be that."""
+    """Takes back what was done last of what can be; `what` says which, if it must be that.
+
+    `overriding`: the suppressions in force that a person overrides by ending a snooze, as event bodies.
+    """
 
     what: Undoable | None = None
+    overriding: tuple[Mapping[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
         if self.what not in (None, *get_args(Undoable)):

@@ -184,7 +184,7 @@ def _firing(count: int) -> str:
 
 def _snoozed(name: str, body: Mapping[str, Any]) -> str:
     until = "it changes" if body["until"] is None else _minute(body["until"])
-    if body.get("silence"):
+    if body.get("silence") or name == "Dossier":
         return f"Notifications suppressed until {until}{_because(body['reason'])}"
     return f"{name} snoozed it until {until}{_because(body['reason'])}"
 
@@ -193,6 +193,11 @@ def _woken(name: str, body: Mapping[str, Any]) -> str:
     if body["undone"] and body["why"]:
         return f"Notifications resumed: {body['why']}"
     return f"{name} took the snooze back" if body["undone"] else f"it woke: {body['why']}"
+
+
+def _overridden(name: str, body: Mapping[str, Any]) -> str:
+    covers = "; ".join(one["why"] for one in body["covers"])
+    return f"{name} overrode the suppression of this incident: {covers}"
 
 
 def _severity_set(name: str, body: Mapping[str, Any]) -> str:
@@ -259,6 +264,7 @@ _SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "incident.bounced": _bounced,
     "incident.hand_over_undone": _hand_over_undone,
     "incident.snoozed": _snoozed,
+    "incident.suppression_overridden": _overridden,
     "incident.woken": _woken,
     "incident.merged": _merged,
     "incident.absorbed": _absorbed,

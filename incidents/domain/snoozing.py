@@ -8,15 +8,15 @@ look again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from incidents.domain import commands as c
 from incidents.domain.bodies import Bodies, Refused, at_second, refuse_resolved
-from incidents.domain.incident import AWAKE, Fact, Incident, person
-from incidents.domain.times import optional_rfc3339, optional_time
+from incidents.domain.incident import AWAKE, Fact, Incident, Overridden, person
+from incidents.domain.times import optional_rfc3339, optional_time, parse_rfc3339
 from incidents.domain.values import Invalid
 
 LONGEST: Final = timedelta(days=30)
@@ -47,12 +47,23 @@ def wake_when_due(state: Incident, _: c.WakeWhenDue, now: datetime) -> Bodies:
     return [("incident.woken", {"why": f"its time came, {at_second(until)}", "undone": False})]
 
 
-def undo_snooze(state: Incident) -> Bodies:
-    """Back to how it stood before: one that was acknowledged is so again."""
+def undo_snooze(state: Incident, overriding: Sequence[Mapping[str, Any]] = ()) -> Bodies:
+    """Back to the state before: an incident that was acknowledged is so again."""
     if state.state != "snoozed":
         raise Refused(f"#{state.number} is not snoozed, it is {state.state}")
-    why = "" if state.silence is None else "it is no longer suppressed"
+    if overriding:
+        why = "requested in spite of the suppression"
+        return [*override(overriding), ("incident.woken", {"why": why, "undone": True})]
+    suppressed = (state.snoozed_by or "").startswith("system:")
+    why = "it is no longer suppressed" if suppressed or state.silence is not None else ""
     return [("incident.woken", {"why": why, "undone": True})]
+
+
+def override(overriding: Sequence[Mapping[str, Any]]) -> Bodies:
+    """The incident notifies although these silences and maintenance windows cover it."""
+    if not overriding:
+        return []
+    return [("incident.suppression_overridden", {"covers": [dict(one) for one in overriding]})]
 
 
 def woken_by(state: Incident, bodies: Bodies) -> Bodies:
@@ -86,13 +97,36 @@ def _change(state: Incident, type_: str, body: Mapping[str, Any]) -> str | None:
 # ----------------------------------------------------------------------------------------------------------
 def snoozed(state: Incident, event: Fact) -> Incident:
     until = optional_time(event.body["until"])
+    suppressed = event.actor.startswith("system:")
     return replace(
         state,
+        # A suppression that begins after the override ends it.
+        overridden=() if suppressed else state.overridden,
         state="snoozed",
         snoozed_until=until,
         snoozed_by=person(event.actor),
         silence=event.body.get("silence"),
     )
+
+
+def suppression_overridden(state: Incident, event: Fact) -> Incident:
+    found = tuple(
+        Overridden(
+            id=one["id"],
+            starts_at=parse_rfc3339(one["starts_at"]),
+            until=parse_rfc3339(one["until"]),
+            why=one["why"],
+            by=person(event.actor),
+        )
+        for one in event.body["covers"]
+    )
+    again = {(one.id, one.starts_at) for one in found}
+    kept = tuple(
+        one
+        for one in state.overridden
+        if (one.id, one.starts_at) not in again and one.until > event.occurred_at
+    )
+    return replace(state, overridden=(*kept, *found))
 
 
 def woken(state: Incident, event: Fact) -> Incident:

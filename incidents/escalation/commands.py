@@ -6,6 +6,7 @@ from functools import partial
 
 from django.db import transaction
 
+from incidents import suppression
 from incidents.allowing import allow
 from incidents.delivery.commands import notify_all
 from incidents.domain import commands as c
@@ -54,4 +55,5 @@ def _asked(state: Incident, reason: str, directory: Directory) -> c.Command:
     found = directory.policy(state.team, escalation)
     if isinstance(found, str):
         raise Refused(f"nobody can be called for #{state.number}: {found}")
-    return c.StartEscalation(found, reason, asked=True)
+    overriding = suppression.overriding(state.id, directory.now)
+    return c.StartEscalation(found, reason, asked=True, overriding=overriding)

@@ -65,6 +65,7 @@ class IncidentRow(models.Model):
     snoozed_until = models.DateTimeField(null=True)
     snoozed_by = models.TextField(null=True)
     silence = models.UUIDField(null=True)
+    overridden = models.JSONField(default=list)
     known_until = models.JSONField(default=dict)
     merged_into = models.UUIDField(null=True)
     merged_number = models.BigIntegerField(null=True)

@@ -6,7 +6,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from incidents.domain.failure import is_quiet
-from incidents.domain.incident import HandedOver, Incident, Merged, Shown
+from incidents.domain.incident import HandedOver, Incident, Merged, Overridden, Shown
 from incidents.domain.opinion import opinion_from
 from incidents.domain.times import optional_rfc3339, optional_time, parse_rfc3339, rfc3339
 from incidents.domain.values import SEVERITIES
@@ -25,6 +25,10 @@ def fields_of(state: Incident) -> dict[str, Any]:
         for analyzer, shown in state.shown.items()
     }
     columns["known_until"] = {feed: rfc3339(at) for feed, at in state.known_until.items()}
+    columns["overridden"] = [
+        {**asdict(one), "starts_at": rfc3339(one.starts_at), "until": rfc3339(one.until)}
+        for one in state.overridden
+    ]
     columns["opinions"] = {name: one.as_json() for name, one in state.opinions.items()}
     columns["handed_over"] = None if state.handed_over is None else _hand_over_json(state.handed_over)
     columns["handed_from"] = state.handed_from
@@ -45,6 +49,7 @@ def state_of(row: IncidentRow) -> Incident:
         for analyzer, shown in row.shown.items()
     }
     values["known_until"] = {feed: parse_rfc3339(at) for feed, at in row.known_until.items()}
+    values["overridden"] = tuple(overridden_from(one) for one in row.overridden)
     values["opinions"] = {name: opinion_from(one) for name, one in row.opinions.items()}
     values["merged"] = {
         name: Merged(**{**one, "cause": tuple(one["cause"])}) for name, one in row.merged.items()
@@ -53,6 +58,11 @@ def state_of(row: IncidentRow) -> Incident:
     values["silence"] = None if row.silence is None else str(row.silence)
     values["handed_over"] = None if row.handed_over is None else _hand_over_from(row.handed_over)
     return Incident(**values)
+
+
+def overridden_from(stored: dict[str, Any]) -> Overridden:
+    times = {name: parse_rfc3339(stored[name]) for name in ("starts_at", "until")}
+    return Overridden(**{**stored, **times})
 
 
 _TIMES = ("at", "acknowledged_at", "team_since")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.conf import settings
@@ -34,6 +34,12 @@ class View:
     def _merged(self) -> list[dict[str, Any]]:
         found = sorted(self.incident.merged.items(), key=lambda item: item[1].number)
         return [{"id": id_, "number": one.number, "title": one.title} for id_, one in found]
+
+    def _overridden(self) -> list[dict[str, Any]]:
+        return [
+            {**asdict(one), "starts_at": rfc3339(one.starts_at), "until": rfc3339(one.until)}
+            for one in self.incident.overridden
+        ]
 
     def as_json(self, failure: Failure) -> dict[str, Any]:
         """`failure`: its state at the moment of this view (`incidents.failures`)."""
@@ -83,6 +89,7 @@ class View:
             "snoozed_until": optional_rfc3339(i.snoozed_until),
             "snoozed_by": i.snoozed_by,
             "silence": i.silence,
+            "overridden": self._overridden(),
             "merged_into": i.merged_into and {"id": i.merged_into, "number": i.merged_number},
             "merged": self._merged(),
             "resolved_at": optional_rfc3339(i.resolved_at),

@@ -212,7 +212,10 @@ def test_a_quiet_window_that_is_removed_wakes_the_tickets_that_sleep_for_it() ->
     assert time_passes(timezone.now()) == 0
     call("delete", "maintenance/row-3")
     assert time_passes(timezone.now()) == 1
-    assert (ticket().incident.state, texts()[-1]) == ("open", "Dossier took the snooze back")
+    assert (ticket().incident.state, texts()[-1]) == (
+        "open",
+        "Notifications resumed: it is no longer suppressed",
+    )
 
 
 def test_tickets_that_sleep_on_keep_none_asleep_whose_work_was_called_off(

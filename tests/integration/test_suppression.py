@@ -13,9 +13,13 @@ from incidents import commands, queries, silences, suppression
 from incidents.catalog.models import Silence
 from incidents.commands import Report
 from incidents.delivery.timers import OF_TICKETS
+from incidents.escalation.commands import escalate
+from incidents.failures import failure_shown
 from incidents.projections.models import IncidentRow
+from incidents.projections.rebuild import rebuild
 from tests.integration.escalation_cases import ALICE, Clock, calls, member, people, policy, told
 from tests.integration.test_console_pages import signed_in
+from tests.integration.test_holding import call, window
 from tests.integration.test_incident_alerts import alert, send, ticket
 
 pytestmark = pytest.mark.usefixtures("log_database")
@@ -157,13 +161,117 @@ def test_a_report_by_a_person_resumes_the_calls() -> None:
     assert IncidentRow.objects.get(pk=incident).state == "open"
 
 
-def test_a_silenced_incident_offers_to_end_its_silence_instead_of_waking_for_a_second() -> None:
+def resumed(incident: str) -> None:
+    commands.undo(incident, "snooze", ALICE)
+
+
+def state() -> str:
+    return ticket(1).incident.state
+
+
+def test_an_incident_that_a_person_resumes_in_spite_of_a_silence_calls_until_somebody_answers() -> None:
+    incident = fired()
+    silence(incidents=[incident])
+    resumed(incident)
+    time_passes()
+    clock = Clock(incident)
+    clock.later(30)
+    assert (state(), calls(incident)) == ("open", ["alice"])
+    clock.later(61)
+    assert calls(incident) == ["alice", "bob"]
+    assert any(
+        "alice overrode the suppression of this incident: silenced by" in one for one in told(incident)
+    )
+
+
+def test_an_override_survives_a_restart_and_a_rebuild_of_the_read_models() -> None:
+    incident = fired()
+    silence(incidents=[incident])
+    resumed(incident)
+    rebuild()
+    suppression._seen.clear()
+    time_passes()
+    Clock(incident).later(30)
+    assert (state(), calls(incident)) == ("open", ["alice"])
+
+
+def test_a_silence_that_begins_after_the_override_suppresses_again() -> None:
+    incident = fired()
+    silence(incidents=[incident])
+    resumed(incident)
+    time_passes()
+    assert state() == "open"
+    silence("service", "pay")
+    time_passes()
+    assert (state(), ticket(1).incident.overridden) == ("snoozed", ())
+
+
+def test_an_override_of_one_incident_leaves_others_suppressed() -> None:
+    send(pay("a"), pay("b", labels={"alertname": "PaySlow"}, group="PaySlow"))
+    one, other = ticket(1).incident.id, ticket(2).incident.id
+    silence("service", "pay", incidents=[one, other])
+    resumed(one)
+    time_passes()
+    assert (state(), ticket(2).incident.state) == ("open", "snoozed")
+
+
+def test_an_override_ends_with_the_silence_and_with_the_incident() -> None:
+    incident = fired()
+    made = silence(incidents=[incident])
+    resumed(incident)
+    assert len(suppression.overridden(incident, timezone.now())) == 1
+    silences.end_silence(made, ALICE)
+    assert suppression.overridden(incident, timezone.now()) == []
+    commands.resolve(incident, "storage_cluster/s7", "", ALICE)
+    assert ticket(1).incident.overridden == ()
+
+
+def test_an_incident_under_maintenance_that_a_person_resumes_stays_open() -> None:
+    incident = fired()
+    planned = window(components=["storage_cluster/*"])
+    assert call("post", "maintenance", planned).status_code == 201
+    time_passes()
+    assert state() == "snoozed"
+    resumed(incident)
+    time_passes()
+    Clock(incident).later(30)
+    assert (state(), calls(incident)) == ("open", ["alice"])
+
+
+def test_an_escalation_that_a_person_asks_for_overrides_a_silence() -> None:
+    incident = fired()
+    silence(incidents=[incident])
+    escalate(incident, "customers complain", ALICE)
+    time_passes()
+    Clock(incident).later(30)
+    assert (state(), calls(incident)) == ("open", ["alice"])
+
+
+def test_the_page_of_a_resumed_incident_names_the_silence_in_spite_of_which_it_calls() -> None:
+    incident = fired()
+    silence(incidents=[incident])
+    resumed(incident)
+    page = signed_in("dora", is_staff=True).get("/incidents/1").content.decode()
+    assert "data-overridden" in page
+    assert "alice resumed notifications of this incident" in page
+
+
+def test_the_api_names_what_is_overridden() -> None:
+    incident = fired()
+    made = silence(incidents=[incident])
+    resumed(incident)
+    view = queries.get(incident)
+    (one,) = view.as_json(failure_shown(view, None))["overridden"]
+    assert (one["id"], one["by"]) == (str(made.pk), "alice")
+
+
+def test_a_silenced_incident_offers_once_to_end_its_silence_and_once_to_resume_it_alone() -> None:
     incident = fired()
     made = silence(incidents=[incident])
     browser = signed_in("dora", is_staff=True)
     page = browser.get("/incidents/1").content.decode()
-    assert f'action="/silences/{made.pk}/end"' in page
-    assert ">Wake<" not in page
+    assert page.count(f'action="/silences/{made.pk}/end"') == 1
+    assert page.count(">Resume notifications<") == 1
     ended = browser.post(f"/silences/{made.pk}/end", {"next": "/incidents/1"})
     assert ended["Location"] == "/incidents/1"
     time_passes()
