@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tests.unit.worlds_cases import assert_readable, swept
 from tests.worlds import Fault, World
 from tests.worlds.boolean import CASES, MOST_FAINT, make
 
@@ -20,22 +21,22 @@ def failures(world: World, fault: Fault, *, during: bool) -> list[tuple[int, int
     ]
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", swept(CASES, "wrong"))
 def test_a_world_of_boolean_is_read_by_the_wire_format_and_is_the_same_for_the_same_seed(case: str) -> None:
     first, second = make(3, case), make(3, case)
 
     assert first.rows == second.rows
     assert first.faults == second.faults
-    assert first.tables()["path_outcome"].count == len(first.rows["path_outcome"]) > 0
+    assert_readable(first)
     assert make(4, case).rows != first.rows
 
 
-@pytest.mark.parametrize("case", HEALTHY)
+@pytest.mark.parametrize("case", swept(HEALTHY, "healthy_bursts"))
 def test_a_fabric_without_a_broken_component_has_no_faults(case: str) -> None:
     assert make(1, case).faults == ()
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case not in HEALTHY])
+@pytest.mark.parametrize("case", swept((case for case in CASES if case not in HEALTHY), "switch", "partial"))
 def test_paths_through_a_stopped_component_fail(case: str) -> None:
     world = make(2, case)
 

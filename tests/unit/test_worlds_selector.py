@@ -6,26 +6,26 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
+from tests.unit.worlds_cases import assert_readable, swept
 from tests.worlds import World
 from tests.worlds.selector import CASES, HISTORY, JUDGED, PLANS, START, WEEK, make, risk
 
 NOT_INCIDENTS = ("observed", "retired", "drained")
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", swept(CASES, "small_fleet"))
 def test_the_rows_of_a_case_pass_the_wire_format(case: str) -> None:
-    world = make(2, case)
-    for kind, table in world.tables().items():
-        assert table.count == len(world.rows[kind])
+    assert_readable(make(2, case))
 
 
 def test_the_same_seed_gives_the_same_rows_and_risks() -> None:
-    assert make(5, "lemons") == make(5, "lemons")
-    assert risk(5, "lemons") == risk(5, "lemons")
-    assert make(5, "lemons").rows != make(6, "lemons").rows
+    first = make(5, "small_fleet")
+    assert first == make(5, "small_fleet")
+    assert risk(5, "small_fleet") == risk(5, "small_fleet")
+    assert first.rows != make(6, "small_fleet").rows
 
 
-@pytest.mark.parametrize("case", ["exponential", "weibull_wear", "covariates", "seasonal"])
+@pytest.mark.parametrize("case", swept(CASES, "small_fleet"))
 def test_risks_add_up_to_the_incidents_that_followed(case: str) -> None:
     expected, followed, spread = 0.0, 0, 0.0
     for seed in range(2):
@@ -39,7 +39,7 @@ def test_risks_add_up_to_the_incidents_that_followed(case: str) -> None:
 
 
 def test_risks_are_stated_at_the_ends_of_the_judged_windows() -> None:
-    assert list(risk(1, "censored")) == [START + (HISTORY + 1 + i) * WEEK for i in range(JUDGED)]
+    assert list(risk(1, "small_fleet")) == [START + (HISTORY + 1 + i) * WEEK for i in range(JUDGED)]
 
 
 def test_lemons_have_most_of_the_incidents() -> None:
@@ -48,6 +48,7 @@ def test_lemons_have_most_of_the_incidents() -> None:
     assert sum(count for _, count in counts.most_common(few)) > 0.25 * counts.total()
 
 
+@pytest.mark.soak
 def test_a_covariate_that_matters_is_higher_at_incidents() -> None:
     world = make(1, "covariates")
     heat: dict[bool, list[float]] = {True: [], False: []}
@@ -56,6 +57,7 @@ def test_a_covariate_that_matters_is_higher_at_incidents() -> None:
     assert np.mean(heat[False]) > np.mean(heat[True]) + 3
 
 
+@pytest.mark.soak
 def test_nodes_that_measure_less_fail_more_often() -> None:
     world = make(1, "gray_benchmarks")
     first: dict[tuple[str, str], float] = {}
@@ -70,6 +72,7 @@ def test_nodes_that_measure_less_fail_more_often() -> None:
     assert np.mean([counts[one] for one in low]) > 2 * np.mean(healthy)
 
 
+@pytest.mark.soak
 def test_silent_nodes_have_no_rows_but_incidents() -> None:
     assert {row["kind"] for row in make(1, "silent_nodes").rows["node_incident"]}.isdisjoint(NOT_INCIDENTS)
 
