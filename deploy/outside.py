@@ -20,7 +20,18 @@ from django.db import connection
 from deploy.health import reasons
 from incidents.delivery.alive import alive
 from incidents.posting import Refused, Unreachable, post
-from ingest.commands import BadLog, expect_seal, newest_noted_seal, note_seal, text_of_seal
+from ingest.commands import (
+    TIMESTAMP_REQUEST,
+    BadLog,
+    BadTimestampError,
+    check_timestamp,
+    expect_seal,
+    newest_noted_seal,
+    note_seal,
+    request_timestamp,
+    text_of_seal,
+    timestamp_authorities,
+)
 from ingest.queries import newest_seal, now_utc
 
 EVERY = 20.0
@@ -29,17 +40,24 @@ MAIL_EVERY = 86400.0
 """Seconds between two mails with a seal to one address."""
 PING_EVERY = 60.0
 """Seconds between pings."""
+STAMP_EVERY = 3600.0
+"""Seconds between two seals that an authority is asked to stamp."""
+STAMP_AGAIN = 300.0
+"""Seconds after an authority did not answer until it is asked again."""
+STAMP_SIZE = 100_000
+"""Bytes of the answer of an authority, certificates included."""
 PART = "seals"
 
 log = structlog.get_logger("outside")
 
 
 class Notary:
-    """Notes each newest seal in a file and sends it on. `step` is one look."""
+    """Notes each newest seal in a file, has it stamped and sends it on. `step` is one look."""
 
-    def __init__(self, file: Path, targets: Sequence[str]) -> None:
-        self.file, self.targets = file, targets
+    def __init__(self, file: Path, targets: Sequence[str], authority: str = "") -> None:
+        self.file, self.targets, self.authority = file, targets, authority
         self._sent: dict[str, tuple[str, float]] = {}
+        self._stamped, self._ask_at = "", 0.0
 
     def step(self) -> None:
         """Raises OSError where the file cannot be written, BadLog where the log has lost what was noted."""
@@ -50,7 +68,9 @@ class Notary:
             return
         text = text_of_seal(seal)
         if noted != text:
-            note_seal(self.file, seal)
+            note_seal(self.file, text)
+        if self.authority and text != self._stamped and time.monotonic() >= self._ask_at:
+            self._stamp(text)
         for target in self.targets:
             self._send(target, text)
 
@@ -65,6 +85,27 @@ class Notary:
             log.warning("seal not sent", to=target, error=str(error))
         else:
             self._sent[target] = (seal, time.monotonic())
+
+    def _stamp(self, seal: str) -> None:
+        try:
+            note_seal(self.file, seal, _timestamp(self.authority, seal))
+        except (BadTimestampError, Refused, Unreachable, OSError, ValueError) as error:
+            self._ask_at = time.monotonic() + STAMP_AGAIN
+            log.warning("seal not stamped", authority=self.authority, error=str(error))
+        else:
+            self._stamped, self._ask_at = seal, time.monotonic() + STAMP_EVERY
+
+
+def _timestamp(authority: str, seal: str) -> bytes:
+    """The authority's answer about the seal, checked."""
+    trusted = settings.SEAL_TSA_CERTIFICATES
+    roots = timestamp_authorities(Path(trusted) if trusted else None)
+    question, nonce = request_timestamp(seal)
+    reply = post(authority, question, {"Content-Type": TIMESTAMP_REQUEST}, kept=STAMP_SIZE)
+    if not reply.taken:
+        raise Unreachable(f"answered {reply.status}")
+    check_timestamp(reply.body, seal, roots, nonce)
+    return reply.body
 
 
 def _mail(to: str, seal: str) -> None:
@@ -82,7 +123,7 @@ def _post(url: str, seal: str) -> None:
 
 def note_seals(stop: threading.Event) -> None:
     """Loop of the notary. What it cannot do is logged, and after a minute `/readyz` names it."""
-    notary = Notary(settings.SEALS_FILE, settings.SEALS_TO)
+    notary = Notary(settings.SEALS_FILE, settings.SEALS_TO, settings.SEAL_TSA_URL)
     while not stop.is_set():
         try:
             notary.step()

@@ -201,6 +201,16 @@ SEALS_TO = env.words(
     (),
     "where else they go: https:// addresses (each seal, as JSON) and mail addresses (once a day), separated by commas",
 )
+SEAL_TSA_URL = env.address(
+    "SEAL_TSA_URL",
+    "",
+    "a timestamp authority (RFC 3161), asked every hour about the newest seal; its answers stand in SEALS_FILE",
+)
+SEAL_TSA_CERTIFICATES = env.text(
+    "SEAL_TSA_CERTIFICATES",
+    "",
+    "PEM file of the roots that timestamps are checked against; unset: the public ones of `certifi`",
+)
 DEAD_MAN_URL = env.address(
     "DEAD_MAN_URL",
     "",

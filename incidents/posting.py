@@ -29,7 +29,7 @@ __all__ = ["Refused", "Reply", "Unreachable", "allowed", "post"]
 TIMEOUT = 10.0
 """Seconds for name, connection, request and answer together, unless told otherwise."""
 KEPT = 2_000
-"""Characters of an answer that are kept."""
+"""Bytes of an answer that are kept."""
 
 _PASSING = frozenset({408, 421, 423, 425, 429})
 
@@ -40,11 +40,15 @@ class Unreachable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the receiver answered. `headers` have names in lower case, `text` is the beginning of the body."""
+    """What the receiver answered. `headers` have names in lower case, `body` is the beginning of the body."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
-    text: str = ""
+    body: bytes = b""
+
+    @property
+    def text(self) -> str:
+        return self.body.decode("utf-8", errors="replace").replace("\x00", "�")
 
     @property
     def taken(self) -> bool:
@@ -239,15 +243,15 @@ def _exchange(
         connection.close()
 
 
-def _beginning(answer: urllib3.BaseHTTPResponse, kept: int) -> str:
-    """The first characters of the body. The status counts also where the body breaks off or trickles."""
+def _beginning(answer: urllib3.BaseHTTPResponse, kept: int) -> bytes:
+    """The first bytes of the body. The status counts also where the body breaks off or trickles."""
     read = b""
     try:
         while len(read) < kept and (chunk := answer.read1(kept - len(read))):
             read += chunk
     except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError, ValueError):
         pass
-    return read[:kept].decode("utf-8", errors="replace").replace("\x00", "�")
+    return read[:kept]
 
 
 def _reason(error: BaseException) -> str:

@@ -5,6 +5,7 @@ from ingest.alerts.expiring import expire_some as expire_alerts
 from ingest.alerts.expiring import settle as settle_alerts
 from ingest.alerts.heartbeats import check as check_heartbeats
 from ingest.log.configuration import record_configuration
+from ingest.log.copies import rebuild_copies, register_copy
 from ingest.log.database import is_away as database_is_away
 from ingest.log.database import is_lost as database_is_lost
 from ingest.log.follow import Follower, register_follower
@@ -19,6 +20,11 @@ from ingest.log.retrying import retrying
 from ingest.log.seals import seal as seal_log
 from ingest.log.server import watch as watch_database
 from ingest.log.takeover import NAME as SESSION_NAME
+from ingest.log.timestamps import REQUEST as TIMESTAMP_REQUEST
+from ingest.log.timestamps import BadTimestampError
+from ingest.log.timestamps import authorities as timestamp_authorities
+from ingest.log.timestamps import check as check_timestamp
+from ingest.log.timestamps import request as request_timestamp
 from ingest.log.types import UnrecordableEvent
 from ingest.log.verify import BadLog
 from ingest.log.verify import expect as expect_seal
@@ -27,7 +33,9 @@ from ingest.telemetry.partitions import maintain as maintain_partitions
 
 __all__ = [
     "SESSION_NAME",
+    "TIMESTAMP_REQUEST",
     "BadLog",
+    "BadTimestampError",
     "EventType",
     "Extension",
     "Follower",
@@ -35,6 +43,7 @@ __all__ = [
     "UnrecordableEvent",
     "append",
     "check_heartbeats",
+    "check_timestamp",
     "database_is_away",
     "database_is_lost",
     "expect_seal",
@@ -45,13 +54,17 @@ __all__ = [
     "maintain_partitions",
     "newest_noted_seal",
     "note_seal",
+    "rebuild_copies",
     "record_configuration",
+    "register_copy",
     "register_event_type",
     "register_follower",
+    "request_timestamp",
     "retrying",
     "run_follower_once",
     "seal_log",
     "settle_alerts",
     "text_of_seal",
+    "timestamp_authorities",
     "watch_database",
 ]

@@ -29,6 +29,7 @@ from incidents.projections.parts import parts
 from incidents.projections.project import project_together
 from incidents.projections.store import stream_of
 from incidents.projections.windows import Folded
+from ingest.commands import rebuild_copies
 from ingest.queries import Position, follower_places, read_all, read_stream, read_streams, watermark
 
 FOLLOWER = "incidents"
@@ -45,14 +46,14 @@ _PARTS: tuple[type[models.Model], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """How many tickets were rebuilt, and what had differed: ids of tickets, or "schedule windows"."""
+    """How many tickets were rebuilt, and what had differed: ids of tickets, "schedule windows" or "audit entries"."""
 
     incidents: int
     differed: tuple[str, ...]
 
 
 def rebuild(progress: Callable[[int], None] = lambda _: None) -> Rebuilt:
-    """Rebuilds every read model of incidents; afterwards they say what the log says."""
+    """Rebuilds every read model of incidents, and other copies of the log; afterwards they say what the log says."""
     opened = _opened_incidents()
     differed = _drop_strangers(opened)
     for start in range(0, len(opened), TOGETHER):
@@ -61,6 +62,7 @@ def rebuild(progress: Callable[[int], None] = lambda _: None) -> Rebuilt:
         progress(start + len(together))
     if _rebuild_windows():
         differed.append("schedule windows")
+    differed += rebuild_copies()
     _set_next_number()
     return Rebuilt(len(opened), tuple(differed))
 

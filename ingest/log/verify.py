@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from ingest.log import canonical, seals
-from ingest.log.noted import newest as newest_noted
+from ingest.log import canonical, dating, noted, seals, timestamps
+from ingest.log.copies import check_copies
 from ingest.log.types import Body, Head, Position
 
 UNSEALED = 600.0
@@ -20,28 +21,39 @@ UNSEALED = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """What was checked and found good. `newest_seal` is its id and hash, worth keeping somewhere else."""
+    """What was checked and found good. `newest_seal` is its id and hash, worth keeping somewhere else.
+
+    `copies` counts the entries, by table, that were compared with their events; `timestamps` those of seals. `remarks`
+    tell what is no proof of anything and deserves a look; `unknown` what could not be checked.
+    """
 
     events: int
     streams: int
     seals: int
     newest_seal: str | None
+    copies: dict[str, int] = field(default_factory=dict)
+    timestamps: list[timestamps.Timestamp] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
 
 
 class BadLog(Exception):
     """The log was tampered with or damaged; the message begins with the id of the first bad event."""
 
-    def __init__(self, event_id: str, what: str) -> None:
+    def __init__(self, event_id: str, what: str, *, is_missing: bool = False) -> None:
         super().__init__(f"{event_id}: {what}")
-        self.event_id = event_id
+        self.event_id, self.what, self.is_missing = event_id, what, is_missing
 
 
-def verify(expected_seal: str | None = None, *, noted: Path | None = None) -> Sound:
+def verify(
+    expected_seal: str | None = None, *, noted_in: Path | None = None, trusted: Path | None = None
+) -> Sound:
     """Check everything, against one snapshot. Raises BadLog at the first event that is wrong.
 
-    `expected_seal` is a seal noted earlier (as in `Sound.newest_seal`): it must still be there. `noted` is the file of
-    seals noted outside of the database (`ingest.log.noted`): the newest must still be there, and cover all events but
-    those of the last UNSEALED seconds.
+    `expected_seal` is a seal noted earlier (as in `Sound.newest_seal`): it must still be there. `noted_in` is the file
+    of seals noted outside of the database (`ingest.log.noted`): the newest must still be there, and cover all events
+    but those of the last UNSEALED seconds. `trusted` is a PEM file of authorities that timestamps in it are checked
+    against, by default the public ones.
     """
     with transaction.atomic():
         if not connection.savepoint_ids:  # the outermost block: nothing was read before
@@ -51,9 +63,25 @@ def verify(expected_seal: str | None = None, *, noted: Path | None = None) -> So
         count, newest = _verify_seals()
         if expected_seal is not None:
             expect(expected_seal)
-        if noted is not None:
-            _expect_noted(noted)
-    return Sound(events, streams, count, newest)
+        stamps = list[timestamps.Timestamp]()
+        if noted_in is not None:
+            _expect_noted(noted_in)
+            stamps = _verify_timestamps(noted_in, trusted)
+        copies = check_copies()
+        remarks = dating.remarks()
+    return Sound(events, streams, count, newest, copies, stamps, remarks, _unknown(noted_in, bool(stamps)))
+
+
+def _unknown(noted_in: Path | None, is_stamped: bool) -> list[str]:
+    if noted_in is None:
+        return ["Not compared with seals noted outside: a cut or emptied log would not be noticed."]
+    if noted.newest(noted_in) is None:
+        return [f"No seal stands in {noted_in}: a log that was cut or emptied would look the same."]
+    if not is_stamped:
+        return [
+            f"No seal in {noted_in} has a timestamp of an authority: who can write there could begin both anew."
+        ]
+    return []
 
 
 def _rows(cursor: CursorWrapper, batch: int) -> Iterator[tuple[Any, ...]]:
@@ -141,9 +169,13 @@ def _verify_seal(seal_id: str, body: Body, root: str) -> None:
 
 
 def _expect_noted(file: Path) -> None:
-    seal = newest_noted(file)
+    seal = noted.newest(file)
     if seal is not None:
-        expect(seal)
+        try:
+            expect(seal)
+        except BadLog as bad:
+            hint = f"; if the log was begun anew on purpose, put {file} away" if bad.is_missing else ""
+            raise BadLog(bad.event_id, f"{bad.what} in {file}{hint}") from None
     covered = 0 if seal is None else int(seal.partition(":")[0].partition("@")[2])
     with connection.cursor() as cursor:
         cursor.execute(
@@ -165,17 +197,39 @@ def _expect_noted(file: Path) -> None:
         raise BadLog(late[0], f"is covered by no seal that was noted outside of the database ({last})")
 
 
-def expect(expected: str) -> None:
-    """Raises BadLog where a seal noted earlier is missing, or is another one."""
+def _verify_timestamps(file: Path, trusted: Path | None) -> list[timestamps.Timestamp]:
+    found = noted.timestamped(file)
+    roots = timestamps.authorities(trusted) if found else []
+    checked = []
+    for seal, answer in found:
+        seal_id = seal.partition(":")[0]
+        try:
+            stamp = timestamps.check(answer, seal, roots)
+        except timestamps.BadTimestampError as bad:
+            raise BadLog(seal_id, f"has a timestamp in {file} that is not good: {bad}") from None
+        recorded = expect(seal)
+        if recorded - stamp.at > timedelta(seconds=UNSEALED):
+            raise BadLog(
+                seal_id,
+                f"says that it was recorded at {recorded:%FT%TZ}, after its timestamp of {stamp.at:%FT%TZ}",
+            )
+        checked.append(stamp)
+    return checked
+
+
+def expect(expected: str) -> datetime:
+    """When a seal noted earlier was recorded. Raises BadLog where it is missing, or is another one."""
     seal_id, _, digest = expected.partition(":")
     stream, _, version = seal_id.partition("@")
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT encode(hash, 'hex') FROM log_event WHERE stream = %s AND version = %s",
+            "SELECT encode(hash, 'hex'), recorded_at FROM log_event WHERE stream = %s AND version = %s",
             (stream, int(version) if version.isdecimal() else 0),
         )
         row = cursor.fetchone()
     if row is None:
-        raise BadLog(seal_id, "is missing, though it was noted earlier")
+        raise BadLog(seal_id, "is missing, though it was noted earlier", is_missing=True)
     if row[0] != digest:
         raise BadLog(seal_id, "has another hash than was noted earlier")
+    recorded: datetime = row[1]
+    return recorded

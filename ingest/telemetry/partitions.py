@@ -19,15 +19,13 @@ from numpy.typing import NDArray
 from ingest.log import database
 from ingest.telemetry.check import microseconds
 from ingest.telemetry.kinds import KINDS, Kind
-from ingest.telemetry.retention import kept_for
+from ingest.telemetry.retention import FORGOTTEN_AFTER, kept_for
 from ingest.telemetry.schema import table
 
 AHEAD = 3
 """Partitions that are made before they are needed."""
 PATIENCE = "2s"
 """How long a change to the partitions may wait for a lock; then it is left to the next round."""
-FORGOTTEN_AFTER = timedelta(hours=1)
-"""Age at which an upload that was never finished is taken for dead."""
 REMEMBER_IDEMPOTENCY = timedelta(days=7)
 
 Span = tuple[int, int]  # seconds since 1970, end exclusive

@@ -10,6 +10,9 @@ from django.conf import settings
 from ingest.telemetry.check import Bounds
 from ingest.telemetry.kinds import KINDS, Kind
 
+FORGOTTEN_AFTER = timedelta(hours=1)
+"""Age at which an upload that was never finished is taken for dead."""
+
 
 def kept_for(kind: Kind) -> timedelta:
     """TELEMETRY_LONG_RETENTION for kinds that are few and asked for by the month, but never less than the others."""

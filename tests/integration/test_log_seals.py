@@ -196,7 +196,7 @@ def cut_after(seal: int) -> None:
 @pytest.mark.usefixtures("talks")
 def test_a_log_whose_newest_seal_is_noted_outside_is_sound(outside: Path) -> None:
     Notary(outside, []).step()
-    assert verify(noted=outside).seals == 2
+    assert verify(noted_in=outside).seals == 2
 
 
 @pytest.mark.usefixtures("talks")
@@ -205,7 +205,7 @@ def test_a_tail_that_was_cut_with_its_seals_is_noticed(outside: Path) -> None:
     cut_after(1)
     assert verify().seals == 1
     with pytest.raises(BadLog, match="log@2: is missing, though it was noted earlier"):
-        verify(noted=outside)
+        verify(noted_in=outside)
     with pytest.raises(BadLog, match="log@2: is missing"):
         Notary(outside, []).step()
 
@@ -216,13 +216,13 @@ def test_a_log_that_was_emptied_is_noticed(outside: Path) -> None:
     tamper("DELETE FROM log_event WHERE true")
     assert verify().events == 0
     with pytest.raises(BadLog, match="log@2: is missing"):
-        verify(noted=outside)
+        verify(noted_in=outside)
 
 
 @pytest.mark.usefixtures("talks")
 def test_seals_that_were_never_noted_are_not_enough(outside: Path) -> None:
     with pytest.raises(BadLog, match="talk/1@1: is covered by no seal that was noted outside"):
-        verify(noted=outside)
+        verify(noted_in=outside)
 
 
 @pytest.mark.usefixtures("talks")
@@ -230,7 +230,7 @@ def test_events_that_no_noted_seal_covers_are_named(outside: Path) -> None:
     Notary(outside, []).step()
     say("talk/4", "late")
     with pytest.raises(BadLog, match=r"talk/4@1: is covered by no seal .*the newest seal in .* is log@2"):
-        verify(noted=outside)
+        verify(noted_in=outside)
 
 
 @pytest.mark.usefixtures("talks")
@@ -238,7 +238,7 @@ def test_a_line_that_a_crash_cut_is_passed_over(outside: Path) -> None:
     Notary(outside, []).step()
     with outside.open("a") as file:
         file.write('{"noted_at": "20')
-    assert verify(noted=outside).seals == 2
+    assert verify(noted_in=outside).seals == 2
 
 
 @pytest.mark.usefixtures("talks")

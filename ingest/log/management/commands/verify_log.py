@@ -39,12 +39,29 @@ class Command(BaseCommand):
     def handle(
         self, *, expect: str | None, seals: Path | None, without_seals: bool, **options: object
     ) -> None:
+        if seals is not None and not seals.exists():
+            raise CommandError(f"There is no file {seals}: --seals names the file of seals noted outside.")
+        noted_in = None if without_seals else seals or settings.SEALS_FILE
+        roots = settings.SEAL_TSA_CERTIFICATES
         try:
-            sound = verify(expect, noted=None if without_seals else seals or settings.SEALS_FILE)
+            sound = verify(expect, noted_in=noted_in, trusted=Path(roots) if roots else None)
         except BadLog as bad:
             raise CommandError(f"The log is not sound. {bad}") from None
+        except (OSError, ValueError) as error:
+            raise CommandError(
+                f"The log could not be compared with what was noted outside: {error}"
+            ) from None
         self.stdout.write(f"Sound: {sound.events} events in {sound.streams} streams, {sound.seals} seals.")
-        if without_seals:
-            self.stdout.write("Not compared with seals noted outside: a cut tail would not be noticed.")
+        for name, count in sound.copies.items():
+            self.stdout.write(f"Equal to the log: {count} {name}.")
+        if stamps := sound.timestamps:
+            self.stdout.write(
+                f"Timestamps: {len(stamps)} of seals, the newest of {stamps[-1].at:%Y-%m-%d %H:%M:%SZ}"
+                f" by {stamps[-1].authority}."
+            )
+        for remark in sound.remarks:
+            self.stdout.write(f"Look at: {remark}.")
+        for line in sound.unknown:
+            self.stdout.write(line)
         if sound.newest_seal:
             self.stdout.write(f"Newest seal: {sound.newest_seal}")
