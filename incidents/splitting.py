@@ -13,11 +13,10 @@ from django.db import transaction
 
 from incidents.domain import commands as c
 from incidents.domain.alerting import Member
-from incidents.domain.bodies import Refused
 from incidents.domain.incident import Incident
 from incidents.domain.splitting import MOST
 from incidents.domain.symptoms import Ticket
-from incidents.domain.values import Invalid
+from incidents.domain.values import Invalid, Refused
 from incidents.merging import merge
 from incidents.projections.knowledge import known_until
 from incidents.projections.models import IncidentRow, MemberAlert, TimelineEntry

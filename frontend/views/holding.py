@@ -30,7 +30,7 @@ from incidents.api.holding import (
 )
 from incidents.commands import Invalid
 from incidents.correlation.models import InhibitionRule, MaintenanceWindow
-from incidents.domain.rotation_form import read_zone
+from incidents.domain.times import read_zone
 from incidents.silences import holding
 
 WORDS = {"unreadable": "Cannot be read", "active": "Now", "pending": "To come", "over": "Over"}

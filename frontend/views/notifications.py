@@ -19,9 +19,8 @@ from incidents.delivery import addressbook
 from incidents.delivery.models import ContactMethod
 from incidents.delivery.people import preferences, reachable
 from incidents.delivery.queries import lately
-from incidents.domain.bodies import Refused
 from incidents.domain.reaching import ACCOUNT
-from incidents.domain.values import SEVERITIES, Invalid
+from incidents.domain.values import SEVERITIES, Invalid, Refused
 
 SHOWN = 20
 """Messages that the page lists, the newest first."""

@@ -9,7 +9,7 @@ from django.http import QueryDict
 
 from frontend.durations import parse_span
 from incidents.catalog.models import Route
-from incidents.domain.alerting import EACH_ALONE
+from incidents.domain.routing import EACH_ALONE
 from incidents.domain.rule_form import grouping_from
 
 TEXTS = ("name", "parent", "pattern", "team", "service", "severity", "policy")

@@ -29,10 +29,9 @@ from incidents.api.routes import RoutesView
 from incidents.api.routing_shapes import RouteSerializer
 from incidents.api.views import Conflict
 from incidents.catalog.models import Route, routing_table
-from incidents.domain.alerting import EACH_ALONE
 from incidents.domain.permissions import Forbidden
 from incidents.domain.route_explaining import Tried
-from incidents.domain.routing import Rule
+from incidents.domain.routing import EACH_ALONE, Rule
 from incidents.domain.rule_form import Written
 from incidents.domain.values import SEVERITIES, Invalid
 from ingest.queries import WrongExpectedVersion

@@ -26,8 +26,8 @@ from incidents.catalog.models import Silence
 from incidents.commands import Invalid
 from incidents.domain.matching_text import read_matchers, write_matchers
 from incidents.domain.recurring import recurrence_from
-from incidents.domain.rotation_form import read_zone
 from incidents.domain.silencing import Matcher
+from incidents.domain.times import read_zone
 
 SPANS = ("30 min", "1 h", "2 h", "4 h", "1 d", "7 d")
 AGAIN = (

@@ -16,10 +16,9 @@ from django.db.models import ProtectedError
 from rest_framework.exceptions import APIException, ValidationError
 
 from incidents.api.catalog import Catalog
-from incidents.domain.bodies import Refused
 from incidents.domain.config_text import BadConfiguration, Document, Fault, Item, Path
 from incidents.domain.permissions import Forbidden
-from incidents.domain.values import Invalid
+from incidents.domain.values import Invalid, Refused
 from ingest.queries import Context
 
 _PART = re.compile(r"\[([0-9]{1,6})\]|([^.\[\]]+)")

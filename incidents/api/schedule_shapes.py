@@ -11,7 +11,8 @@ from rest_framework import serializers as s
 
 from incidents.api.serializers import Strict
 from incidents.catalog.models import Team
-from incidents.domain.rotation_form import DAYS, read_layers, read_zone
+from incidents.domain.rotation_form import DAYS, read_layers
+from incidents.domain.times import read_zone
 from incidents.domain.values import Invalid, check_line
 from incidents.oncall import calendars
 from incidents.oncall.models import Calendar, Schedule

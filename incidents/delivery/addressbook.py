@@ -28,7 +28,6 @@ from incidents.delivery.sending import send
 from incidents.delivery.services import check_service
 from incidents.delivery.steps import masked
 from incidents.domain import addresses
-from incidents.domain.bodies import Refused
 from incidents.domain.messages import test_message
 from incidents.domain.reaching import (
     ACCOUNT,
@@ -43,7 +42,7 @@ from incidents.domain.reaching import (
     whole,
 )
 from incidents.domain.replies import Reply, refused
-from incidents.domain.values import Invalid, check_line
+from incidents.domain.values import Invalid, Refused, check_line
 from ingest.commands import record_configuration, retrying
 from ingest.queries import Context, now_utc
 

@@ -67,7 +67,7 @@ OF_SILENCE: Final[Mapping[str, Sweep]] = {"heartbeats": check_heartbeats, "silen
 OF_TICKETS: Final[Mapping[str, Sweep]] = {
     "held alerts": Apart(alerting.let_go, alerting.unsilence),
     "sleeping tickets": Apart(waking.oversleeping, waking.wake),
-    "planned work": Apart(waking.called_off, waking.rouse),
+    "planned work": Apart(suppression.called_off, suppression.rouse),
     "silenced incidents": Apart(suppression.newly_covered, suppression.suppress),
     "quiet tickets": Apart(calming.gone_quiet, calming.settle),
     "stray tickets": Apart(rescuing.astray, rescuing.rescue),

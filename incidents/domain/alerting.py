@@ -16,7 +16,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from incidents.domain.conditions import Subject
-from incidents.domain.routing import Grouping, Routing
+from incidents.domain.routing import EACH_ALONE, Grouping, Routing
 from incidents.domain.times import optional_time
 from incidents.domain.values import SEVERITIES, Severity
 
@@ -116,10 +116,6 @@ def place_of(alert: Reported, routing: Routing) -> Place:
     if grouping.window is None:
         return place
     return Place(place.dedup_key, _within(place.why, grouping), place.dedup_key, grouping.window)
-
-
-EACH_ALONE: Final = ("...",)
-"""Labels to group by that say: every alert has a ticket of its own. As Alertmanager writes it."""
 
 
 def _alone_or_by_rule(alert: Reported, team: str, *, alone: bool) -> Place:

@@ -9,18 +9,10 @@ from typing import Any
 from incidents.domain.incident import Incident
 from incidents.domain.routing import Routing
 from incidents.domain.times import rfc3339
-from incidents.domain.values import Severity
+from incidents.domain.values import Refused, Severity
 
 Bodies = list[tuple[str, Mapping[str, Any]]]
 """Types and bodies of the events that a decision makes."""
-
-
-class Refused(Exception):
-    """The command does not fit the state the incident is in; the reason is a sentence for whoever asked."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
 
 def opening(id_: str, number: int, routing: Routing, group_key: str | None = None) -> dict[str, Any]:

@@ -23,7 +23,6 @@ from incidents.domain.lifecycle import Split as Split
 from incidents.domain.lifecycle import Undo as Undo
 from incidents.domain.lifecycle import Undoable as Undoable
 from incidents.domain.lifecycle import WakeWhenDue as WakeWhenDue
-from incidents.domain.maintaining import NotePlanned as NotePlanned
 from incidents.domain.notified import NoteNotified as NoteNotified
 from incidents.domain.opinion import Word
 from incidents.domain.routing import Routing
@@ -338,6 +337,16 @@ class Reopen:
 
     def __post_init__(self) -> None:
         _set(self, "reason", check_text("reason", self.reason, 2000))
+
+
+@dataclass(frozen=True, slots=True)
+class NotePlanned:
+    """Planned work is going on at what this ticket blames."""
+
+    window: str
+    component: str
+    until: datetime
+    why: str
 
 
 Command = (

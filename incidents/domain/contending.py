@@ -12,7 +12,8 @@ from datetime import datetime
 from typing import Final
 
 from incidents.domain import commands as c
-from incidents.domain.bodies import Refused, at_second
+from incidents.domain.bodies import at_second
+from incidents.domain.values import Refused
 
 WORK: Final = frozenset(
     f"incident.{name}"

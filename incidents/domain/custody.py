@@ -13,8 +13,9 @@ from datetime import datetime
 from typing import Any
 
 from incidents.domain import commands as c
-from incidents.domain.bodies import Bodies, Refused, at_second, refuse_resolved
+from incidents.domain.bodies import Bodies, at_second, refuse_resolved
 from incidents.domain.incident import AWAKE, Fact, HandedOver, Incident, person
+from incidents.domain.values import Refused
 
 
 def hand_over(state: Incident, command: c.HandOver) -> Bodies:

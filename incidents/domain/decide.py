@@ -18,7 +18,6 @@ from incidents.domain.blame import (
 )
 from incidents.domain.bodies import (
     Bodies,
-    Refused,
     at_second,
     opening,
     raise_severity,
@@ -31,15 +30,14 @@ from incidents.domain.decide_alerts import join_alerts, note_worse, open_for_ale
 from incidents.domain.escalating import call_nobody, exhaust, forget, start, take_step
 from incidents.domain.finding import Finding
 from incidents.domain.incident import Incident
-from incidents.domain.maintaining import note_planned
 from incidents.domain.merging import absorb, merge_into, separate, split
 from incidents.domain.notified import note_notified
 from incidents.domain.opinion import Opinions, after_word, agreeing, blaming, fused, without
-from incidents.domain.snoozing import snooze, undo_snooze, wake_when_due, woken_by
+from incidents.domain.snoozing import note_planned, snooze, undo_snooze, wake_when_due, woken_by
 from incidents.domain.splitting import open_split_off, split_alerts_off
 from incidents.domain.symptoms import join_symptoms, leave_alerts, note_explained
 from incidents.domain.times import parse_rfc3339
-from incidents.domain.values import DEFAULT_SEVERITY, LINKS_LIMIT
+from incidents.domain.values import DEFAULT_SEVERITY, LINKS_LIMIT, Refused
 from ingest.log.types import NewEvent
 
 __all__ = ["DEFAULT_SEVERITY", "Refused", "decide"]

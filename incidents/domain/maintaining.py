@@ -6,12 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
-from typing import Any, Final, Literal, get_args
+from typing import Final, Literal, get_args
 
-from incidents.domain.incident import Incident
 from incidents.domain.recurring import Span, Times
 from incidents.domain.silencing import Matcher
-from incidents.domain.times import rfc3339
 from incidents.domain.values import Invalid, check_line
 
 Mode = Literal["hold", "quiet"]
@@ -77,28 +75,6 @@ def first_that_covers(
 ) -> InForce | None:
     found = (one for one in windows if one.window.mode == mode)
     return next((one for one in found if one.window.covers(component, labels)), None)
-
-
-@dataclass(frozen=True, slots=True)
-class NotePlanned:
-    """Planned work is going on at what this ticket blames."""
-
-    window: str
-    component: str
-    until: datetime
-    why: str
-
-
-def note_planned(state: Incident, command: NotePlanned) -> list[tuple[str, Mapping[str, Any]]]:
-    if state.state == "resolved":
-        return []
-    body = {
-        "window": command.window,
-        "component": command.component,
-        "until": rfc3339(command.until),
-        "why": command.why,
-    }
-    return [("incident.planned_work_noted", body)]
 
 
 def patterns_from(value: object) -> tuple[str, ...]:

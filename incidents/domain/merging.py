@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from incidents.domain import commands as c
 from incidents.domain.blame import is_worse
-from incidents.domain.bodies import Bodies, Refused, raise_severity, refuse_resolved
+from incidents.domain.bodies import Bodies, raise_severity, refuse_resolved
 from incidents.domain.custody import accounted
 from incidents.domain.incident import AWAKE, Fact, Incident, Merged, person
+from incidents.domain.values import Refused
 
 MOST: Final = 200
 """Tickets that one takes in: more are a storm, and want a rule."""

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from incidents.domain.bodies import Refused
 from incidents.domain.rotations import Override, Schedule, gaps, shifts
 from incidents.domain.spans import Span
-from incidents.domain.values import Invalid
+from incidents.domain.values import Invalid, Refused
 
 LONGEST: Final = timedelta(days=90)
 FURTHEST: Final = timedelta(days=400)

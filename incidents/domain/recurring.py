@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 
 from dateutil.rrule import rrule, rrulestr
 
-from incidents.domain.rotation_form import read_zone
+from incidents.domain.times import read_zone
 from incidents.domain.values import Invalid, check_line
 
 LONGEST_RULE: Final = 200

@@ -10,9 +10,10 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, get_args
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from incidents.domain.rotations import Holidays, Rotation, TimesOfWeek
+from incidents.domain.times import read_zone
 from incidents.domain.values import Invalid, check_line
 
 DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -28,15 +29,6 @@ _CLOCK = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
 _LOCAL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?", re.ASCII)
 _FIELDS = ("name", "people", "start", "end", "turn", "times", "time_zone", "holidays")
 _REQUIRED = ("name", "people", "start", "turn")
-
-
-def read_zone(field: str, text: object) -> ZoneInfo:
-    """An IANA time zone. Raises Invalid."""
-    name = check_line(field, text, 60)
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise Invalid(field, f"{name!r} is no time zone; give one such as Europe/Berlin or UTC") from None
 
 
 def read_layers(layers: object, zone: ZoneInfo) -> tuple[Rotation, ...]:

@@ -241,3 +241,7 @@ def ordinal(number: int) -> str:
     """1st, 2nd, 3rd, 4th, … 11th."""
     ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
+
+
+EACH_ALONE: Final = ("...",)
+"""Labels to group by that say: every alert has a ticket of its own. As Alertmanager writes it."""

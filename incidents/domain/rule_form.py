@@ -16,11 +16,10 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from incidents.domain.alerting import EACH_ALONE
 from incidents.domain.conditions import Conditions
 from incidents.domain.hours import hours_from
 from incidents.domain.matching_text import read_matchers
-from incidents.domain.routing import DEEPEST, MOST_RULES, Grouping, Rule, Service, Team
+from incidents.domain.routing import DEEPEST, EACH_ALONE, MOST_RULES, Grouping, Rule, Service, Team
 from incidents.domain.silencing import Matcher, each_matcher
 from incidents.domain.values import SEVERITIES, Invalid, Severity, check_line, check_severity
 

@@ -14,10 +14,10 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from incidents.domain import commands as c
-from incidents.domain.bodies import Bodies, Refused, at_second, refuse_resolved
+from incidents.domain.bodies import Bodies, at_second, refuse_resolved
 from incidents.domain.incident import AWAKE, Fact, Incident, Overridden, person
-from incidents.domain.times import optional_rfc3339, optional_time, parse_rfc3339
-from incidents.domain.values import Invalid
+from incidents.domain.times import optional_rfc3339, optional_time, parse_rfc3339, rfc3339
+from incidents.domain.values import Invalid, Refused
 
 LONGEST: Final = timedelta(days=30)
 """What sleeps longer is not put aside but forgotten."""
@@ -134,3 +134,15 @@ def woken(state: Incident, event: Fact) -> Incident:
     if not event.body["undone"]:
         return replace(awake, acknowledged_at=None, acknowledged_by=None)
     return awake if state.acknowledged_at is None else replace(awake, state="acknowledged")
+
+
+def note_planned(state: Incident, command: c.NotePlanned) -> list[tuple[str, Mapping[str, Any]]]:
+    if state.state == "resolved":
+        return []
+    body = {
+        "window": command.window,
+        "component": command.component,
+        "until": rfc3339(command.until),
+        "why": command.why,
+    }
+    return [("incident.planned_work_noted", body)]

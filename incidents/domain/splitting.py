@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from incidents.domain.alerting import Member, worst
-from incidents.domain.bodies import Bodies, Refused, opening, refuse_resolved
+from incidents.domain.bodies import Bodies, opening, refuse_resolved
 from incidents.domain.incident import Fact, Incident
 from incidents.domain.routing import Routing
 from incidents.domain.symptoms import Ticket
-from incidents.domain.values import TITLE_LIMIT, check_line, check_text
+from incidents.domain.values import TITLE_LIMIT, Refused, check_line, check_text
 
 MOST = 1_000
 """Alerts that one command moves: a body stays some hundred kilobytes."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from incidents.domain.values import Invalid, check_line
 
 
 def rfc3339(moment: datetime) -> str:
@@ -23,3 +26,12 @@ def optional_time(text: str | None) -> datetime | None:
 
 def optional_rfc3339(moment: datetime | None) -> str | None:
     return None if moment is None else rfc3339(moment)
+
+
+def read_zone(field: str, text: object) -> ZoneInfo:
+    """An IANA time zone. Raises Invalid."""
+    name = check_line(field, text, 60)
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise Invalid(field, f"{name!r} is no time zone; give one such as Europe/Berlin or UTC") from None

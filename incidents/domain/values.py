@@ -227,3 +227,11 @@ def _sequence(field: str, value: object, limit: int) -> Sequence[Any]:
     if len(value) > limit:
         raise Invalid(field, f"must have at most {limit} entries, has {len(value)}")
     return value
+
+
+class Refused(Exception):
+    """The command does not fit the state the incident is in; the reason is a sentence for whoever asked."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason

@@ -10,10 +10,11 @@ from incidents import suppression
 from incidents.allowing import allow
 from incidents.delivery.commands import notify_all
 from incidents.domain import commands as c
-from incidents.domain.bodies import Refused, refuse_resolved
+from incidents.domain.bodies import refuse_resolved
 from incidents.domain.escalating import next_step
 from incidents.domain.incident import Incident
 from incidents.domain.policies import check_reason
+from incidents.domain.values import Refused
 from incidents.escalation.following import make_up
 from incidents.escalation.models import EscalationRow
 from incidents.escalation.sweeping import calls, step

@@ -14,10 +14,9 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 from django.db.models import Max
 
-from incidents.domain.bodies import Refused
 from incidents.domain.overriding import Stretch, check_reversible, ended, swapped, times_of
 from incidents.domain.times import rfc3339
-from incidents.domain.values import Invalid, check_line
+from incidents.domain.values import Invalid, Refused, check_line
 from incidents.oncall import queries
 from incidents.oncall.models import Feed, Override, Schedule
 from incidents.roles import allow_anywhere

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from incidents.domain import commands as c
-from incidents.domain.bodies import Refused
 from incidents.domain.escalating import due, next_step
 from incidents.domain.escalation import as_json, escalation_from
+from incidents.domain.values import Refused
 from tests.unit.escalation_cases import Ticket, folded, policy
 from tests.unit.incident_cases import after, finding, opened
 

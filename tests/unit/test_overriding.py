@@ -6,10 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from incidents.domain.bodies import Refused
 from incidents.domain.overriding import Stretch, check_reversible, ended, swapped, times_of
 from incidents.domain.rotations import Override, Schedule, shifts
-from incidents.domain.values import Invalid
+from incidents.domain.values import Invalid, Refused
 from tests.unit.rotation_cases import DAY, at, weekly
 
 NOW = at("2026-03-02T12:00")
