@@ -8,7 +8,7 @@ class DeployConfig(AppConfig):
 
     def ready(self) -> None:
         from deploy import celery  # noqa: F401  (whoever sends a task sends it to our broker)
-        from incidents.delivery.loops import register_loop
+        from incidents.worker.loops import register_loop
 
         register_loop("seals", note_seals)
         register_loop("dead man's ping", keep_pinging)

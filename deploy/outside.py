@@ -18,8 +18,8 @@ from django.core.mail import EmailMessage
 from django.db import connection
 
 from deploy.health import reasons
-from incidents.delivery.alive import alive
 from incidents.posting import Refused, Unreachable, post
+from incidents.worker.heartbeat import alive
 from ingest.commands import (
     TIMESTAMP_REQUEST,
     BadLog,

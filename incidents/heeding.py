@@ -6,10 +6,12 @@ over twice. Learning takes seconds: it is done before the transaction, which is 
 
 from __future__ import annotations
 
+import threading
 from datetime import datetime
 from functools import partial
+from typing import Final
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from incidents.catalog.models import Team
 from incidents.domain.heeding import Suggested, heeded
@@ -17,11 +19,14 @@ from incidents.domain.incident import Incident
 from incidents.projections.models import IncidentRow, SuggestionDue
 from incidents.projections.rows import state_of
 from incidents.projections.store import loaded, record_on, stream_of
+from incidents.worker.sweeps import sweep_once
 from ingest.commands import PassedOver, in_halves, retrying
-from ingest.queries import Context, read_stream
+from ingest.queries import Context, now_utc, read_stream
 
 ACTOR = "system:incidents"
 AT_ONCE = 100
+EVERY: Final = 1.0
+"""Seconds between looks when nothing was due: whoever is called first should be of the right team."""
 PAUSE = 60.0
 """Seconds for which a ticket that failed is passed over."""
 _PASSED_OVER = PassedOver("heeding", PAUSE)
@@ -71,3 +76,10 @@ def _decide(id_: str, suggested: Suggested | None) -> int:
             record_on(row, command, Context(ACTOR, past[0].id))
     due.delete()
     return 1
+
+
+def run(stop: threading.Event) -> None:
+    """Until `stop` is set; finishes the ticket at hand."""
+    while not stop.is_set():
+        stop.wait(0.0 if sweep_once("suggested teams", heed_due, now_utc()) else EVERY)
+    connection.close()

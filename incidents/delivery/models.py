@@ -9,7 +9,6 @@ import uuid
 
 from django.conf import settings
 from django.db import models
-from django.utils import timezone
 
 from incidents.sealing import SealedText
 
@@ -154,27 +153,6 @@ class Sending(models.Model):
 
     def __str__(self) -> str:
         return f"{self.notification_id} by {self.label}: {self.state}"
-
-
-class Process(models.Model):
-    """A process that sends and may have claimed something: one whose lock (`presence`) is gone for long is gone."""
-
-    number = models.IntegerField(primary_key=True)
-
-    def __str__(self) -> str:
-        return f"deliverer {self.number}"
-
-
-class Heartbeat(models.Model):
-    """That a part of `manage.py deliver` was alive at `at`, and how much it found to do in its last round."""
-
-    name = models.CharField(max_length=80, primary_key=True)
-    at = models.DateTimeField(default=timezone.now)
-    did = models.PositiveIntegerField(default=0)
-    error = models.TextField(blank=True, default="")
-
-    def __str__(self) -> str:
-        return f"{self.name} at {self.at}"
 
 
 class KeyCheck(models.Model):

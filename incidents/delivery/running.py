@@ -10,17 +10,17 @@ from datetime import datetime
 import structlog
 from django.db import InterfaceError, OperationalError, connection
 
-from incidents.delivery.alive import SENDING, alive
 from incidents.delivery.claiming import Outgoing, catch_up, claim, stop_answered, wake_for_critical
 from incidents.delivery.key import check_key
 from incidents.delivery.lanes import Lanes
-from incidents.delivery.loops import start_loops
 from incidents.delivery.planning import plan_new
-from incidents.delivery.presence import Presence
 from incidents.delivery.recording import Result, record_results
 from incidents.delivery.sending import send
-from incidents.delivery.sweeps import run_sweeps
 from incidents.domain.replies import Reply
+from incidents.worker.heartbeat import alive
+from incidents.worker.leader import Presence
+from incidents.worker.loops import start_loops
+from incidents.worker.sweeps import run_sweeps
 from ingest.commands import heartbeat
 from ingest.queries import now_utc
 
@@ -57,7 +57,7 @@ class Deliverer:
         for outgoing in (going := claim(now, self.lanes.full(), self.lanes.room, holder)):
             self.lanes.submit(outgoing)
         if beat:
-            alive(SENDING, now, did + len(going))
+            alive("sending", now, did + len(going))
             self._pulse = time.monotonic()
         return did + len(going)
 

@@ -8,10 +8,10 @@ class EscalationConfig(AppConfig):
 
     def ready(self) -> None:
         from incidents.catalog.naming import register_naming
-        from incidents.delivery.sweeps import register_sweep
         from incidents.escalation import following, sweeping, targets
         from incidents.escalation.models import EscalationRow
         from incidents.projections.parts import Part, register_part
+        from incidents.worker.sweeps import register_sweep
 
         register_part(Part(EscalationRow, following.project))
         register_sweep("escalation", sweeping.sweep)

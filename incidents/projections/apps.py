@@ -5,9 +5,3 @@ class ProjectionsConfig(AppConfig):
     name = "incidents.projections"
     label = "projections"
     verbose_name = "Incidents"
-
-    def ready(self) -> None:
-        from incidents import events, reactors
-
-        events.register()
-        reactors.register()

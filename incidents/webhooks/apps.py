@@ -8,9 +8,9 @@ class WebhooksConfig(AppConfig):
 
     def ready(self) -> None:
         from incidents.catalog.naming import register_naming
-        from incidents.delivery.loops import register_loop
         from incidents.webhooks.queries import telling_of
         from incidents.webhooks.sending import run
+        from incidents.worker.loops import register_loop
 
         register_loop("webhooks", run)
         register_naming("team", telling_of)

@@ -24,7 +24,6 @@ from incidents.delivery.models import ContactMethod, Notification, Preferences, 
 from incidents.delivery.planning import plan_new
 from incidents.delivery.running import deliver_due
 from incidents.delivery.sending import send as send_message
-from incidents.delivery.timers import OF_TICKETS
 from incidents.domain import commands as c
 from incidents.domain.evolve import fold
 from incidents.escalation import sweeping
@@ -36,6 +35,7 @@ from incidents.projections.rebuild import rebuild_incidents
 from incidents.projections.rows import state_of
 from incidents.projections.store import record
 from incidents.reactors import follower
+from incidents.timers import OF_TICKETS
 from ingest.commands import PassedOver
 from ingest.queries import Context, Event, open_alerts, read_stream
 from tests.following import follow_to_the_end

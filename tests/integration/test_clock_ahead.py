@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from incidents.delivery import sweeps
+from incidents.worker import sweeps
 from ingest.log import clock, seals, writing
 from ingest.log.types import Context, Head, NewEvent
 

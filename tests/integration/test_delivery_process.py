@@ -16,11 +16,12 @@ from django.db import transaction
 from django.test import Client
 
 from deploy.supervisor import programs
-from incidents.delivery import sweeps
-from incidents.delivery.alive import alive, silences
 from incidents.delivery.commands import notify
-from incidents.delivery.models import Heartbeat, Notification
-from incidents.delivery.sweeps import run_sweeps, sweep_once
+from incidents.delivery.models import Notification
+from incidents.worker import sweeps
+from incidents.worker.heartbeat import alive, silences
+from incidents.worker.models import Heartbeat
+from incidents.worker.sweeps import run_sweeps, sweep_once
 from ingest.queries import Context
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

@@ -11,15 +11,15 @@ import pytest
 from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from incidents.delivery import presence
 from incidents.delivery.claiming import Outgoing, catch_up, claim
 from incidents.delivery.lanes import THREADS, Lanes
 from incidents.delivery.models import Sending
 from incidents.delivery.planning import plan_new
-from incidents.delivery.presence import Presence
 from incidents.delivery.recording import Result, record_results
 from incidents.delivery.running import Deliverer, run
 from incidents.domain.replies import LONGEST_WAIT, Reply
+from incidents.worker import leader
+from incidents.worker.leader import Presence
 from tests.integration.delivery_cases import (
     HookSink,
     MailSink,
@@ -135,7 +135,7 @@ def test_what_a_process_claimed_whose_session_ended_is_taken_over_by_another(
     with session() as another:
         other.look(another)
         assert claim(later(1), (), plenty, other.number) == []
-        monkeypatch.setattr(presence, "GRACE", 0.0)
+        monkeypatch.setattr(leader, "GRACE", 0.0)
         other.look(another)
         (again,) = claim(later(2), (), plenty, other.number)
     assert again.id == lost.id
@@ -157,7 +157,7 @@ def test_a_process_that_lost_its_session_keeps_what_it_claimed_if_it_is_back_in_
     with session() as another, session() as its:
         other.look(another)
         alive.look(its)
-        monkeypatch.setattr(presence, "GRACE", 0.0)
+        monkeypatch.setattr(leader, "GRACE", 0.0)
         other.look(another)
         assert claim(later(1), (), plenty, other.number) == []
     assert alive.holds(mine.holder, 0.0)

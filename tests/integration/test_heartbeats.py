@@ -10,8 +10,8 @@ import pytest
 from django.test import Client
 
 from incidents import queries
-from incidents.delivery.timers import EVERY, PATIENCE, Listening, look
 from incidents.reactors import follower
+from incidents.timers import EVERY, PATIENCE, Listening, look
 from ingest.alerts import heartbeats
 from ingest.api import keys
 from tests.following import follow_to_the_end

@@ -13,8 +13,8 @@ from django.utils import timezone
 from incidents import queries, waking
 from incidents.catalog.models import Service
 from incidents.correlation.models import InhibitingAlert, InhibitionRule, MaintenanceWindow
-from incidents.delivery.timers import OF_TICKETS
 from incidents.projections.models import SuppressedAlert
+from incidents.timers import OF_TICKETS
 from ingest.api import keys
 from ingest.queries import configured
 from tests.integration.test_incident_alerts import alert, send, texts, ticket, tickets

@@ -13,12 +13,12 @@ from django.utils import timezone
 from incidents import commands, queries
 from incidents.alerting import let_go, unsilence
 from incidents.catalog.models import Silence
-from incidents.delivery.timers import OF_TICKETS
 from incidents.domain.alerting import SETTLED, STORM_TICKETS
 from incidents.domain.failure import UNKNOWN
 from incidents.projections.models import IncidentRow, SuppressedAlert
 from incidents.projections.rebuild import rebuild
 from incidents.reactors import follower
+from incidents.timers import OF_TICKETS
 from ingest.alerts.receiving import Delivery, receive
 from ingest.doors.alert import Alert, Parsed
 from ingest.queries import Context

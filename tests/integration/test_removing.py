@@ -22,7 +22,6 @@ from incidents.commands import Refused
 from incidents.correlation.models import MaintenanceWindow
 from incidents.delivery.addressbook import remove_method
 from incidents.delivery.models import ContactMethod
-from incidents.delivery.timers import OF_TICKETS
 from incidents.domain.commands import Report
 from incidents.escalation.models import EscalationPolicy
 from incidents.oncall.models import Schedule
@@ -30,6 +29,7 @@ from incidents.projections.models import IncidentRow
 from incidents.queries import incident_events
 from incidents.reports.models import ReportSchedule
 from incidents.saved.models import SavedView
+from incidents.timers import OF_TICKETS
 from incidents.webhooks.models import Webhook
 from ingest.queries import Context, Position, configured
 

@@ -12,11 +12,11 @@ from django.utils import timezone
 from incidents import commands, queries, silences, suppression
 from incidents.catalog.models import Silence
 from incidents.commands import Report
-from incidents.delivery.timers import OF_TICKETS
 from incidents.escalation.commands import escalate
 from incidents.failures import failure_shown
 from incidents.projections.models import IncidentRow
 from incidents.projections.rebuild import rebuild
+from incidents.timers import OF_TICKETS
 from tests.integration.escalation_cases import ALICE, Clock, calls, member, people, policy, told
 from tests.integration.test_console_pages import signed_in
 from tests.integration.test_holding import call, window

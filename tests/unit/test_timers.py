@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from incidents.delivery import timers
-from incidents.delivery.timers import BREAK, PATIENCE, Listening
+from incidents import timers
+from incidents.timers import BREAK, PATIENCE, Listening
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 

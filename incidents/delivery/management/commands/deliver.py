@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from incidents.delivery.key import WrongKeyError
 from incidents.delivery.running import run
-from incidents.delivery.sweeps import registered_sweeps
+from incidents.worker.sweeps import registered_sweeps
 from ingest.commands import heartbeat, watch_database
 
 FIRST_ANSWER = 15.0

@@ -14,7 +14,7 @@ from datetime import datetime
 import structlog
 from django.db import InterfaceError, OperationalError, connection
 
-from incidents.delivery.alive import alive
+from incidents.worker.heartbeat import alive
 from ingest.commands import heartbeat
 from ingest.queries import now_utc
 

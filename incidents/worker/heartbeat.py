@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from incidents.delivery.models import Heartbeat, Sending
+from incidents.worker.models import Heartbeat
 from ingest.queries import now_utc
 
 LONGEST_SILENCE = timedelta(seconds=60)
 """After which deliveries count as late."""
-SENDING = "sending"
 
 
 def alive(name: str, at: datetime | None, did: int = 0, error: str = "") -> None:
@@ -27,11 +26,3 @@ def silences(now: datetime | None = None) -> dict[str, float]:
     return {
         row.name: max(0.0, (moment - row.at).total_seconds()) for row in Heartbeat.objects.order_by("name")
     }
-
-
-def overdue(now: datetime | None = None) -> float:
-    """For how many seconds the oldest message has been due that nobody has taken up; 0 where there is none."""
-    moment = now or now_utc()
-    waiting = Sending.objects.filter(state="waiting", next_at__lt=moment, lease_until__isnull=True)
-    oldest = waiting.order_by("next_at").values_list("next_at", flat=True).first()
-    return 0.0 if oldest is None else (moment - oldest).total_seconds()

@@ -17,8 +17,8 @@ from typing import Final
 from django.db import connection, transaction
 
 from incidents import alerting, calming, rescuing, suppression, waking
-from incidents.delivery.sweeps import Sweep, sweep_once
 from incidents.projections.store import keep_reactor_out
+from incidents.worker.sweeps import Sweep, sweep_once
 from ingest.commands import PassedOver, check_heartbeats, expire_alerts, in_halves, retrying
 from ingest.queries import now_utc
 

@@ -1,0 +1,33 @@
+"""State of `manage.py deliver`, not of incidents: not rebuilt from the log."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils import timezone
+
+
+class Process(models.Model):
+    """A process that sends and may have claimed something: one whose lock (`leader`) is gone for long is gone."""
+
+    number = models.IntegerField(primary_key=True)
+
+    class Meta:
+        db_table = "delivery_process"
+
+    def __str__(self) -> str:
+        return f"deliverer {self.number}"
+
+
+class Heartbeat(models.Model):
+    """That a part of `manage.py deliver` was alive at `at`, and how much it found to do in its last round."""
+
+    name = models.CharField(max_length=80, primary_key=True)
+    at = models.DateTimeField(default=timezone.now)
+    did = models.PositiveIntegerField(default=0)
+    error = models.TextField(blank=True, default="")
+
+    class Meta:
+        db_table = "delivery_heartbeat"
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.at}"
