@@ -6,9 +6,10 @@ from ingest.alerts.changes import change as reported_change
 from ingest.alerts.changes import names_of as names_of_changed
 from ingest.alerts.deliveries import Delivered as AlertDelivery
 from ingest.alerts.deliveries import Latest as LatestDelivery
-from ingest.alerts.deliveries import Unread
+from ingest.alerts.deliveries import WithoutAlert
 from ingest.alerts.deliveries import delivered as alert_delivery
 from ingest.alerts.deliveries import latest as latest_deliveries
+from ingest.alerts.deliveries import left_out as left_out_deliveries
 from ingest.alerts.deliveries import unread as unread_deliveries
 from ingest.alerts.queries import Brief as AlertBrief
 from ingest.alerts.queries import alerts, alerts_at, firing_alerts, firing_on, labels_carried, open_alerts
@@ -96,7 +97,7 @@ __all__ = [
     "TelemetryReceipt",
     "Topology",
     "TopologySnapshot",
-    "Unread",
+    "WithoutAlert",
     "WrongExpectedVersion",
     "alert_briefs",
     "alert_components",
@@ -126,6 +127,7 @@ __all__ = [
     "labels_carried",
     "late_rows",
     "latest_deliveries",
+    "left_out_deliveries",
     "load_sums",
     "moment_of",
     "names_of_changed",

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from frontend.senders.form import AGAIN, BODY, COMMITTED, HOST, HTTPS, KEY, TICKET, Sender
-from ingest.doors.mappings import READY
-from ingest.doors.mappings.more import MORE
-from ingest.doors.mappings.vendors import VENDORS
+from ingest.doors.mappings import HOSTED, READY
 
 
 def _ready(name: str, note: str) -> Sender:
@@ -234,6 +232,6 @@ datasources:
     ),
     *(
         _ready(one.name, "The mapping says which field is the key and which words end an alert.")
-        for one in (*VENDORS, *MORE)
+        for one in HOSTED
     ),
 )

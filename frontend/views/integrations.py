@@ -20,23 +20,37 @@ from frontend.senders import BY_SLUG, SENDERS, Sender
 from frontend.views.pages import context_of, page, show, staff_only, user_name
 from frontend.views.paging import listed
 from incidents.posting import Refused, Unreachable, post
+from ingest.alerts.receiving import Delivery, receive
 from ingest.api import keys, trial
 from ingest.api.models import IntegrationKey, Refusal
+from ingest.api.refusals import end_unread
 from ingest.doors import generic, recognition
-from ingest.doors.alert import BadPayload
-from ingest.doors.default_mapping import DEFAULT
+from ingest.doors.alert import BadPayload, Parsed
 from ingest.doors.generic import BadMapping, Preview
-from ingest.queries import Context, Unread, latest_deliveries, unread_deliveries
+from ingest.doors.mappings import Ready
+from ingest.queries import (
+    Context,
+    WithoutAlert,
+    latest_deliveries,
+    left_out_deliveries,
+    unread_deliveries,
+)
 
+GENERIC = "generic"
+"""The door whose payloads a mapping reads."""
 OVERLAP = "1 d"
 WARNED_BEFORE = timedelta(days=14)
 """How long before a key expires its page says so."""
 LISTED = timedelta(days=1)
 """How far back deliveries and refusals are shown."""
 SHOWN = 20
-UNREAD = 5
-"""Payloads without an alert that it lists."""
 """Deliveries that the page of one lists, the newest first."""
+UNREAD = 5
+"""Payloads that could not be read which it lists."""
+LEFT_OUT = 50
+"""Payloads left out by the mapping that are looked at; the page lists their reasons."""
+LARGEST_SHOWN = 2**20
+"""Bytes of a payload that the page looks into, every five seconds."""
 EXAMPLE = '{\n  "title": "Disk d7 is slow",\n  "status": "firing"\n}'
 
 
@@ -85,34 +99,74 @@ def integration(request: HttpRequest, pk: int) -> HttpResponse:
         "one": one,
         "deliveries": latest_deliveries(row.name, now - LISTED, SHOWN) if row.last_used_at else [],
         "unread": _unread(row) if row.last_used_at else [],
+        "left_out": _left_out(row) if row.last_used_at else [],
         "pastes": [(sender, sender.configured(settings.BASE_URL)) for sender in one["senders"]],
     }
     return show(request, "frontend/integration.html", context, section="settings")
 
 
 def _unread(row: IntegrationKey) -> list[dict[str, Any]]:
-    """What it sent of which no alert was made: whose it seems to be, and the address that confirms a subscription."""
-    shown = []
-    for one in unread_deliveries(row.name, timezone.now() - LISTED, UNREAD):
+    """What it sent of which no alert could be made: whose it seems to be, and whether the mapping of now reads it."""
+    return [
+        {"it": one, "sender": recognition.recognised(_payload(one)), "readable": bool(_read_again(row, one))}
+        for one in unread_deliveries(row.name, timezone.now() - LISTED, UNREAD)
+    ]
+
+
+def _left_out(row: IntegrationKey) -> list[dict[str, Any]]:
+    """What the mapping leaves out: by reason the latest and how many; subscriptions to confirm each alone."""
+    found: dict[str, dict[str, Any]] = {}
+    for one in left_out_deliveries(row.name, timezone.now() - LISTED, LEFT_OUT):
         payload = _payload(one)
-        sender = recognition.recognised(payload)
-        shown.append({"it": one, "sender": sender, "confirm": recognition.confirmation(payload)})
-    return shown
+        confirm = recognition.confirmation(payload)
+        group = found.setdefault(
+            confirm or one.why,
+            {"it": one, "sender": recognition.recognised(payload), "confirm": confirm, "times": 0},
+        )
+        group["times"] += 1
+    return list(found.values())
 
 
-def _payload(one: Unread) -> Any:
-    """The value of a payload; None for one that cannot be read."""
+def _payload(one: WithoutAlert) -> Any:
+    """The value of a payload; None for one that cannot be read, or is too large to be looked into."""
+    if len(one.payload) > LARGEST_SHOWN:
+        return None
     try:
         return generic.payload_of(one.payload, one.content_type)
     except BadPayload:
         return None
 
 
-def _unread_of(row: IntegrationKey, receipt: str) -> Unread:
-    for one in unread_deliveries(row.name, timezone.now() - LISTED, UNREAD):
+def _read_again(row: IntegrationKey, one: WithoutAlert) -> Parsed | None:
+    """The alerts of a stored payload by the mapping of now; None where it gives none, or refuses a part."""
+    payload = _payload(one)
+    try:
+        how = None if row.mapping is None else generic.mapping(row.mapping)
+        parsed = recognition.apply(how, payload).parsed
+    except BadPayload:
+        return None
+    return parsed if parsed.alerts and not parsed.refused else None
+
+
+def _unread_of(row: IntegrationKey, receipt: str) -> WithoutAlert:
+    since = timezone.now() - LISTED
+    listed = [*unread_deliveries(row.name, since, UNREAD), *left_out_deliveries(row.name, since, LEFT_OUT)]
+    for one in listed:
         if one.receipt == receipt:
             return one
     raise Http404("no such payload")
+
+
+def _taken_again(request: HttpRequest, row: IntegrationKey) -> HttpResponse:
+    """Take a stored payload through the mapping of now, as if its sender had sent it again."""
+    one = _unread_of(row, request.POST.get("receipt", ""))
+    parsed = _read_again(row, one)
+    if parsed is None:
+        messages.error(request, "Not read: the mapping makes no alert of this payload.")
+        return HttpResponseRedirect(reverse("integration", args=[row.pk]))
+    taken = receive(parsed, Delivery(row.name, GENERIC, one.content_type, one.payload))
+    messages.success(request, "Read and committed. The ticket follows within seconds.")
+    return HttpResponseRedirect(reverse("receipt", args=[taken.receipt]))
 
 
 def _confirmed(request: HttpRequest, row: IntegrationKey) -> HttpResponse:
@@ -257,7 +311,7 @@ def _row(pk: int) -> IntegrationKey:
 @page
 @require_POST
 def act(request: HttpRequest, pk: int, verb: str) -> HttpResponse:
-    """Rotate, revoke or try one integration."""
+    """Rotate, revoke or try one integration; confirm a subscription; read a stored payload again."""
     staff_only(request)
     row = _row(pk)
     if verb == "rotate":
@@ -273,6 +327,8 @@ def act(request: HttpRequest, pk: int, verb: str) -> HttpResponse:
         return HttpResponseRedirect(reverse("integrations"))
     if verb == "confirm":
         return _confirmed(request, row)
+    if verb == "reread":
+        return _taken_again(request, row)
     door = request.POST.get("door", "")
     if verb != "test" or door not in _doors(row):
         raise Http404(verb)
@@ -290,7 +346,7 @@ def _rotated(request: HttpRequest, row: IntegrationKey, overlap: timedelta) -> H
     return _listed(request, made=(row.name, secret, _senders(row)))
 
 
-def _proposal(one: Unread) -> tuple[str, str, bool]:
+def _proposal(one: WithoutAlert) -> tuple[str, str, bool]:
     """A mapping for a payload that gave no alert, the payload as text, and whether it is a form."""
     payload, is_form = _payload(one), one.content_type == generic.FORM
     text = one.payload.decode(errors="replace")
@@ -312,21 +368,22 @@ def mapping(request: HttpRequest, pk: int) -> HttpResponse:
     is_form = request.POST.get("form") == "on"
     errors: dict[str, str] = {}
     preview: Preview | None = None
+    sender: Ready | None = None
     if request.method != "POST" and (receipt := request.GET.get("receipt")):
         text, payload, is_form = _proposal(_unread_of(row, receipt))
     if request.method == "POST" or request.GET.get("receipt"):
         try:
             told = json.loads(text) if text.strip() else None
-            how = DEFAULT if told is None else generic.mapping(told)
+            how = None if told is None else generic.mapping(told)
             if "save" in request.POST:
-                keys.set_mapping(row.name, told, context_of(request))
-                messages.success(request, f"{row.name} reads payloads this way from now on.")
-                return HttpResponseRedirect(reverse("integrations"))
-            try:
-                media_type = generic.FORM if is_form else "application/json"
-                preview = generic.receive(how, payload.encode(errors="replace"), media_type)
-            except BadPayload as error:
-                errors["payload"] = str(error)
+                return _saved(request, row, told)
+            value = generic.payload_of(
+                payload.encode(errors="replace"), generic.FORM if is_form else "application/json"
+            )
+            sender = recognition.recognised(value) if how is None else None
+            preview = recognition.apply(how, value)
+        except BadPayload as error:
+            errors["payload"] = str(error)
         except BadMapping as error:
             errors["mapping"] = str(error)
         except (ValueError, RecursionError) as error:
@@ -337,8 +394,17 @@ def mapping(request: HttpRequest, pk: int) -> HttpResponse:
         "payload": payload,
         "form": is_form,
         "errors": errors,
+        "sender": sender,
         "items": [] if preview is None else preview.items[:20],
         "more": 0 if preview is None else max(0, len(preview.items) - 20),
     }
     status = 400 if errors else 200
     return show(request, "frontend/mapping.html", context, section="settings", status=status)
+
+
+def _saved(request: HttpRequest, row: IntegrationKey, told: Any) -> HttpResponse:
+    """Store the mapping; what it now reads of the payloads without an alert is offered on the integration's page."""
+    keys.set_mapping(row.name, told, context_of(request))
+    end_unread(row.name, GENERIC)
+    messages.success(request, f"Mapping saved. {row.name} reads payloads this way from now on.")
+    return HttpResponseRedirect(reverse("integration", args=[row.pk]))

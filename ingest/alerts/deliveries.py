@@ -213,29 +213,54 @@ def latest(integration: str, since: datetime, limit: int) -> list[Latest]:
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
-    """A delivery that gave no alert: why, and the payload as received."""
+class WithoutAlert:
+    """A delivery that gave no alert: why, and the payload as received. `left_out` says that the mapping meant it so."""
 
     receipt: str
     received_at: datetime
     content_type: str
     payload: bytes
     why: str
+    left_out: bool
 
 
-def unread(integration: str, since: datetime, limit: int) -> list[Unread]:
-    """The deliveries of an integration since then that hold something and gave no alert, newest first."""
+def unread(integration: str, since: datetime, limit: int) -> list[WithoutAlert]:
+    """The latest deliveries since then that hold something that could not be read, newest first. What gave an alert
+    when it was read again, byte for byte the same, is none of them."""
+    return _without_alert(
+        integration,
+        since,
+        limit,
+        "refused <> '[]' AND NOT EXISTS (SELECT FROM alert_delivery AS again"
+        " WHERE again.integration = d.integration AND again.received_at >= d.received_at"
+        " AND again.sha256 = d.sha256 AND cardinality(again.alerts) > 0)",
+    )
+
+
+def left_out(integration: str, since: datetime, limit: int) -> list[WithoutAlert]:
+    """The latest deliveries since then of which the mapping leaves everything out, newest first."""
+    return _without_alert(integration, since, limit, "refused = '[]' AND left_out <> '[]'")
+
+
+def _without_alert(integration: str, since: datetime, limit: int, which: str) -> list[WithoutAlert]:
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT receipt::text, received_at, content_type, payload, refused, left_out FROM alert_delivery"
-            " WHERE integration = %s AND received_at >= %s AND cardinality(alerts) = 0"
-            " AND (refused <> '[]' OR left_out <> '[]') ORDER BY received_at DESC LIMIT %s",
+            "SELECT receipt::text, received_at, content_type, payload, refused, left_out FROM alert_delivery AS d"
+            f" WHERE integration = %s AND received_at >= %s AND cardinality(alerts) = 0 AND {which}"
+            " ORDER BY received_at DESC LIMIT %s",
             (integration, since, limit),
         )
         rows = cursor.fetchall()
     return [
-        Unread(receipt, at, content_type, bytes(payload), _why(json.loads(refused), json.loads(left_out)))
-        for receipt, at, content_type, payload, refused, left_out in rows
+        WithoutAlert(
+            receipt,
+            at,
+            content_type,
+            bytes(payload),
+            _why(json.loads(refused), json.loads(left)),
+            refused == "[]",
+        )
+        for receipt, at, content_type, payload, refused, left in rows
     ]
 
 

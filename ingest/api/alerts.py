@@ -176,6 +176,8 @@ def counted(taken: Taken, parsed: Parsed) -> HttpResponse:
     told: dict[str, Any] = {"accepted": len(parsed.alerts), "receipt": taken.receipt}
     if parsed.refused:
         told["refused"] = [{"alert": r.place, "field": r.field, "reason": r.reason} for r in parsed.refused]
+    if parsed.left_out:
+        told["left_out"] = [{"alert": r.place, "reason": r.reason} for r in parsed.left_out]
     return JsonResponse(told)
 
 
@@ -212,9 +214,8 @@ UNREAD = (
 
 
 def _through_mapping(media_type: str, body: bytes, key: Key) -> Parsed:
-    payload = generic.payload_of(body, media_type)
-    how = recognition.reads(payload) if key.mapping is None else generic.mapping(key.mapping)
-    return generic.apply(how, payload).parsed
+    how = None if key.mapping is None else generic.mapping(key.mapping)
+    return recognition.apply(how, generic.payload_of(body, media_type)).parsed
 
 
 def _counted_or_unread(taken: Taken, parsed: Parsed) -> HttpResponse:

@@ -75,10 +75,12 @@ _COUNTED: Final = {
                 "accepted": {"type": "integer"},
                 "receipt": TEXT,
                 "refused": array(record({"alert": {"type": "integer"}, "field": TEXT, "reason": TEXT})),
+                "left_out": array(record({"alert": {"type": "integer"}, "reason": TEXT})),
             },
             ["accepted", "receipt"],
         ),
-        "What is accepted is on disk; `refused` names alerts of the body that are no good.",
+        "What is accepted is on disk; `refused` names alerts of the body that are no good, `left_out` those that the"
+        " mapping leaves out on purpose.",
     ),
     "headers": RECEIPT,
 }

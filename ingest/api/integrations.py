@@ -20,9 +20,8 @@ from rest_framework.views import APIView
 from ingest.api import keys
 from ingest.api.authentication import HasScope
 from ingest.api.models import IntegrationKey
-from ingest.doors import generic
+from ingest.doors import generic, recognition
 from ingest.doors.alert import BadPayload
-from ingest.doors.default_mapping import DEFAULT
 from ingest.doors.json_body import LARGEST_ASKED, read
 from ingest.doors.mapping_form import BadMapping
 from ingest.log.types import Context
@@ -187,7 +186,7 @@ class PreviewView(_Admin):
         body = _valid(TryShape, request)
         told = body.get("mapping", row.mapping)
         try:
-            preview = generic.apply(DEFAULT if told is None else generic.mapping(told), body["payload"])
+            preview = recognition.apply(None if told is None else generic.mapping(told), body["payload"])
         except BadMapping as error:
             raise ValidationError({"mapping": [str(error)]}) from None
         except BadPayload as error:

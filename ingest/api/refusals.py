@@ -100,6 +100,16 @@ def note_unread(integration: str, door: str, reason: str) -> None:
         log.warning("an unread payload was not told", integration=integration, door=door, reason=str(error))
 
 
+def end_unread(integration: str, door: str) -> None:
+    """End the alert of `note_unread`: the integration has another mapping."""
+    over = Alert(key=_key(door, "unread"), status="resolved", title="Payloads can be read")
+    receive(Parsed((over,)), Delivery(integration, door, "", b""))
+
+
+def _key(door: str, what: str) -> str:
+    return f"dossier:{door}:{what}"
+
+
 def _is_known(integration: str) -> bool:
     """Whether alerts of it came before. Whoever sets a new sender up looks at its page, and nobody is to be called."""
     with connection.cursor() as cursor:
@@ -111,7 +121,7 @@ def warn(integration: str, door: str, title: str, description: str, what: str = 
     """Fire an alert of the integration itself: what it sends does not arrive, which its team has to know."""
     notes = Notes()
     alert = Alert(
-        key=f"dossier:{door}:{what}",
+        key=_key(door, what),
         status="firing",
         title=notes.line("the title", title),
         severity="error" if what == "refused" else "warning",

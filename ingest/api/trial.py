@@ -25,6 +25,7 @@ from ingest.doors import (
     otlp_messages,
     pagerduty,
     prometheus,
+    recognition,
 )
 from ingest.doors.alert import BadPayload, Parsed
 from ingest.doors.cloudevents import Unsupported, events
@@ -139,7 +140,7 @@ _DOORS: Mapping[str, tuple[Callable[[datetime], Any], Callable[[bytes, datetime]
     "mail": (_mail, lambda body, _: mail.alerts(body, mail.DEFAULT)),
 }
 _READ_AS: Mapping[str, Callable[[bytes, generic.Mapping | None], Parsed]] = {
-    "generic": lambda body, how: generic.receive(how or DEFAULT, body).parsed,
+    "generic": lambda body, how: recognition.apply(how, generic.payload_of(body, "application/json")).parsed,
     "cloudevents": lambda body, how: cloudevent_alerts.alerts(
         events(body, {"content-type": _BATCH if body.lstrip().startswith(b"[") else _CLOUDEVENTS}),
         how or cloudevent_alerts.DEFAULT,

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ingest.doors.mapping_form import mapping
 
 _SAYS = ["$.title", "$.summary", "$.message", "$.subject", "$.name", "$.text", "$.content", "$.alertname"]
 _STEADY = ["$.title", "$.summary", "$.name", "$.subject", "$.message", "$.text"]
 """The same, first what seldom has figures in it that change while the alert fires."""
 
-_DEFAULT = mapping(
+DEFAULT = mapping(
     {
+        "reads_titles": True,
         "title": {"from": _SAYS},
         "key": {"from": ["$.dedup_key", "$.key", "$.fingerprint", "$.alias", "$.id", *_STEADY]},
         "status": {
@@ -31,5 +30,3 @@ _DEFAULT = mapping(
         "labels": "$.labels",
     }
 )
-
-DEFAULT = replace(_DEFAULT, reads_titles=True)

@@ -7,16 +7,17 @@ object around one:
     {"from": "$.state", "words": {"PROBLEM": "firing", "RECOVERY": "resolved"}, "default": "firing"}
 
 `from` may be an array: the first counts whose every path finds a text, the last with whatever it finds. `words`
-translates whole texts, whatever their case. `find` is a pattern of RE2: what its group finds in the text, or all that
-it matches, is the text, as in `{"from": "$.subject", "find": "#(\\d+)"}`.
+translates whole texts, whatever their case; `*` is any text that is not listed. `find` is a pattern of RE2: what its
+group finds in the text, or all that it matches, is the text, as in `{"from": "$.subject", "find": "#(\\d+)"}`.
 
     {
       "items": "$.alerts",                     where the alerts are; without it the payload, or each of its items
       "inside": "$.Message",                   where a text of JSON stands that is read instead; $root is the payload
       "title": "{host}: {check}",              required
       "key": "{host}/{check}",                 required: the same for all messages about one thing
-      "status": "$.state",                     firing (default), acknowledged, resolved; `ignored` leaves a message
-                                               out; any other word fires and is shown as received
+      "status": "$.state",                     firing (default), acknowledged, resolved; `ignored` or `ignored: REASON`
+                                               leaves a message out; any other word fires and is shown as received
+      "reads_titles": true,                    where no field says the status, the title does: `[OK] Disk`
       "severity": "$.level",                   critical, error, warning (default), info, words of WORDS_OF_SEVERITY
       "component": "host/{host}",              kind/name; default: what the labels name
       "group": "$.check", "description": "$.output",
@@ -159,7 +160,7 @@ def _item(how: Mapping, place: int, item: Any, root: Any) -> Item:
     try:
         status = reading.status()
         if status is None:
-            return Item(place, ignored=reading.why["status"], why=reading.why)
+            return Item(place, ignored=reading.left_out(), why=reading.why)
         return Item(place, alert=reading.alert(status), why=reading.why)
     except BadPayload as bad:
         return Item(place, refused=bad.reason, refused_field=bad.field, why=reading.why)
@@ -205,14 +206,16 @@ class _Reading:
     def status(self) -> Status | None:
         """None for an item that the mapping leaves out."""
         if "status" not in self.how.texts:
+            if self.how.reads_titles and (status := self._implied("the mapping names no field")) is not None:
+                return status
             self.why["status"] = "firing, the mapping says nothing else"
             return "firing"
         word = self._text("status").strip().lower()
-        if word == IGNORED:
+        if word == IGNORED or word.startswith(f"{IGNORED}:"):
             return None
         if (status := status_of(word)) is not None:
             return status
-        if self.how.reads_titles and (status := self._implied()) is not None:
+        if self.how.reads_titles and (status := self._implied(self.why["status"])) is not None:
             return status
         if word:
             self.unknown = self._text("status").strip()
@@ -225,14 +228,19 @@ class _Reading:
             raise BadPayload("status", f"is empty: {self.why['status']}")
         return "firing"
 
-    def _implied(self) -> Status | None:
-        """What the severity (`clear`) or the title (`[OK] Disk d7`) says of the status."""
+    def left_out(self) -> str:
+        """Why the mapping leaves this item out: the reason that it gives, else where the word came from."""
+        reason = self._text("status").strip().partition(":")[2].strip()
+        return reason or self.why["status"]
+
+    def _implied(self, why: str) -> Status | None:
+        """What the severity (`clear`) or the title (`[OK] Disk d7`) says of the status; `why` no field does."""
         if self._text("severity").strip().lower() in _OVER:
-            self.why["status"] += ", resolved because of the severity"
+            self.why["status"] = f"{why}, resolved because of the severity"
             return "resolved"
         status, _ = read_title(self._text("title"))
         if status is not None:
-            self.why["status"] += f", {status} because of the title"
+            self.why["status"] = f"{why}, {status} because of the title"
         return status
 
     def _severity(self) -> str:
@@ -299,7 +307,7 @@ class _Reading:
                 continue
             if found != filled.text:
                 told.append(f"in which the pattern finds {shown(found)}")
-            meaning = source.words.get(found.strip().lower(), found)
+            meaning = source.meaning(found)
             if meaning != found:
                 told.append(f"which means {shown(meaning)}")
             self.why[where] = ", ".join(told)

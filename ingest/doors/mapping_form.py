@@ -16,6 +16,8 @@ TEXTS = ("title", "key", "status", "severity", "component", "group", "descriptio
 REQUIRED = ("title", "key")
 MOST_CHOICES, MOST_WORDS = 12, 100
 LONGEST_PATTERN = 500
+ANY_WORD = "*"
+"""Of `words`: every text that is not listed."""
 
 
 class BadMapping(ValueError):
@@ -30,13 +32,17 @@ class BadMapping(ValueError):
 @dataclass(frozen=True, slots=True)
 class Source:
     """Where one text comes from: the first of `choices` that finds one, of it what `find` finds, translated by `words`
-    (in lower case)."""
+    (in lower case; ANY_WORD stands for those that are not listed)."""
 
     choices: tuple[Template, ...]
     words: abc.Mapping[str, str] = field(default_factory=dict)
     default: str = ""
     find: Any = None
     """A pattern of RE2, which is linear in the text; None for the whole text."""
+
+    def meaning(self, text: str) -> str:
+        """The translation of a text by `words`; the text itself where they have none."""
+        return self.words.get(text.strip().lower(), self.words.get(ANY_WORD, text))
 
     def found(self, text: str) -> str:
         """What `find` finds: its group where it has one, else all that it matches; empty where it matches nothing."""
@@ -65,14 +71,16 @@ def mapping(told: object) -> Mapping:
     """The mapping that an object describes. Raises BadMapping with the first thing that is wrong."""
     if not isinstance(told, dict):
         raise BadMapping("", f"must be an object, not {called(told)}")
-    known = (*TEXTS, "items", "inside", "labels", "links")
+    known = (*TEXTS, "items", "inside", "labels", "links", "reads_titles")
     for name in told:
         if name not in known:
             raise BadMapping(str(name), f"is not known; there are {', '.join(known)}")
     for name in REQUIRED:
         if name not in told:
             raise BadMapping(name, "is required")
-    labels = told.get("labels", {})
+    labels, reads_titles = told.get("labels", {}), told.get("reads_titles", False)
+    if not isinstance(reads_titles, bool):
+        raise BadMapping("reads_titles", f"must be true or false, not {called(reads_titles)}")
     return Mapping(
         texts={name: _source(told[name], name) for name in TEXTS if name in told},
         items=_path(told["items"], "items") if "items" in told else None,
@@ -80,6 +88,7 @@ def mapping(told: object) -> Mapping:
         all_labels_of=_path(labels, "labels") if isinstance(labels, str) else None,
         links=_links(told.get("links", [])),
         inside=_path(told["inside"], "inside") if "inside" in told else None,
+        reads_titles=reads_titles,
     )
 
 

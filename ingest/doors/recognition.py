@@ -7,8 +7,10 @@ from functools import cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from ingest.doors import generic
 from ingest.doors.alert import LONGEST_ADDRESS
 from ingest.doors.default_mapping import DEFAULT
+from ingest.doors.generic import Preview
 from ingest.doors.json_body import leaves
 from ingest.doors.mapping_form import Mapping as Checked
 from ingest.doors.mapping_form import mapping
@@ -45,7 +47,7 @@ _PARTS: Final[Mapping[str, tuple[str, ...]]] = {
     "description": ("description", "details", "detail", "body", "message", "output", "reason"),
 }
 """What the last part of a path is called, the likeliest first."""
-_DEFAULTS: Final = {"status": "firing", "severity": "warning"}
+_DEFAULTS: Final = {"severity": "warning"}
 
 
 def recognised(payload: Any) -> Ready | None:
@@ -70,13 +72,22 @@ def reads(payload: Any) -> Checked:
     return DEFAULT if ready is None else _mapping_of(ready.name)
 
 
+def apply(how: Checked | None, payload: Any) -> Preview:
+    """What the generic door makes of a payload: through the integration's mapping, None for one without. Raises
+    BadPayload."""
+    return generic.apply(reads(payload) if how is None else how, payload)
+
+
 @cache
 def _mapping_of(name: str) -> Checked:
     return mapping(READY[name].mapping)
 
 
 def proposed(payload: Any) -> dict[str, Any]:
-    """A mapping to try on a payload: its sender's, else one of the fields whose names are the likeliest."""
+    """A mapping to try on a payload: its sender's, else one of the fields whose names are the likeliest.
+
+    Titles say the status where no field does: a recovery must not fire.
+    """
     if (ready := recognised(payload)) is not None:
         return dict(ready.mapping)
     told: dict[str, Any] = {}
@@ -93,6 +104,7 @@ def proposed(payload: Any) -> dict[str, Any]:
     first = next(iter(found), "title")
     told.setdefault("title", {"from": [f"$.{first}"]})
     told.setdefault("key", {"from": told["title"]["from"]})
+    told["reads_titles"] = True
     return told
 
 

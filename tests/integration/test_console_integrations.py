@@ -174,6 +174,48 @@ def test_a_payload_without_an_alert_has_a_mapping_to_try_and_save(alice: Client)
         f"/integrations/generic/{secret}", json.dumps(UNKNOWN), content_type="application/json"
     )
     assert (answer.status_code, answer.json()["accepted"]) == (200, 1)
+    assert "Stored without an alert" not in alice.get(f"/integration/{pk}").content.decode()
+
+
+def test_a_stored_payload_is_read_again_once_a_mapping_reads_it(alice: Client) -> None:
+    receipt = sent(keys.create("unknown", ["alerts"]), UNKNOWN)
+    follow_to_the_end(follower())
+    pk = row().pk
+    again = alice.post(f"/integration/{pk}/reread", {"receipt": receipt}, follow=True)
+    assert "Not read" in again.content.decode()
+    told = {
+        "mapping": alice.get(f"/integration/{pk}/mapping", {"receipt": receipt}).context["text"],
+        "save": "yes",
+    }
+    saved = alice.post(f"/integration/{pk}/mapping", told, follow=True).content.decode()
+    assert "The mapping reads this payload now" in saved
+    alice.post(f"/integration/{pk}/reread", {"receipt": receipt})
+    follow_to_the_end(follower())
+    states = {one.incident.title: one.incident.state for one in queries.list_incidents().items}
+    assert states.pop("Disk is full") == "open"
+    assert set(states.values()) == {"resolved"}  # the warning about payloads that cannot be read
+    assert "reads this payload now" not in alice.get(f"/integration/{pk}").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("golden", "says"),
+    [
+        ("uptime-kuma/pending", "No alert: pending check"),
+        ("cloudwatch/insufficient-data", "No alert: the alarm has insufficient data"),
+    ],
+)
+def test_a_payload_left_out_on_purpose_is_no_error(alice: Client, golden: str, says: str) -> None:
+    told = json.loads((Path(__file__).parents[1] / "golden" / "payloads" / f"{golden}.json").read_text())
+    secret = keys.create("monitor", ["alerts"])
+    sent(secret, told)
+    sent(secret, told)
+    shown = alice.get(f"/integration/{row().pk}").content.decode()
+    assert says in shown
+    assert "Nothing to do: the mapping leaves such messages out, 2 lately" in shown
+    assert "Stored without an alert" not in shown
+    assert 'class="problem"' not in shown
+    follow_to_the_end(follower())
+    assert queries.list_incidents().items == []
 
 
 def test_a_subscription_of_sns_is_shown_and_confirmed_by_staff(

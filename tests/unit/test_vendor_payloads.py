@@ -10,18 +10,62 @@ import pytest
 
 from ingest.doors import generic, recognition
 from ingest.doors.alert import Alert
-from ingest.doors.mappings.more import MORE
-from ingest.doors.mappings.vendors import VENDORS
+from ingest.doors.mappings import HOSTED
 
 PAYLOADS = Path(__file__).parents[1] / "golden" / "payloads"
-WITHOUT_END = {"splunk", "graylog", "wazuh"}
-NAMES = [ready.name for ready in (*VENDORS, *MORE)]
+WITHOUT_END = {"splunk", "graylog", "wazuh", "opsgenie-alert"}
+NAMES = [ready.name for ready in HOSTED]
 PAIRS = [
     *((name, "firing", "resolved") for name in NAMES if name not in WITHOUT_END),
     ("datadog", "custom-firing", "custom-resolved"),
     ("cloudwatch", "raw-firing", "raw-resolved"),
     ("sentry", "metric-firing", "metric-resolved"),
+    ("github", "alert-firing", "alert-resolved"),
+    ("gitlab", "job-firing", "job-resolved"),
+    ("checkmk", "host-firing", "host-resolved"),
+    ("healthchecks", "firing", "resolved"),
 ]
+LEFT_OUT = [
+    ("uptime-kuma", "pending", "pending check"),
+    ("cloudwatch", "insufficient-data", "the alarm has insufficient data"),
+    ("cloudwatch", "confirmation", "a subscription to confirm"),
+    ("github", "push", "an event without a failure or its end"),
+    ("gitlab", "push", "an event without a failure or its end"),
+]
+THIRTY = [
+    ("datadog", "firing", "fires", "resolves"),
+    ("datadog", "custom-firing", "fires", "resolves"),
+    ("netdata", "firing", "fires", "resolves"),
+    ("newrelic", "firing", "fires", "resolves"),
+    ("healthchecks", "firing", "fires", "resolves"),
+    ("opsgenie-alert", "firing", "fires", ""),
+    ("slack", "text", "fires", ""),
+    ("proxmox", "firing", "fires", "resolves"),
+    ("cloudwatch", "firing", "fires", "resolves"),
+    ("cloudwatch", "raw-firing", "fires", "resolves"),
+    ("azure", "firing", "fires", "resolves"),
+    ("google", "firing", "fires", "resolves"),
+    ("dynatrace", "firing", "fires", "resolves"),
+    ("uptime-kuma", "firing", "fires", "resolves"),
+    ("sentry", "firing", "fires", "resolves"),
+    ("sentry", "metric-firing", "fires", "resolves"),
+    ("pingdom", "firing", "fires", "resolves"),
+    ("uptimerobot", "firing", "fires", "resolves"),
+    ("splunk", "firing", "fires", ""),
+    ("graylog", "firing", "fires", ""),
+    ("elastic", "firing", "fires", "resolves"),
+    ("checkmk", "firing", "fires", "resolves"),
+    ("github", "firing", "fires", "resolves"),
+    ("gitlab", "firing", "fires", "resolves"),
+    ("statuspage", "firing", "fires", "resolves"),
+    ("discord", "firing", "fires", "resolves"),
+    ("wazuh", "firing", "fires", ""),
+    ("opsgenie", "firing", "fires", "resolves"),
+    ("cloudwatch", "confirmation", "left out", ""),
+    ("cloudwatch", "insufficient-data", "left out", ""),
+]
+"""Vendors' payloads and what they do: by sender and name what the payload does, and what its recovery does (empty for a
+sender without one)."""
 
 
 def payload(sender: str, name: str) -> Any:
@@ -33,6 +77,27 @@ def read(told: Any) -> Alert:
     (item,) = preview.items
     assert item.alert is not None, item
     return item.alert
+
+
+def outcome(told: Any) -> str:
+    (item,) = generic.apply(recognition.reads(told), told).items
+    if item.alert is None:
+        return "left out" if item.ignored else "refused"
+    return {"firing": "fires", "resolved": "resolves"}.get(item.alert.status, item.alert.status)
+
+
+@pytest.mark.parametrize(("sender", "name", "does", "recovery"), THIRTY)
+def test_each_of_thirty_vendors_payloads_is_read(sender: str, name: str, does: str, recovery: str) -> None:
+    assert outcome(payload(sender, name)) == does
+    if recovery:
+        assert outcome(payload(sender, name.replace("firing", "resolved"))) == recovery
+
+
+@pytest.mark.parametrize(("sender", "name", "why"), LEFT_OUT)
+def test_what_a_mapping_leaves_out_has_a_reason(sender: str, name: str, why: str) -> None:
+    told = payload(sender, name)
+    (item,) = generic.apply(recognition.reads(told), told).items
+    assert item.ignored == why
 
 
 @pytest.mark.parametrize("sender", NAMES)
@@ -70,6 +135,21 @@ def test_a_sender_without_recoveries_fires(sender: str) -> None:
         ("uptime-kuma", "firing", "shop: connect ECONNREFUSED", "critical", "service/shop"),
         ("netdata", "firing", "ram_usage on db-1", "critical", "host/db-1"),
         ("jira", "firing", "OPS-7: Checkout is slow", "critical", "service/checkout"),
+        ("github", "firing", "CI fails on main of example/checkout", "error", "service/checkout"),
+        (
+            "github",
+            "alert-firing",
+            "Insertion of Sensitive Information into Log File in ansible in example/checkout",
+            "warning",
+            "service/checkout",
+        ),
+        ("gitlab", "firing", "Pipeline fails on main of shop/checkout", "error", "service/Checkout"),
+        ("checkmk", "firing", "Filesystem /var on db-1 is CRITICAL", "critical", "host/db-1"),
+        ("checkmk", "host-firing", "db-1 is DOWN", "critical", "host/db-1"),
+        ("proxmox", "firing", "vzdump backup status (pve1): backup failed", "error", "host/pve1"),
+        ("discord", "firing", "❌ Your service shop went down. ❌", "error", None),
+        ("slack", "firing", "DiskFull db-1", "warning", None),
+        ("opsgenie-alert", "firing", "Disk of db-1 is full", "critical", "host/db-1"),
     ],
 )
 def test_an_alert_has_what_an_incident_shows(
@@ -128,6 +208,13 @@ def test_a_proposed_mapping_reads_the_payload_it_is_proposed_for(told: Any) -> N
     (item,) = generic.apply(how, told).items
     assert item.alert is not None, item
     assert item.alert.title == "Disk is full"
+
+
+def test_a_proposed_mapping_reads_the_recovery_of_a_title_without_a_status() -> None:
+    how = generic.mapping(recognition.proposed({"event": {"headline": "[DOWN] Disk d7", "host": "a"}}))
+    (item,) = generic.apply(how, {"event": {"headline": "[OK] Disk d7", "host": "a"}}).items
+    assert item.alert is not None, item
+    assert (item.alert.status, item.alert.key) == ("resolved", "Disk d7")
 
 
 def test_only_an_address_of_amazon_confirms_a_subscription() -> None:

@@ -69,10 +69,10 @@ STATUSPAGE = Ready(
                 "monitoring": "firing",
                 "resolved": "resolved",
                 "postmortem": "resolved",
-                "scheduled": "ignored",
-                "in_progress": "ignored",
-                "verifying": "ignored",
-                "completed": "ignored",
+                "scheduled": "ignored: planned maintenance",
+                "in_progress": "ignored: planned maintenance",
+                "verifying": "ignored: planned maintenance",
+                "completed": "ignored: planned maintenance",
             },
         },
         "severity": {
@@ -123,13 +123,7 @@ OPSGENIE = Ready(
                 "Acknowledge": "acknowledged",
                 "Close": "resolved",
                 "Delete": "resolved",
-                **dict.fromkeys(
-                    ("AddNote", "AddTags", "AssignOwnership", "Escalate", "UpdatePriority"), "ignored"
-                ),
-                **dict.fromkeys(
-                    ("AddTeam", "AddRecipient", "TakeOwnership", "UpdateMessage", "Snooze"), "ignored"
-                ),
-                **dict.fromkeys(("RemoveTags", "AddDetails", "UnAcknowledge", "SnoozeEnded"), "ignored"),
+                "*": "ignored: an action that neither opens nor closes the alert",
             },
         },
         "severity": {"from": "$.alert.priority", "default": "warning"},
@@ -139,6 +133,32 @@ OPSGENIE = Ready(
     },
     _url("Integrations: Webhook"),
     (("$.action", "$.alert.alertId"),),
+)
+
+# https://docs.opsgenie.com/docs/alert-api#create-alert : what others send to Opsgenie, with another address.
+OPSGENIE_ALERT = Ready(
+    "opsgenie-alert",
+    "Opsgenie, create alert (from what sends to Opsgenie)",
+    {
+        "title": {"from": ["$.message", "$.alias"]},
+        "key": {"from": ["$.alias", "{entity} {message}", "$.message"]},
+        "status": {"from": ["$.action", "$.status"], "default": ""},
+        "reads_titles": True,
+        "severity": {"from": "$.priority", "default": "warning"},
+        "component": {"from": ["$.entity", "$.details.component"], "default": ""},
+        "description": {"from": ["{description}\n\n{note}", "$.description", "$.note"], "default": ""},
+        "labels": {
+            "entity": "$.entity",
+            "source": "$.source",
+            "tags": "$.tags",
+            "team": "$.responders[0].name",
+            "host": {"from": ["$.details.host", "$.details.hostname", "$.details.instance"]},
+            "service": "$.details.service",
+            "region": "$.details.region",
+        },
+    },
+    _url("Wherever the address of Opsgenie's Alert API can be changed"),
+    (("$.message", "$.alias"), ("$.message", "$.priority", "$.responders")),
 )
 
 # https://documentation.wazuh.com/current/user-manual/manager/integration-with-external-apis.html : no recovery.
@@ -172,4 +192,4 @@ WAZUH = Ready(
     (("$.rule.id", "$.rule.level", "$.agent.id"),),
 )
 
-MORE: tuple[Ready, ...] = (PINGDOM, UPTIME_ROBOT, STATUSPAGE, GRAYLOG, OPSGENIE, WAZUH)
+MORE: tuple[Ready, ...] = (PINGDOM, UPTIME_ROBOT, STATUSPAGE, GRAYLOG, OPSGENIE, OPSGENIE_ALERT, WAZUH)

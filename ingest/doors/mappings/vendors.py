@@ -120,10 +120,10 @@ CLOUDWATCH = _ready(
             "words": {
                 "ALARM": "firing",
                 "OK": "resolved",
-                "INSUFFICIENT_DATA": "ignored",
+                "INSUFFICIENT_DATA": "ignored: the alarm has insufficient data",
                 "Notification": "firing",
-                "SubscriptionConfirmation": "ignored",
-                "UnsubscribeConfirmation": "ignored",
+                "SubscriptionConfirmation": "ignored: a subscription to confirm",
+                "UnsubscribeConfirmation": "ignored: the end of a subscription",
             },
             "default": "firing",
         },
@@ -271,7 +271,7 @@ DYNATRACE = _ready(
         "key": {"from": ["$.PID", "$.ProblemID", "$.ProblemTitle"]},
         "status": {
             "from": "$.State",
-            "words": {"OPEN": "firing", "RESOLVED": "resolved", "MERGED": "ignored"},
+            "words": {"OPEN": "firing", "RESOLVED": "resolved", "MERGED": "ignored: merged"},
         },
         "severity": {
             "from": "$.ProblemSeverity",
@@ -330,9 +330,9 @@ SENTRY = _ready(
                 "critical": "firing",
                 "warning": "firing",
                 "resolved": "resolved",
-                "assigned": "ignored",
-                "archived": "ignored",
-                "ignored": "ignored",
+                "assigned": "ignored: an assignment",
+                "archived": "ignored: archived in Sentry",
+                "ignored": "ignored: archived in Sentry",
             },
         },
         "severity": {
@@ -379,7 +379,12 @@ UPTIME_KUMA = _ready(
         "key": {"from": ["monitor {monitor.id}", "$.monitor.name"]},
         "status": {
             "from": "$.heartbeat.status",
-            "words": {"0": "firing", "1": "resolved", "2": "ignored", "3": "ignored"},
+            "words": {
+                "0": "firing",
+                "1": "resolved",
+                "2": "ignored: pending check",
+                "3": "ignored: maintenance",
+            },
         },
         "severity": {
             "from": "$.heartbeat.status",
@@ -433,8 +438,8 @@ NETDATA = _ready(
                 "removed": "resolved",
                 "warning": "firing",
                 "critical": "firing",
-                "undefined": "ignored",
-                "uninitialized": "ignored",
+                "undefined": "ignored: no data yet",
+                "uninitialized": "ignored: no data yet",
             },
         },
         "severity": {"from": ["$.severity", "$.status"], "words": {"clear": "info", "removed": "info"}},
@@ -509,59 +514,6 @@ ELASTIC = Ready(
     (("$.rule.id", "$.alert.id"), ("$.ruleName", "$.alertId")),
 )
 
-# https://developer.atlassian.com/server/jira/platform/webhooks/
-_OPEN, _DONE = ("new", "indeterminate", "undefined"), ("done",)
-JIRA = _ready(
-    "jira",
-    "Jira",
-    "System, WebHooks: issue created, updated and deleted",
-    (("$.webhookEvent", "$.issue.key"),),
-    {
-        "title": {"from": ["{issue.key}: {issue.fields.summary}", "$.issue.key"]},
-        "key": "$.issue.key",
-        "status": {
-            "from": ["{webhookEvent} {issue.fields.status.statusCategory.key}", "$.webhookEvent"],
-            "words": {
-                **{
-                    f"jira:issue_{event} {word}": "firing"
-                    for event in ("created", "updated")
-                    for word in _OPEN
-                },
-                **{
-                    f"jira:issue_{event} {word}": "resolved"
-                    for event in ("created", "updated")
-                    for word in _DONE
-                },
-                **{f"jira:issue_deleted {word}": "resolved" for word in (*_OPEN, *_DONE)},
-                "jira:issue_deleted": "resolved",
-                "jira:issue_created": "firing",
-                "jira:issue_updated": "firing",
-            },
-        },
-        "severity": {
-            "from": "$.issue.fields.priority.name",
-            "words": {
-                "Blocker": "critical",
-                "Highest": "critical",
-                "High": "error",
-                "Medium": "warning",
-                "Low": "info",
-                "Lowest": "info",
-                "Trivial": "info",
-            },
-            "default": "warning",
-        },
-        "component": {"from": "service/{issue.fields.components[0].name}", "default": ""},
-        "description": {"from": "$.issue.fields.description", "default": ""},
-        "labels": {
-            "project": "$.issue.fields.project.key",
-            "type": "$.issue.fields.issuetype.name",
-            "state": "$.issue.fields.status.name",
-            "labels": "$.issue.fields.labels",
-        },
-    },
-)
-
 # https://grafana.com/docs/grafana/v8.5/alerting/old-alerting/notifications/#webhook : titles begin with the state.
 GRAFANA_LEGACY = _ready(
     "grafana-legacy",
@@ -577,8 +529,8 @@ GRAFANA_LEGACY = _ready(
                 "alerting": "firing",
                 "ok": "resolved",
                 "no_data": "firing",
-                "pending": "ignored",
-                "paused": "ignored",
+                "pending": "ignored: pending check",
+                "paused": "ignored: paused rule",
             },
         },
         "severity": {"from": "$.tags.severity", "default": "warning"},
@@ -593,6 +545,6 @@ GRAFANA_LEGACY = _ready(
 )
 
 VENDORS: tuple[Ready, ...] = (
-    DATADOG, CLOUDWATCH, AZURE, GOOGLE, NEW_RELIC, DYNATRACE, SENTRY, UPTIME_KUMA, NETDATA, SPLUNK, ELASTIC, JIRA,
+    DATADOG, CLOUDWATCH, AZURE, GOOGLE, NEW_RELIC, DYNATRACE, SENTRY, UPTIME_KUMA, NETDATA, SPLUNK, ELASTIC,
     GRAFANA_LEGACY,
 )  # fmt: skip
