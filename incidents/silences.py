@@ -27,6 +27,8 @@ from ingest.commands import record_configuration
 from ingest.queries import Alert, Context, alerts
 
 LONGEST = timedelta(days=366)
+"""For how long a silence may recur: each of its times is looked for. One that does not recur may last for any time."""
+MOST_ANNOTATIONS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ class Wanted:
     created_by: str
     comment: str
     again: Again | None = None
+    annotations: dict[str, str] | None = None
+    """None: as they are."""
 
 
 State = Literal["unreadable", "active", "pending", "expired"]
@@ -74,8 +78,6 @@ def create_silence(
     start = max(starts_at or now, now)
     if ends_at <= start:
         raise Invalid("ends_at", "must be later than the start and than now")
-    if ends_at - start > LONGEST:
-        raise Invalid("ends_at", f"must be at most {LONGEST.days} days after the start")
     row = Silence(
         matchers=[matcher.as_json() for matcher in held],
         starts_at=start,
@@ -124,13 +126,13 @@ def place_silence(id: uuid.UUID, wanted: Wanted, context: Context) -> None:
         ends_at=wanted.ends_at,
         created_by=check_line("created_by", wanted.created_by, 255),
         comment=check_text("comment", wanted.comment, 2_000, blank=False),
+        annotations=_annotations_wanted(wanted, row),
     )
     if wanted.ends_at <= wanted.starts_at:
         raise Invalid("ends_at", "must be later than the start")
     again = None if wanted.again is None else _placed_again(made, wanted.again)
-    if made.ends_at - max(made.starts_at, now) > LONGEST:
-        field = "ends_at" if again is None else "recurrence.until"
-        raise Invalid(field, f"must be at most {LONGEST.days} days after the start")
+    if again is not None and made.ends_at - max(made.starts_at, now) > LONGEST:
+        raise Invalid("recurrence.until", f"must be at most {LONGEST.days} days after the start")
     if made.ends_at <= now:
         if row is not None:
             end_silence(row, context)
@@ -145,6 +147,24 @@ def place_silence(id: uuid.UUID, wanted: Wanted, context: Context) -> None:
         if row is not None:
             suppression.resume(id, context)
         record_configuration("silence", str(id), before, after, context)
+
+
+def _annotations_wanted(wanted: Wanted, row: Silence | None) -> dict[str, str]:
+    if wanted.annotations is None:
+        return {} if row is None else dict(row.annotations)
+    return check_annotations(wanted.annotations)
+
+
+def check_annotations(told: object) -> dict[str, str]:
+    """Annotations of a silence: up to MOST_ANNOTATIONS texts by name. Raises Invalid."""
+    if not isinstance(told, dict) or not all(isinstance(text, str) for text in told.values()):
+        raise Invalid("annotations", "must be an object of texts")
+    if len(told) > MOST_ANNOTATIONS:
+        raise Invalid("annotations", f"must be at most {MOST_ANNOTATIONS}, not {len(told)}")
+    return {
+        check_text("annotations", name, 255): check_text("annotations", text, 2_000)
+        for name, text in told.items()
+    }
 
 
 def _placed_again(made: Silence, again: Again) -> SilenceRecurrence:
@@ -176,6 +196,7 @@ def _told(row: Silence, again: SilenceRecurrence | None) -> dict[str, Any]:
         "created_by": row.created_by,
         "comment": row.comment,
         "recurrence": None if again is None else recurrence_as_json(row, again),
+        **({"annotations": dict(row.annotations)} if row.annotations else {}),
     }
 
 

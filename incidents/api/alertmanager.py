@@ -21,7 +21,7 @@ from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 
 from incidents import queries
-from incidents.api.firing import Wanted, grouped, listed
+from incidents.api.firing import Wanted, fits_receiver, grouped, listed, receiver_of
 from incidents.catalog.models import Silence, routing_table, silences_in_force
 from incidents.domain.conditions import ANYTHING
 from incidents.domain.matching_text import read_matchers
@@ -31,6 +31,7 @@ from incidents.domain.silencing import Matcher, each_matcher, matchers_from
 from incidents.domain.times import rfc3339
 from incidents.domain.values import Invalid, check_text
 from incidents.silences import (
+    check_annotations,
     configured,
     end_silence,
     matchers_shown,
@@ -51,7 +52,6 @@ TRUE = frozenset({"", "1", "yes", "true", "on", "checked", "selected", "t", "y",
 FALSE = frozenset({"0", "no", "false", "off", "unchecked", "unselected", "f", "n", "disabled"})
 FLAGS = ("active", "silenced", "inhibited", "unprocessed", "muted")
 """Of lists of alerts. Nothing here is unprocessed or muted."""
-MOST_ANNOTATIONS = 50
 STATES = ("active", "expired", "pending")
 """Of silences: each is a flag of their list, too."""
 NEEDED = ("alerts", "incidents:read", "incidents:write")
@@ -190,8 +190,10 @@ def _route(rule: Rule, indent: str) -> str | None:
 
 
 @_answers("incidents:read", "GET")
-def receivers(request: HttpRequest, _: str) -> HttpResponse:  # noqa: ARG001
-    return _list([{"name": team.slug} for team in queries.teams()])
+def receivers(request: HttpRequest, _: str) -> HttpResponse:
+    wanted = _receiver_matchers(request)
+    slugs = [team.slug for team in queries.teams()]
+    return _list([receiver_of(slug) for slug in slugs if fits_receiver(wanted, slug)])
 
 
 @_answers("incidents:read", "GET")
@@ -211,6 +213,7 @@ def _firing(request: HttpRequest, write: Callable[..., bytes]) -> HttpResponse:
     wanted = Wanted(
         [_filter(text) for text in request.GET.getlist("filter")],
         _pattern("receiver", request.GET.get("receiver", "")),
+        _receiver_matchers(request),
         _flag(request, "active"),
         _flag(request, "silenced"),
         _flag(request, "inhibited"),
@@ -239,6 +242,11 @@ def _pattern(name: str, text: str) -> Callable[[str], bool]:
     return lambda value: matcher.matches({name: value})
 
 
+def _receiver_matchers(request: HttpRequest) -> list[Matcher]:
+    """Matchers on the labels of receivers, of which a team has its name alone."""
+    return [_filter(text, "receiver_matchers") for text in request.GET.getlist("receiver_matchers")]
+
+
 def _matcher(field: str, told: dict[str, Any]) -> Matcher:
     """Unlike those of a silence one that every alert fits is fine: a filter hides nothing by itself."""
     try:
@@ -248,15 +256,15 @@ def _matcher(field: str, told: dict[str, Any]) -> Matcher:
     return matcher
 
 
-def _filter(text: str) -> Matcher:
+def _filter(text: str, field: str = "filter") -> Matcher:
     """A matcher as `amtool` and Grafana write it: `alertname="Down"`, `team=~"a|b"`."""
     try:
         one, *more = read_matchers(text[:2_000])
     except Invalid:
         one, more = {}, []
     if more or not one:
-        raise Invalid("filter", f'must be a matcher such as alertname="Down", not {text[:80]!r}')
-    return _matcher("filter", one)
+        raise Invalid(field, f'must be a matcher such as alertname="Down", not {text[:80]!r}')
+    return _matcher(field, one)
 
 
 # Silences
@@ -296,7 +304,7 @@ def _post_silence(request: HttpRequest, who: str) -> HttpResponse:
         "ends_at": ends,
         "created_by": check_text("createdBy", body.get("createdBy") or who, 255, blank=False),
         "comment": check_text("comment", body.get("comment", ""), 2_000),
-        "annotations": _annotations(body.get("annotations")),
+        "annotations": check_annotations(body.get("annotations") or {}),
     }
     told = body.get("id") or ""
     kept = _keep(None if not told else _find(str(told)), values, Context(f"key:{who}"))
@@ -346,19 +354,6 @@ def _find(id: str) -> Silence:
         return Silence.objects.get(pk=uuid.UUID(id))
     except (Silence.DoesNotExist, ValueError, ValidationError):
         raise _Refused(404, f"silence {id[:60]} not found") from None
-
-
-def _annotations(told: object) -> dict[str, str]:
-    if told is None:
-        return {}
-    if not isinstance(told, dict) or not all(isinstance(text, str) for text in told.values()):
-        raise Invalid("annotations", "must be an object of texts")
-    if len(told) > MOST_ANNOTATIONS:
-        raise Invalid("annotations", f"must be at most {MOST_ANNOTATIONS}, not {len(told)}")
-    return {
-        check_text("annotations", name, 255): check_text("annotations", text, 2_000)
-        for name, text in told.items()
-    }
 
 
 def _time(body: Mapping[str, Any], name: str) -> datetime:

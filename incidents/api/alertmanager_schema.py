@@ -10,7 +10,7 @@ from ingest.api.openapi import TEXT, array, asked, in_json, operation, record, w
 _MOMENT: Final = {"type": "string", "format": "date-time"}
 _TEXTS: Final = {"type": "object", "additionalProperties": TEXT}
 _BOOLEAN: Final = {"type": "boolean"}
-_RECEIVER: Final = record({"name": TEXT})
+_RECEIVER: Final = record({"name": TEXT, "labels": _TEXTS})
 _STATUS: Final = record(
     {
         "state": {"type": "string", "enum": ["active", "suppressed"]},
@@ -62,8 +62,13 @@ _FILTER: Final = {
     **asked("filter", 'a matcher, such as alertname="Down"; all must fit', array(TEXT)),
     "explode": True,
 }
+_RECEIVERS: Final = {
+    **asked("receiver_matchers", 'a matcher on a receiver\'s labels, such as name="storage"', array(TEXT)),
+    "explode": True,
+}
 _WHICH: Final = [
     _FILTER,
+    _RECEIVERS,
     asked("receiver", "a regular expression of the team"),
     *(asked(name, "with false those are left out", _BOOLEAN) for name in ("active", "silenced", "inhibited")),
 ]
@@ -79,7 +84,7 @@ def describe_alertmanager(result: dict[str, Any], **_: Any) -> dict[str, Any]:
             "get": _read("groups", "Alerts that fire, by their tickets.", array(_GROUP), *_WHICH)
         },
         "/api/v2/status": {"get": _read("status", "The version whose API this is.", _VERSION)},
-        "/api/v2/receivers": {"get": _read("receivers", "Teams.", array(_RECEIVER))},
+        "/api/v2/receivers": {"get": _read("receivers", "Teams.", array(_RECEIVER), _RECEIVERS)},
         "/api/v2/silences": {
             "get": _read(
                 "silences", "Silences, those that ended in the last five days, too.", array(_SILENCE), _FILTER

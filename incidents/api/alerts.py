@@ -64,6 +64,7 @@ def _as_json(one: Alert, why: str | None, *, past: bool) -> dict[str, Any]:
         "severity": told.severity,
         "component": told.component,
         "description": told.description,
+        "annotations": dict(told.annotations or {}),
         "labels": dict(told.labels),
         "links": [dict(link) for link in told.links],
         "images": [dict(image) for image in told.images],

@@ -35,6 +35,7 @@ class SilenceFileSerializer(Strict, s.Serializer[Silence]):
     ends_at = s.DateTimeField()
     comment = s.CharField(max_length=2_000)
     created_by = s.CharField(max_length=255, required=False)
+    annotations = s.DictField(child=s.CharField(max_length=2_000, allow_blank=True), required=False)
     recurrence = RecurrenceFileSerializer(required=False, allow_null=True)
 
     def validate_id(self, told: str) -> str:
@@ -63,6 +64,7 @@ class SilenceFileSerializer(Strict, s.Serializer[Silence]):
             "ends_at": rfc3339(first.ends_at),
             "comment": row.comment,
             "created_by": row.created_by,
+            **({"annotations": dict(row.annotations)} if row.annotations else {}),
             "recurrence": None
             if again is None
             else {"rule": again.rule, "time_zone": again.time_zone, "until": rfc3339(row.ends_at)},
@@ -98,6 +100,7 @@ class SilencesFile(Catalog):
             given.get("created_by", by),
             given["comment"],
             _again(given.get("recurrence")),
+            given.get("annotations"),
         )
         silences.place_silence(uuid.UUID(given["id"]), wanted, self.asking)
 

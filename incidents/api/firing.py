@@ -21,13 +21,14 @@ from incidents.domain.routing import RoutingTable, labels_that_count, team_of
 from incidents.domain.silencing import Matcher, Silence
 from incidents.domain.values import Severity
 from ingest.doors import grafana, prometheus
-from ingest.doors.labelled import annotation_of, fingerprint
+from ingest.doors.alert import Alert as Content
+from ingest.doors.labelled import fingerprint
 from ingest.queries import Alert, open_alerts
 
 FOREVER = timedelta(days=3650)
 """How far off the end is said to be of an alert that has none."""
 GENERATORS = (prometheus.QUERY, grafana.RULE)
-"""What the link to what fired is called; other links are annotations, which is how they came."""
+"""What the link to what fired is called."""
 PART = 2_000
 """Alerts that are held as objects at a time; of the others only the answer's text is."""
 
@@ -36,13 +37,25 @@ _written = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which alerts a request asks for: those that all `matchers` fit, of receivers that `receiver` fits."""
+    """Which alerts a request asks for: those that all `matchers` fit, of receivers that `receiver` and all
+    `receiver_matchers` fit."""
 
     matchers: Sequence[Matcher]
     receiver: Callable[[str], bool]
+    receiver_matchers: Sequence[Matcher]
     active: bool
     silenced: bool
     inhibited: bool = True
+
+
+def receiver_of(slug: str) -> dict[str, Any]:
+    """A team as a receiver. Alertmanager gives each the label `name`; other labels teams have none."""
+    return {"name": slug, "labels": {"name": slug}}
+
+
+def fits_receiver(matchers: Iterable[Matcher], slug: str) -> bool:
+    """Whether all matchers fit the labels of a receiver."""
+    return all(matcher.matches({"name": slug}) for matcher in matchers)
 
 
 def listed(wanted: Wanted, silences: Sequence[Silence], table: RoutingTable, now: datetime) -> bytes:
@@ -66,7 +79,7 @@ def _group(receiver: str, number: str, members: Iterable[bytes]) -> bytes:
     labels = _written({"ticket": number} if number else {})
     return b'{"labels":%b,"routeLabels":{},"receiver":%b,"alerts":[%b]}' % (
         labels,
-        _written({"name": receiver}),
+        _written(receiver_of(receiver)),
         b",".join(members),
     )
 
@@ -89,17 +102,13 @@ class _Shown:
         one = self.alert.alert
         starts = one.starts_at or (self.alert.fired[-1] if self.alert.fired else self.alert.changed_at)
         links = {link["text"]: link["href"] for link in one.links}
-        generator = next((links.pop(name) for name in GENERATORS if name in links), None)
+        generator = next((links[name] for name in GENERATORS if name in links), None)
         return {
-            "annotations": {
-                **{annotation_of(text): href for text, href in links.items()},
-                "summary": one.title,
-                **({"description": one.description} if one.description else {}),
-            },
+            "annotations": dict(one.annotations) if one.annotations is not None else _described(one),
             "endsAt": one.expires_at or self.alert.last_seen + FOREVER,
             # The key of what Prometheus posts is its fingerprint.
             "fingerprint": one.key if self.alert.door == "alertmanager-api" else fingerprint(one.labels),
-            "receivers": [{"name": self.receiver}],
+            "receivers": [receiver_of(self.receiver)],
             "startsAt": starts,
             "status": {
                 # Not fingerprints: ids, by which the alerts can be found here.
@@ -112,6 +121,11 @@ class _Shown:
             **({"generatorURL": generator} if generator else {}),
             "labels": dict(one.labels),
         }
+
+
+def _described(alert: Content) -> dict[str, str]:
+    """Annotations for an alert whose sender has none of the kind."""
+    return {"summary": alert.title, **({"description": alert.description} if alert.description else {})}
 
 
 def _chosen(
@@ -162,5 +176,7 @@ def _shown(
 def _is_wanted(one: _Shown, wanted: Wanted) -> bool:
     """As Alertmanager asks: each flag that is false leaves out those that it is about."""
     if (one.silenced_by and not wanted.silenced) or (one.inhibited_by and not wanted.inhibited):
+        return False
+    if not fits_receiver(wanted.receiver_matchers, one.receiver):
         return False
     return (wanted.active or one.is_suppressed) and wanted.receiver(one.receiver)

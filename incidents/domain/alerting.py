@@ -18,7 +18,7 @@ from typing import Any, Final
 from incidents.domain.conditions import Subject
 from incidents.domain.routing import EACH_ALONE, Grouping, Routing
 from incidents.domain.times import optional_time
-from incidents.domain.values import SEVERITIES, Severity
+from incidents.domain.values import SEVERITIES, TEXT_LIMIT, Severity
 
 STORM_KEY: Final = "storm:"
 """What the dedup key of a ticket that collects a storm begins with."""
@@ -81,12 +81,31 @@ def reported_from(body: Mapping[str, Any]) -> Reported:
         severity=body["severity"],
         group=body["group"],
         component=body["component"],
-        description=body["description"],
+        description=_described(body),
         labels=body["labels"],
         links=tuple(body["links"]),
         fired=body["fired"],
         starts_at=optional_time(body["starts_at"]),
     )
+
+
+def _described(body: Mapping[str, Any]) -> str:
+    """The description, and below it the annotations that nothing else of an incident shows."""
+    said: str = body["description"]
+    rest = [
+        f"{name}: {text.strip()}"
+        for name, text in (body.get("annotations") or {}).items()
+        if text.strip() not in ("", body["title"])
+        and text.strip() not in said
+        and not name.startswith("__")
+        and not _is_link(text)
+    ]
+    return "\n\n".join(filter(None, (said, "\n".join(rest))))[:TEXT_LIMIT]
+
+
+def _is_link(text: str) -> bool:
+    """Whether it is among the links already."""
+    return text.strip().startswith(("http://", "https://")) and not any(map(str.isspace, text.strip()))
 
 
 @dataclass(frozen=True, slots=True)

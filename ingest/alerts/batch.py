@@ -158,6 +158,7 @@ def _body(id_: str, alert: Alert, status: str, change: Outcome, fired: int, by: 
         "starts_at": _text(alert.starts_at),
         "expires_at": _text(alert.expires_at),
         "notes": list(alert.notes),
+        "annotations": None if alert.annotations is None else dict(alert.annotations),
         "fired": fired,
         "receipt": by.receipt,
         "sha256": by.sha256,

@@ -132,9 +132,11 @@ _COLUMNS: Mapping[str, str] = {
     "receipt": "uuid",
     "version": "integer",
     "hash": "bytea",
+    "annotations": "text",
 }
 _QUOTED = frozenset({"integration", "door", "key", "title", "group_name", "component", "description", "labels",
-    "links", "images", "notes", "fired", "hash"})  # fmt: skip
+    "links", "images", "notes", "fired", "hash",
+    "annotations"})  # fmt: skip
 _NEW = ", ".join(f"new_{name}" for name in _COLUMNS)
 _UNNEST = ", ".join(f"%s::{type_}[]" for type_ in _COLUMNS.values())
 _INSERT = f"SELECT alert_insert({', '.join(['%s'] * len(_COLUMNS))})"
@@ -190,6 +192,7 @@ def _row(row: Written) -> tuple[Any, ...]:
         row.receipt or "NULL",
         str(row.head.version),
         f"\\x{row.head.hash.hex()}",
+        None if alert.annotations is None else as_json(alert.annotations),
     )
 
 
@@ -253,7 +256,8 @@ class Standing:
 
 _SHOWN = (
     "id::text, integration, door, key, status, expired, severity, title, group_name, component, description, labels,"
-    " links, images, notes, starts_at, expires_at, fired, changed_at, last_seen, repeats, receipt::text"
+    " links, images, notes, starts_at, expires_at, fired, changed_at, last_seen, repeats, receipt::text,"
+    " annotations"
 )
 
 
@@ -283,11 +287,12 @@ def _standing(
     id_: str, integration: str, door: str, key: str, status: str, expired: bool, severity: Severity, title: str,
     group: str, component: str | None, description: str, labels: str, links: str, images: str, notes: str,
     starts_at: datetime | None, expires_at: datetime | None, fired: str, changed_at: datetime, last_seen: datetime,
-    repeats: int, receipt: str | None,
+    repeats: int, receipt: str | None, annotations: str | None,
 ) -> Standing:  # fmt: skip
     alert = Alert(
         key, _STATUSES[status], title, severity, group, component, description, _read(labels),
         _list(links), _list(images), starts_at, expires_at, _list(notes),
+        annotations=None if annotations is None else _read(annotations),
     )  # fmt: skip
     return Standing(
         id_, integration, door, alert, status, expired, fired, changed_at, last_seen, repeats, receipt
@@ -300,7 +305,7 @@ def reported(event: Event) -> Standing:
     alert = Alert(
         told["key"], told["status"], told["title"], told["severity"], told["group"], told["component"],
         told["description"], told["labels"], tuple(told["links"]), tuple(told["images"]), _at(told["starts_at"]),
-        _at(told["expires_at"]), tuple(told["notes"]),
+        _at(told["expires_at"]), tuple(told["notes"]), annotations=told.get("annotations"),
     )  # fmt: skip
     return Standing(
         told["alert"], told["integration"], told["door"], alert, told["status"],

@@ -28,6 +28,7 @@ LONGEST_NAME = 255
 LONGEST_VALUE = 1_000
 LONGEST_ADDRESS = 2_000
 MOST_LABELS = 50
+MOST_ANNOTATIONS = 50
 MOST_ALERTS = 100_000
 """Of one body: their events and rows are one message to the database, which takes 1 GB."""
 MOST_LINKS = 20
@@ -64,6 +65,8 @@ class Alert(Struct, frozen=True, array_like=True):
     """What the reader should know: what was shortened, how many alerts the sender left out."""
     says_again: bool = False
     """Whether its sender tells again and again what still fires, with the same start: long after the end it is news."""
+    annotations: Mapping[str, str] | None = None
+    """As sent; None where its sender has nothing of the kind."""
 
     def until(self, expires_at: datetime) -> Alert:
         """The same, firing until then."""
@@ -220,6 +223,21 @@ class Notes:
             if isinstance(value := labels[name], str) and _is_clean(value, LONGEST_VALUE)
             else self.line(f"label {name[:50]}", value, LONGEST_VALUE)
             for name in names[:MOST_LABELS]
+        }
+
+    def annotations(self, annotations: Mapping[str, str]) -> dict[str, str]:
+        """Names in order with their texts as sent, white space too, but for characters that Postgres keeps in no text
+        and for what exceeds MOST_ANNOTATIONS or LONGEST_TEXT."""
+        names = sorted(annotations)
+        if len(names) > MOST_ANNOTATIONS:
+            self.told.append(
+                f"{len(names) - MOST_ANNOTATIONS} of {len(names)} annotations are in the payload only"
+            )
+        return {
+            self._short("an annotation's name", _CONTROL.sub("\ufffd", name), LONGEST_NAME): self._short(
+                f"annotation {name[:50]}", _CONTROL.sub("\ufffd", annotations[name]), LONGEST_TEXT
+            )
+            for name in names[:MOST_ANNOTATIONS]
         }
 
     def links(self, links: Iterable[tuple[object, object]]) -> tuple[dict[str, str], ...]:

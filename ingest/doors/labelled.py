@@ -3,7 +3,7 @@
 - Their identity is the fingerprint of the labels.
 - The title is the annotation `summary`, `title` or the first line of `description`; else the rule and where it fired.
 - `alertname`, the rule that fired, is what a storm is grouped by: not `cluster` or `namespace`, which say where.
-- Annotations that are addresses become links; the others stand below the description, so that none is lost to sight.
+- Annotations are kept as sent; those that are addresses become links, too.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ LINKS: Mapping[str, str] = {
     "dashboard": "Dashboard",
 }
 """What links of well-known annotations are called; others go by the annotation's name."""
-_ANNOTATIONS = {"Runbook": "runbook_url", "Dashboard": "dashboard_url"}
 
 FNV_OFFSET = 0xCBF29CE484222325
 FNV_PRIME = 0x100000001B3
@@ -158,6 +157,7 @@ def build(
         group=notes.line("the group", labels.get("alertname", "")),
         component=component_of(labels),
         description=notes.text("the description", _description(annotations, details)),
+        annotations=notes.annotations(annotations),
         labels=notes.labels(labels),
         links=notes.links([*links, *linked]),
         images=images,
@@ -166,11 +166,6 @@ def build(
         notes=tuple(notes.told),
         says_again=True,
     )
-
-
-def annotation_of(link: str) -> str:
-    """The annotation that a link is of, by what it is called: runbook_url, of "Runbook"."""
-    return _ANNOTATIONS.get(link) or link.lower().replace(" ", "_")
 
 
 def _title(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
@@ -189,12 +184,5 @@ def _title(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
 
 
 def _description(annotations: Mapping[str, str], details: str) -> str:
-    main = next((name for name in DESCRIPTIONS if annotations.get(name, "").strip()), "")
-    said = {main, next((name for name in TITLES if annotations.get(name, "").strip()), "")}
-    rest = [
-        f"{name}: {text.strip()}"
-        for name, text in sorted(annotations.items())
-        if name not in said and text.strip() and not name.startswith("__") and not is_address(text.strip())
-    ]
-    parts = [annotations.get(main, "").strip(), "\n".join(rest), details]
-    return "\n\n".join(part for part in parts if part)
+    main = next((text for name in DESCRIPTIONS if (text := annotations.get(name, "").strip())), "")
+    return "\n\n".join(filter(None, (main, details)))

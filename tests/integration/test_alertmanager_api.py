@@ -51,6 +51,63 @@ def test_annotations_of_a_silence_are_returned_as_sent() -> None:
     assert call("POST", "silences", {**SILENCE, "annotations": {"ticket": 7}}).status_code == 400
 
 
+ANNOTATIONS = {
+    "summary": "Disk is slow",
+    "k": "v",
+    "empty": "",
+    "runbook_url": "https://books.example.com/disk",
+}
+
+
+@pytest.mark.parametrize("sent", [ANNOTATIONS, {}])
+@pytest.mark.parametrize("webhook", [False, True])
+def test_annotations_of_an_alert_are_returned_as_sent(sent: dict[str, str], webhook: bool) -> None:
+    one = {"labels": {"alertname": "Slow"}, "annotations": sent, "startsAt": "2026-01-01T00:00:00Z"}
+    if webhook:
+        key = keys.create("webhook", ["alerts"])
+        told = {"version": "4", "status": "firing", "alerts": [{**one, "status": "firing"}]}
+        answer = Client().post(f"/integrations/alertmanager/{key}", json.dumps(told), "application/json")
+        assert answer.status_code == 200
+    else:
+        assert call("POST", "alerts", [one]).status_code == 200
+    (found,) = call("GET", "alerts").json()
+    assert found["annotations"] == sent
+
+
+def test_annotations_are_those_of_the_latest_change() -> None:
+    key = keys.create("webhook", ["alerts"])
+    for severity, told in (("warning", {"k": "one"}), ("critical", {"k": "two"})):
+        one = {"status": "firing", "labels": {"alertname": "Slow", "severity": severity}, "annotations": told}
+        body = {"version": "4", "status": "firing", "alerts": [{**one, "fingerprint": "a" * 16}]}
+        answer = Client().post(f"/integrations/alertmanager/{key}", json.dumps(body), "application/json")
+        assert answer.status_code == 200
+    (found,) = call("GET", "alerts").json()
+    assert found["annotations"] == {"k": "two"}
+
+
+def test_receivers_have_labels_that_matchers_ask_for() -> None:
+    Team.objects.create(slug="shop", name="Shop")
+    every = call("GET", "receivers").json()
+    assert {"name": "shop", "labels": {"name": "shop"}} in every
+    assert call("GET", 'receivers?receiver_matchers=name="shop"').json() == [
+        {"name": "shop", "labels": {"name": "shop"}}
+    ]
+    assert len(call("GET", 'receivers?receiver_matchers=name!="shop"').json()) == len(every) - 1
+    assert call("GET", 'receivers?receiver_matchers=name=~"s.*"&receiver_matchers=kind=mail').json() == []
+    assert call("GET", "receivers?receiver_matchers=name").status_code == 400
+
+
+@pytest.mark.parametrize("path", ["alerts", "alerts/groups"])
+def test_alerts_are_found_by_the_labels_of_their_receiver(path: str) -> None:
+    fire()
+    (found,) = call("GET", path).json()
+    (receiver,) = found.get("receivers") or [found["receiver"]]
+    slug = receiver["labels"]["name"]
+    assert len(call("GET", f"{path}?receiver_matchers=name={slug}").json()) == 1
+    assert call("GET", f"{path}?receiver_matchers=name!={slug}").json() == []
+    assert call("GET", f"{path}?receiver_matchers=").status_code == 400
+
+
 def test_a_filter_may_quote_a_name_in_utf_8() -> None:
     fire(**{"ünï code": "1"})
     fire(other="1")

@@ -64,11 +64,19 @@ def test_a_title_is_found_in_every_alert(annotations: dict[str, str], title: str
     assert posted({"labels": LABELS, "annotations": annotations})[0].title == title
 
 
-def test_annotations_that_nothing_else_shows_stand_below_the_description() -> None:
-    [alert] = posted(
-        {"labels": LABELS, "annotations": {"summary": "s", "description": "d", "impact": "shop is down"}}
-    )
-    assert alert.description == "d\n\nimpact: shop is down"
+def test_annotations_are_kept_as_sent_and_beside_the_description() -> None:
+    sent = {"summary": "s", "description": "d", "impact": "shop is down ", "empty": "", "k": "two  spaces"}
+    [alert] = posted({"labels": LABELS, "annotations": sent})
+    assert alert.annotations == sent
+    assert alert.description == "d"
+
+
+def test_an_annotation_that_cannot_be_kept_as_sent_has_a_note() -> None:
+    [alert] = posted({"labels": LABELS, "annotations": {"nul": "a\0b", "long": "x" * 20_000}})
+    assert alert.annotations is not None
+    assert alert.annotations["nul"] == "a\ufffdb"
+    assert len(alert.annotations["long"]) == 10_000
+    assert "annotation long was shortened" in alert.notes[0]
 
 
 def test_addresses_of_an_alert_become_links() -> None:
