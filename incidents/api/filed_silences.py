@@ -13,11 +13,14 @@ from rest_framework.serializers import BaseSerializer
 
 from incidents import silences
 from incidents.api.catalog import Catalog
-from incidents.api.holding import YEARS, MatcherTexts
+from incidents.api.holding import MatcherTexts
 from incidents.api.serializers import Strict
 from incidents.catalog.models import Silence
 from incidents.domain.recurring import recurrence_from
 from incidents.domain.times import rfc3339
+
+YEARS = (1970, 9999)
+"""As Alertmanager's API takes them: what is made there can be applied here."""
 
 
 class RecurrenceFileSerializer(Strict, s.Serializer[Any]):

@@ -11,12 +11,14 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.test import Client
 from django.utils import timezone
 
 from incidents.catalog.models import Membership, Silence, Team
 from incidents.correlation.models import SilenceRecurrence
 from incidents.delivery.models import ContactMethod, Preferences
 from incidents.projections.models import SuppressedAlert
+from ingest.api import keys
 from ingest.queries import configured
 
 NOW = timezone.now()
@@ -286,6 +288,37 @@ def test_a_silence_is_known_by_its_id_and_its_change_is_on_the_record(file: Path
     ]
 
 
+def test_a_silence_of_any_length_is_exported_and_applied_with_its_annotations(file: Path) -> None:
+    key = keys.create("amtool", ["incidents:write"])
+    told = {
+        "matchers": [{"name": "disk", "value": "d1", "isRegex": False}],
+        "startsAt": day(-3),
+        "endsAt": "2300-01-01T00:00:00Z",
+        "createdBy": "alice",
+        "comment": "moved",
+        "annotations": {"ticket": "OPS-7"},
+    }
+    headers = {"Authorization": f"Bearer {key}"}
+    assert Client().post("/api/v2/silences", told, "application/json", headers=headers).status_code == 200
+    exported = config("export")
+    Silence.objects.all().delete()
+    file.write_text(exported[exported.index("silences:") :].split("\n\n")[0])
+    config("apply", str(file))
+    row = Silence.objects.get()
+    assert (row.ends_at.year, row.annotations) == (2300, {"ticket": "OPS-7"})
+    assert config("apply", str(file)) == "Nothing to change.\n"
+
+
+def test_a_change_in_a_file_leaves_the_annotations_of_a_silence_as_they_are(file: Path) -> None:
+    file.write_text(silence())
+    config("apply", str(file))
+    Silence.objects.update(annotations={"ticket": "OPS-7"})
+    file.write_text(silence().replace("Being replaced", "Broken"))
+    config("apply", str(file))
+    row = Silence.objects.get()
+    assert (row.comment, row.annotations) == ("Broken", {"ticket": "OPS-7"})
+
+
 def test_what_other_matchers_no_longer_hold_is_looked_at_again(file: Path) -> None:
     file.write_text(silence())
     config("apply", str(file))
@@ -326,7 +359,7 @@ def test_a_silence_that_recurs_no_more_holds_once(file: Path) -> None:
         (ID, ID.upper(), rf"line 2: silences\[1\].id: must be written as {ID}"),
         ('["disk=\\"d1\\""]', "[]", r"line 3: silences\[1\].matchers: "),
         ('["disk=\\"d1\\""]', "['disk=~.*']", r"line 3: silences\[1\].matchers: at least one"),
-        ("starts_at: 20", "starts_at: 99", r"line 4: silences\[1\].starts_at: must be between"),
+        ("starts_at: 20", "starts_at: 10", r"line 4: silences\[1\].starts_at: must be between"),
         (day(3), day(-4), r"line 5: silences\[1\].ends_at: must be later"),
         ("Being replaced", "''", r"line 6: silences\[1\].comment: "),
         ("created_by: alice", "recurrence: {rule: SOON}", r"line 7: silences\[1\].recurrence.until"),
