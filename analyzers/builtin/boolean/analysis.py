@@ -1,7 +1,8 @@
 """Boolean tomography as an analyzer: what the classic methods conclude from good and bad paths.
 
 They know no rates and no chance, so nothing here is a probability: scores are null, no suspect is `sure`, and a
-finding opens a ticket only when it comes back in further windows.
+finding opens a ticket only when it comes back in further windows. What they take for granted is checked
+(`assumptions`): they abstain where good paths are not recorded, and are not quiet where bad paths stay unexplained.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analyzers.builtin.boolean.assumptions import beyond_chance, checked, undecidable
 from analyzers.builtin.endings import over_time, spans
 from analyzers.builtin.incidence import Incidence, incidence
 from analyzers.builtin.tomography import METHODS, Bad, Found, bad_paths, names_of, simpler_methods, solve
@@ -108,14 +110,22 @@ def analyze(window: Window, params: Params) -> Verdict:
     reason = _nothing_to_judge(seen, bad, window)
     if reason is not None:
         return inconclusive(reason, measures)
-    found = solve(str(params["method"]), bad, float(params["hit_ratio"]), int(params["min_paths"]))
+    found = beyond_chance(
+        seen,
+        bad,
+        solve(str(params["method"]), bad, float(params["hit_ratio"]), int(params["min_paths"])),
+    )
     measures["unexplained_bad_paths"] = len(bad.failures) - sum(one.paths for one in found)
+    assumptions = checked(seen, bad, found) if len(bad.failures) else ()
+    doubt = undecidable(found, assumptions)
+    if doubt is not None:
+        return Verdict("inconclusive", (), doubt, measures, _evidence(seen, bad, (), params), assumptions)
     evidence = _evidence(seen, bad, found, params)
     if not found:
-        return quiet(measures, evidence)
+        return quiet(measures, evidence, assumptions)
     when = _when(window, seen, found, params)
     suspects = tuple(_suspect(seen, bad, one, when.get(one.component)) for one in found)
-    return Verdict("named", suspects, None, measures, evidence)
+    return Verdict("named", suspects, None, measures, evidence, assumptions)
 
 
 def _observe(window: Window, layer: str) -> Incidence:
@@ -273,7 +283,7 @@ def _shares_chart(seen: Incidence, bad: Bad, blamed: Sequence[int], runners: Seq
 
 ANALYZER = Analyzer(
     name="boolean",
-    version="1.0.1",
+    version="1.1.0",
     title="Boolean baselines: what good and bad paths alone say about who is at fault",
     inputs=INPUTS,
     params=PARAMS,

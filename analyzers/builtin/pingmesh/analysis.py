@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from analyzers.builtin.pingmesh import black_holes, evidence, patterns
+from analyzers.builtin.pingmesh.assumptions import checked, lowered
 from analyzers.builtin.pingmesh.limits import measures
 from analyzers.builtin.pingmesh.observed import Observed, observe
 from analyzers.builtin.pingmesh.patterns import Found
@@ -61,6 +63,8 @@ def analyze(window: Window, params: Params) -> Verdict:
     all_of_them = named(seen, found, holes)
     culprits = [one for one in all_of_them if one.minutes.lasted(persist)]
     passing = [one for one in all_of_them if not one.minutes.lasted(persist)]
+    assumptions = checked(seen, culprits, drop_limit)
+    culprits = [replace(one, score=lowered(one.score, assumptions)) for one in culprits]
     figures |= {
         "pattern": found.pattern,
         "alerts": sum(one.broken is not None for one in table),
@@ -80,9 +84,11 @@ def analyze(window: Window, params: Params) -> Verdict:
     )
     if culprits:
         suspects = tuple(suspect(window, seen, one, drop_limit, p99_us) for one in culprits[:MOST_SUSPECTS])
-        return Verdict("named", suspects, None, figures, shown)
+        return Verdict("named", suspects, None, figures, shown, assumptions)
     doubt = _doubt(seen, found, table, persist)
-    return Verdict("inconclusive", (), doubt, figures, shown) if doubt else quiet(figures, shown)
+    if doubt:
+        return Verdict("inconclusive", (), doubt, figures, shown, assumptions)
+    return quiet(figures, shown, assumptions)
 
 
 def _doubt(seen: Observed, found: Found, table: list[Scope], persist: int) -> str | None:
@@ -132,7 +138,7 @@ def _measures(seen: Observed) -> dict[str, Any]:
 
 ANALYZER = Analyzer(
     name="pingmesh",
-    version="1.0.4",
+    version="1.1.0",
     title="Tells Spine, podset, pod and server faults and ToR black holes from server-to-server probes",
     inputs=(PLACED, UNPLACED),
     params=PARAMS,

@@ -3,7 +3,8 @@
 The published patterns are read off a heat map of pods by a person: a red cross of a podset's width is a fault inside
 that podset, red with green squares on the diagonal is the Spine. Here a block (all pods of one podset to all pods of
 another) is red if it is above a limit by more than chance without the worst quarter of its pods on either side, so that
-a single bad rack does not colour a podset.
+a single bad rack does not colour a podset. Where blocks have too few probes to be red one by one, the same two
+patterns are looked for in what all blocks of a pattern have together (`pooled`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.pingmesh.limits import Measure, p_of, tail, totals
+from analyzers.builtin.pingmesh.limits import STILL, Measure, p_of, tail, totals
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -92,6 +93,58 @@ def classify(found: Blocks) -> Pattern:
     if crossed and (size == 1 or (outside & seen).any()) and _share(red, outside & seen) <= REST:
         return Pattern("podset_failure", tuple(crossed))
     return Pattern("unclassified")
+
+
+@dataclass(frozen=True, slots=True)
+class Pooled:
+    """A pattern of all its blocks together: `measure` is the place of the one that is above its limit, with `p`."""
+
+    pattern: Pattern
+    measure: int
+    p: float
+
+
+def pooled(
+    podset: Ints, tries: Floats, hits: tuple[Floats, ...], measures: tuple[Measure, ...], level: float
+) -> Pooled | None:
+    """The surest pattern of one podset or of the Spine that fits all answers, from the tables that `blocks` takes.
+
+    A podset fits if its pods to and from the others are above a limit without the worst quarter of either, so are the
+    pods within it, and the rest is not. The Spine fits if what is between podsets is, also without any one of them, and
+    what is within podsets is not. None where nothing fits, or where two podsets do.
+    """
+    podsets, of = np.unique(podset, return_inverse=True)
+    apart, size = ~np.eye(len(podset), dtype=bool), len(podsets)
+    found = []
+    for number, (measure, struck) in enumerate(zip(measures, hits, strict=True)):
+
+        def p(kept: Mask, struck: Floats = struck, limit: float = measure.limit) -> float:
+            return float(tail(struck[kept].sum(), tries[kept].sum(), limit))
+
+        within = (of[:, None] == of[None, :]) & apart
+        crosses = [((of == one)[:, None] | (of == one)[None, :]) & apart for one in range(size)]
+        fits = [
+            one
+            for one, cross in enumerate(crosses)
+            if p(cross) <= level
+            and p(within & cross) <= STILL < p(apart & ~cross)
+            and _all_over(of == one, tries, struck, measure.limit)
+        ]
+        found += [Pooled(Pattern("podset_failure", (one,)), number, p(crosses[one])) for one in fits[:1]]
+        if len(fits) > 1:
+            return None
+        between = apart & ~within
+        without = [p(between & ~cross) for cross in crosses]
+        if size > 2 and p(between) <= level and p(within) > STILL >= max(without):
+            found.append(Pooled(Pattern("spine", tuple(range(size))), number, p(between)))
+    names = {one.pattern for one in found}
+    return min(found, key=lambda one: one.p) if len(names) == 1 else None
+
+
+def _all_over(mine: Mask, tries: Floats, hits: Floats, limit: float) -> bool:
+    """Whether the pods of a podset are above the limit to and from all others, and not by the worst of them alone."""
+    struck, sent = (one[np.ix_(mine, ~mine)] + one[np.ix_(~mine, mine)].T for one in (hits, tries))
+    return bool(mine.sum() > 1) and p_of(struck, sent, limit) <= STILL
 
 
 def _cross(one: int, size: int) -> Mask:

@@ -50,7 +50,8 @@ class Observed:
         return len(self.src)
 
     def silent(self) -> NDArray[np.bool_]:
-        """Servers that were probed and, at the window's end, neither answered nor had an answer, shape (servers,)."""
+        """Servers that were probed and, at the window's end or in all of it, neither answered nor had an answer; shape
+        (servers,)."""
         last = min(LAST_MINUTES, self.minutes)
         pair, minute, lost = self.lost_at
         late = minute >= self.minutes - last
@@ -62,6 +63,13 @@ class Observed:
         unheard = totals(self.dst[pair[late]], lost[late], size)
         expected = totals(self.dst[sending], self.sent[sending], size) * last / self.minutes
         found: NDArray[np.bool_] = mute & (unheard >= UNHEARD * expected) & (unheard > 0)
+        return found | self._never_heard()
+
+    def _never_heard(self) -> NDArray[np.bool_]:
+        """Servers of which the whole window has no sign of life: rows that count a window at once tell no minutes."""
+        size = len(self.servers)
+        asked, lost = totals(self.dst, self.sent, size), totals(self.dst, self.lost, size)
+        found: NDArray[np.bool_] = (self.quick[:, :, 0].sum(axis=1) == 0) & (asked > 0) & (lost >= asked)
         return found
 
 

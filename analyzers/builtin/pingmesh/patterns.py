@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.pingmesh.blocks import Blocks, Pattern, blocks, classify
+from analyzers.builtin.pingmesh.blocks import Blocks, Pattern, blocks, classify, pooled
 from analyzers.builtin.pingmesh.limits import Measure, measures, p_of, tail, totals
 from analyzers.builtin.pingmesh.observed import Observed
 
@@ -180,8 +180,12 @@ def _podsets(
     """The pattern of one data centre, and what it blames."""
     here = near & (ground.dc[seen.src] == dc)
     tests = 2.0 * max(1, len(np.unique(ground.podset[seen.src[here]]))) ** 2
-    chart = _chart(seen, found.open & here, compared, alpha / tests)
+    tables = _tables(seen, found.open & here, compared)
+    chart = blocks(*tables, compared, alpha / tests)
     pattern, unnamed = classify(chart), len(seen.places.podsets)
+    together = pooled(*tables, compared, alpha / tests) if pattern.name in ("none", "unclassified") else None
+    if together is not None:
+        pattern = together.pattern
     if pattern.name == "podset_failure" and unnamed in chart.podsets[list(pattern.members)]:
         pattern = Pattern("unclassified")
     found.charted[dc] = chart, pattern
@@ -203,16 +207,21 @@ def _podsets(
             )
             inside[one, :] = inside[:, one] = True
         inside &= chart.red
-        measure = compared[int(np.bincount(chart.measure[inside]).argmax())]
+        if together is not None:
+            measure, p = compared[together.measure], together.p
+        else:
+            measure = compared[int(np.bincount(chart.measure[inside]).argmax())]
+            p = float(chart.p[inside].max())
         apart = touched & found.open & (ground.pod[seen.src] != ground.pod[seen.dst])
         tries, hits = float(seen.answers[apart].sum()), float(_hits(seen, measure)[apart].sum())
-        p = float(chart.p[inside].max())
         found.blamed.append(Blamed(pattern.name, place, measure.name, hits, tries, p, tests, members))
         found.open &= ~touched
 
 
-def _chart(seen: Observed, kept: Mask, compared: tuple[Measure, ...], level: float) -> Blocks:
-    """The blocks of podsets, from tables of pods by pods."""
+def _tables(
+    seen: Observed, kept: Mask, compared: tuple[Measure, ...]
+) -> tuple[Ints, Floats, tuple[Floats, ...]]:
+    """The podset of each pod, and tables of pods by pods: answers, and what is above the limit by measure."""
     mine = np.flatnonzero(kept)
     pod = seen.places.pod
     pods, of = np.unique(np.concatenate([pod[seen.src[mine]], pod[seen.dst[mine]]]), return_inverse=True)
@@ -223,7 +232,7 @@ def _chart(seen: Observed, kept: Mask, compared: tuple[Measure, ...], level: flo
         for values in (seen.answers, *(_hits(seen, measure) for measure in compared))
     )
     podset = np.where(seen.places.podset < 0, len(seen.places.podsets), seen.places.podset)
-    return blocks(podset[pods], answers, tuple(hits), compared, level)
+    return podset[pods], answers, tuple(hits)
 
 
 def _told(pattern: Pattern, chart: Blocks) -> Iterator[int]:
