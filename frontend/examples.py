@@ -1,4 +1,4 @@
-"""Examples for the docs page, made from the declarations so that they cannot disagree with the doors."""
+"""Examples in the documentation, made from the declarations so that they agree with the API."""
 
 from __future__ import annotations
 
@@ -61,6 +61,11 @@ def example(kind: Any) -> str:
 def _example(field: Any) -> Any:
     return field.choices[0] if field.choices else _KNOWN.get(field.name, _OF_TYPE[field.type])
 
+
+SCHEDULE = """{"slug": "storage", "name": "Storage on call", "time_zone": "Europe/Berlin", "layers": [
+  {"name": "days", "people": ["alice", "bob"], "start": "2026-01-05T09:00", "turn": "1w"},
+  {"name": "nights", "people": ["charlie"], "start": "2026-01-05T18:00", "turn": "1d",
+   "times": [{"days": ["mon", "tue", "wed", "thu", "fri"], "from": "18:00", "to": "09:00"}]}]}"""
 
 WEBHOOK_REQUEST = """POST /dossier HTTP/1.1
 Content-Type: application/json

@@ -11,6 +11,15 @@ KEY = "KEY"
 HTTPS, HOST = "https://dossier.example.com", "dossier.example.com"
 
 
+def placed(text: str, address: str) -> str:
+    """Text with the address of this Dossier in place of the one that stands for it in files."""
+    if address == HTTPS:
+        return text
+    parts = urlsplit(address)
+    text = text.replace(HTTPS, address).replace(HOST, parts.netloc)
+    return text.replace("scheme: https", f"scheme: {parts.scheme}")
+
+
 @dataclass(frozen=True, slots=True)
 class Sender:
     """A door and one kind of sender. `views` are the names of the addresses that it describes."""
@@ -33,12 +42,9 @@ class Sender:
 
     def configured(self, address: str, key: str = KEY) -> list[tuple[str, str]]:
         """The configuration with the address of this Dossier and a key."""
-        parts = urlsplit(address)
 
         def filled(text: str) -> str:
-            text = text.replace(HTTPS, address).replace(HOST, parts.netloc)
-            text = text.replace("scheme: https", f"scheme: {parts.scheme}")
-            return re.sub(rf"(?<![A-Za-z]){KEY}(?![A-Za-z])", key, text)
+            return re.sub(rf"(?<![A-Za-z]){KEY}(?![A-Za-z])", key, placed(text, address))
 
         return [(where, filled(text)) for where, text in self.configuration]
 

@@ -19,7 +19,7 @@ from analyzers import queries as analyzers
 from analyzers.contract import Analyzer
 from analyzers.queries import Outcomes, Run, Schedule
 from frontend import param_form
-from frontend.documents import documents
+from frontend.documents import slugs
 from frontend.durations import parse_span
 from frontend.moments import field_value, parse_moment
 from frontend.templatetags.times import clock_words
@@ -91,7 +91,7 @@ def analyzer(request: HttpRequest, name: str) -> HttpResponse:
         "since": counted[0].start,
         "span": span if span in SPANS else "day",
         "spans": SPANS,
-        "document": slug if (slug := f"analyzers/{name}") in documents("analyzers") else None,
+        "document": slug if (slug := f"analyzers/{name}") in slugs() else None,
     }
     return show(request, "frontend/analyzer.html", context, section="analyzers", watch="runs")
 

@@ -32,7 +32,7 @@ from frontend.views.pages import page, show
 from frontend.views.saved import opened_with, shown
 from incidents import queries, several
 from incidents.commands import Invalid
-from incidents.domain.searching import FIELDS, suggestions
+from incidents.domain.searching import suggestions
 from incidents.domain.values import SEVERITIES
 from incidents.failures import failures_of
 
@@ -199,11 +199,3 @@ def _known(field: str, begin: str) -> Sequence[str]:
     if field in ("component", "analyzer", "service"):
         return [*(["none"] if field != "analyzer" else []), *queries.values_in_use(field, begin)]
     return ("<1h", "<1d", ">1d", ">1w") if field == "age" else ()
-
-
-@page
-@require_safe
-def docs(request: HttpRequest) -> HttpResponse:
-    return show(
-        request, "frontend/docs_inbox.html", {"fields": FIELDS, "most": several.MOST_AT_ONCE}, section="docs"
-    )

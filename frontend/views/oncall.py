@@ -26,7 +26,6 @@ from incidents.domain.permissions import Forbidden
 from incidents.domain.spans import instant
 from incidents.domain.times import parse_rfc3339
 from incidents.oncall import commands, queries
-from incidents.oncall.calendars import MOST_TEXT
 from incidents.oncall.models import Schedule
 
 
@@ -177,17 +176,3 @@ def _local(field: str, text: str, zone: ZoneInfo) -> datetime:
     if moment is None or moment.tzinfo is not None or not 2000 <= moment.year < 2100:
         raise Invalid(field, "must be a date and a time of day")
     return instant(moment, zone)
-
-
-EXAMPLE = """{"slug": "storage", "name": "Storage on call", "time_zone": "Europe/Berlin", "layers": [
-  {"name": "days", "people": ["alice", "bob"], "start": "2026-01-05T09:00", "turn": "1w"},
-  {"name": "nights", "people": ["charlie"], "start": "2026-01-05T18:00", "turn": "1d",
-   "times": [{"days": ["mon", "tue", "wed", "thu", "fri"], "from": "18:00", "to": "09:00"}]}]}"""
-
-
-@page
-@require_safe
-def docs(request: HttpRequest) -> HttpResponse:
-    address = request.build_absolute_uri("/").rstrip("/")
-    told = {"example": EXAMPLE, "address": address, "largest": MOST_TEXT // 1024}
-    return show(request, "frontend/docs_on_call.html", told, section="docs")

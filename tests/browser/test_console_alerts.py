@@ -119,4 +119,4 @@ def test_a_mapping_is_tried_before_it_is_kept(console: Console) -> None:
     page.get_by_role("button", name="Try it").click()
     expect(page.get_by_role("region", name="Alert 1")).to_contain_text("Fan on srv1")
     pictured(page, "mapping")
-    pictured(console.open("/docs/doors/nagios"), "door")
+    pictured(console.open("/docs/integrate/nagios"), "door")

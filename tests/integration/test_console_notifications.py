@@ -158,4 +158,4 @@ def test_a_channel_is_tried_and_removed(browser: Client, alice: User, hooks: Hoo
 
 
 def test_the_docs_say_how_people_are_told(browser: Client) -> None:
-    assert "Idempotency-Key" in text(browser, "/docs/notifications")
+    assert "Idempotency-Key" in text(browser, "/docs/operate/notifications")

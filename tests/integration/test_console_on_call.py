@@ -10,7 +10,7 @@ from django.contrib.auth import get_user_model
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from frontend.views.oncall import EXAMPLE
+from frontend.examples import SCHEDULE
 from incidents.escalation.models import EscalationPolicy
 from incidents.oncall import queries
 from incidents.oncall.models import Calendar, Feed, Override, Schedule
@@ -297,12 +297,12 @@ def test_a_schedule_that_a_policy_calls_stays_and_says_why() -> None:
 
 
 def test_the_docs_tell_of_schedules() -> None:
-    assert "Who is away is skipped" in text("/docs/on-call")
+    assert "Absent people are skipped" in text("/docs/operate/on-call")
 
 
 def test_the_example_of_the_docs_is_a_schedule() -> None:
     made = Client(headers={"Authorization": f"Bearer {keys.create('script', ['admin'])}"}).post(
-        "/api/v1/schedules", EXAMPLE, content_type="application/json"
+        "/api/v1/schedules", SCHEDULE, content_type="application/json"
     )
     assert made.status_code == 201
 

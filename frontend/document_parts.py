@@ -1,0 +1,139 @@
+"""Computed parts of the documentation pages: values of settings and limits, and texts written from declarations.
+
+`manage.py write_docs` writes them into the files with the default settings; the console shows them with its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+
+from frontend.examples import SCHEDULE, WEBHOOK_REQUEST, WEBHOOK_SNIPPET, example
+from frontend.senders import SENDERS, Sender
+from incidents.domain.delivering import FALL_AFTER, MOST_ATTEMPTS
+from incidents.domain.messages import MOST_SHOWN
+from incidents.domain.searching import FIELDS
+from incidents.domain.webhooks import LARGEST_BODY
+from incidents.oncall.calendars import MOST_TEXT
+from incidents.several import MOST_AT_ONCE
+from incidents.webhooks.posting import TIMEOUT
+from ingest.queries import TELEMETRY_KINDS
+
+SIZES = frozenset({"ALERT_MAX_BODY", "MAIL_MAX_BODY", "TELEMETRY_MAX_BODY", "TELEMETRY_MAX_DECODED"})
+SETTINGS = SIZES | {"KEY_RATE", "READS_AT_ONCE", "WEB_THREADS", "WEB_WORKERS"}
+"""The settings whose values pages show. No secret is among them."""
+
+
+def parts() -> dict[str, str]:
+    """Every part by name, with the settings of this installation."""
+    return {name: made() for name, made in computed().items()} | {
+        name: value(name, str(getattr(settings, name))) for name in SETTINGS
+    }
+
+
+def computed() -> dict[str, Callable[[], str]]:
+    """The parts that no setting changes."""
+    return {
+        "kinds": kinds,
+        "most incidents in a message": lambda: str(MOST_SHOWN),
+        "most selected": lambda: f"{MOST_AT_ONCE:,}",
+        "schedule": lambda: _fence("json", SCHEDULE),
+        "search fields": lambda: table(
+            ("Field", "Value"), ((f"`{one}:`", means) for one, means in FIELDS.items())
+        ),
+        "sender limits": sender_limits,
+        "senders": lambda: sender_list(""),
+        "sender pages": lambda: sender_list("integrate/"),
+        "largest calendar": lambda: f"{MOST_TEXT // 1024} KiB",
+        "largest webhook": lambda: f"{LARGEST_BODY // 1024} KiB",
+        "attempts": lambda: str(MOST_ATTEMPTS),
+        "attempts before the next method": lambda: str(FALL_AFTER),
+        "webhook request": lambda: _fence("http", WEBHOOK_REQUEST),
+        "webhook snippet": lambda: _fence("python", WEBHOOK_SNIPPET),
+        "webhook timeout": lambda: f"{TIMEOUT:g}",
+        **{f"sender {one.slug}": partial(sender, one) for one in SENDERS},
+    }
+
+
+def value(name: str, raw: str) -> str:
+    """The value of a setting for people: sizes in MiB or KiB, thousands apart."""
+    count = int(raw)
+    if name not in SIZES:
+        return f"{count:,}"
+    return f"{count / 2**20:g} MiB" if count >= 2**20 else f"{count / 2**10:g} KiB"
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A Markdown table on lines of its own."""
+    lines = [tuple(head), *(tuple(row) for row in rows)]
+    lines.insert(1, ("---",) * len(lines[0]))
+    return "\n" + "".join(
+        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines
+    )
+
+
+def _fence(language: str, text: str) -> str:
+    return f"\n```{language}\n{text.rstrip()}\n```\n"
+
+
+def sender(one: Sender) -> str:
+    """The page of a sender."""
+    with_mapping = f" --mapping {one.slug}" if one.mapping else ""
+    lines = [
+        f"# {one.title}",
+        one.says,
+        "## Configuration",
+        f"`KEY` is a key of `manage.py create_key NAME --scope {one.scope}{with_mapping}`. Staff can also create one "
+        "on the page [Integrations](https://dossier.example.com/integrations), which shows this text "
+        "with the key in it.",
+    ]
+    for where, text in one.configuration:
+        lines += [f"### {where}", _fence("text", text).strip()]
+    lines += [
+        "## Answers",
+        f"- **2xx**: {one.success} Delivery receipt: `/receipts/ID` in the console, `/api/v1/receipts/ID` in the API.\n"
+        f"- **Limits**: {one.limits}\n"
+        f"- **Overload**: {one.overload}\n"
+        "- **Any other answer**: nothing was stored, or exactly what the answer says.",
+        "## Repeats and the end of an alert",
+        one.life,
+    ]
+    if one.mapping:
+        lines += ["## Mapping", _fence("json", json.dumps(one.mapping, indent=2)).strip()]
+    return "\n" + "\n\n".join(lines) + "\n"
+
+
+def sender_list(folder: str) -> str:
+    """A list of links to the pages of all senders."""
+    return "\n" + "".join(f"- [{one.title}]({folder}{one.slug}.md)\n" for one in SENDERS)
+
+
+def sender_limits() -> str:
+    """Sizes and the answer to overload of each sender."""
+    rows = ((f"[{one.title}]({one.slug}.md)", one.limits, one.overload) for one in SENDERS)
+    return table(("Sender", "Size and batch", "On overload"), rows)
+
+
+def kinds() -> str:
+    """Every telemetry kind with an example row and its fields."""
+    return "\n" + "\n".join(_kind(kind) for kind in TELEMETRY_KINDS.values())
+
+
+def _kind(kind: Any) -> str:
+    rows = ((_field_name(field), field.type, _meaning(field)) for field in kind.all_fields)
+    help = kind.help[:1].upper() + kind.help[1:]
+    return f"## `{kind.name}`\n\n{help}.\n{_fence('json', example(kind))}{table(('Field', 'Type', 'Meaning'), rows)}"
+
+
+def _field_name(field: Any) -> str:
+    return f"`{field.name}`{' (optional)' if field.optional else ''}"
+
+
+def _meaning(field: Any) -> str:
+    choices = f": {field.either}" if field.choices else ""
+    unit = f" ({field.unit})" if field.unit else ""
+    return f"{field.help}{choices}{unit}"

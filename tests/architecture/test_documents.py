@@ -1,0 +1,76 @@
+"""The documents: computed parts are current, links lead somewhere, every page is listed, none grows without end."""
+
+import re
+from functools import cache
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from django.urls import Resolver404, resolve
+
+from deploy.management.commands.write_docs import default_parts, written
+from frontend import documents
+from frontend.senders.form import HTTPS
+from tests import settings
+
+ROOT = Path(__file__).resolve().parents[2]
+SLUGS = sorted(documents.slugs())
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+
+
+@cache
+def anchors(slug: str) -> set[str]:
+    return set(re.findall(r'<h\d id="([^"]+)"', documents.document(slug).html))
+
+
+def test_the_computed_parts_of_pages_are_current() -> None:
+    assert settings.LOGGING_CONFIG  # the settings have been read
+    parts = default_parts()
+    stale = [slug for slug in (documents.CONTENTS, *SLUGS) if documents.source(slug) != written(slug, parts)]
+    assert stale == [], "run: .venv/bin/python manage.py write_docs"
+
+
+def test_every_page_is_listed_once_and_by_its_title() -> None:
+    entries = [entry for section in documents.contents() for entry in section.entries]
+    assert sorted(entry.slug for entry in entries) == SLUGS, (
+        "list it in README.md, or run manage.py write_docs"
+    )
+    titles = {entry.slug: entry.title for entry in entries}
+    assert {slug: documents.document(slug).title for slug in SLUGS} == titles
+
+
+def test_every_link_of_a_page_leads_somewhere() -> None:
+    broken = []
+    for slug in (documents.CONTENTS, *SLUGS):
+        text = FENCE.sub("", (documents.ROOT / f"{slug}.md").read_text())
+        broken += [(slug, target) for target in LINK.findall(text) if not leads_somewhere(target, slug)]
+    assert broken == []
+
+
+def leads_somewhere(target: str, slug: str) -> bool:
+    address = documents.href(target, slug, HTTPS)
+    if urlsplit(address).scheme:
+        return True
+    path, _, anchor = address.partition("#")
+    if path == "/docs":
+        return True
+    page = path.removeprefix("/docs/") if path.startswith("/docs/") else None
+    if page is None and path:
+        try:
+            resolve(path)
+        except Resolver404:
+            return False
+        return True
+    page = page or slug
+    return page in SLUGS and (not anchor or anchor in anchors(page))
+
+
+def test_every_console_link_to_the_docs_leads_to_a_page() -> None:
+    text = "".join(path.read_text() for path in (ROOT / "frontend/templates").rglob("*.html"))
+    found = re.findall(r"{% url 'document' '([\w/-]+)' %}(?:#([\w-]+))?", text)
+    assert len(found) > 10
+    assert [
+        (slug, anchor)
+        for slug, anchor in found
+        if slug not in SLUGS or (anchor and anchor not in anchors(slug))
+    ] == []
