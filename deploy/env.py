@@ -1,6 +1,6 @@
 """Typed readers of environment variables.
 
-Each reader declares its variable (so that the README's table can be held to be complete), returns the default
+Each reader declares its variable (so that the settings page can be held to be complete), returns the default
 when the variable is unset, and raises `Malformed` when it is set to nonsense: that names variable, value and
 what would be right.
 """

@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
 from django.urls import Resolver404, resolve
 
 from deploy.management.commands.write_docs import default_parts, written
@@ -74,3 +75,18 @@ def test_every_console_link_to_the_docs_leads_to_a_page() -> None:
         for slug, anchor in found
         if slug not in SLUGS or (anchor and anchor not in anchors(slug))
     ] == []
+
+
+SIZES = {"README.md": 6_144}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_document_of_the_root_is_short(name: str) -> None:
+    assert len((ROOT / name).read_bytes()) <= SIZES[name]
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_every_link_of_a_document_of_the_root_leads_to_a_file(name: str) -> None:
+    targets = LINK.findall(FENCE.sub("", (ROOT / name).read_text()))
+    paths = [target.partition("#")[0] for target in targets if "://" not in target]
+    assert [path for path in paths if path and not (ROOT / path).exists()] == []

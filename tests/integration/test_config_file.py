@@ -186,9 +186,9 @@ def test_a_policy_is_applied_and_what_is_wrong_with_it_has_its_line(file: Path) 
         config("apply", str(file))
 
 
-def test_the_file_that_the_readme_shows_can_be_applied(file: Path) -> None:
+def test_the_file_that_the_documentation_shows_can_be_applied(file: Path) -> None:
     get_user_model().objects.create(username="demo", is_staff=True)
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    file.write_text(readme.partition("```yaml\n# called.yaml\n")[2].partition("```")[0])
+    shown = (Path(__file__).parents[2] / "frontend/docs/operate/configuration-file.md").read_text()
+    file.write_text(shown.partition("```yaml\n# called.yaml\n")[2].partition("```")[0])
     assert config("apply", str(file)).endswith("2 changes made.\n")
     assert config("apply", str(file)) == "Nothing to change.\n"
