@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -75,13 +75,34 @@ def judge(jobs: Sequence[Job]) -> dict[str, Judged]:
     return cases
 
 
-def report(name: str, baselines: str, bars: Mapping[str, str], trials: int, first: int) -> Iterator[Row]:
-    """Figures and reliability of `analyzers.builtin.NAME` on `trials` worlds of every case of `tests.worlds.NAME`."""
-    cases = importlib.import_module(f"tests.worlds.{name}").CASES
+def report(
+    name: str,
+    baselines: str,
+    bars: Mapping[str, str],
+    trials: int,
+    first: int,
+    *,
+    worlds: Sequence[str] = (),
+    stress: Collection[str] = (),
+    beside: Sequence[tuple[float, bool]] = (),
+) -> Iterator[Row]:
+    """Figures and reliability of `analyzers.builtin.NAME` on `trials` worlds of every case of the modules `worlds` of
+    `tests.worlds` (by default the one of that name), all held to `bars`. Suspects of the cases `stress` have a
+    reliability of their own; `beside` are probabilities stated of suspects of the first generator, and whether each
+    was right.
+    """
     analyzer = f"analyzers.builtin.{name}:ANALYZER"
-    found = judge([Job(name, case, first + n, analyzer, baselines) for case in cases for n in range(trials)])
-    yield from figures(name, found, bars)
-    yield from reliability(name, [pair for one in found.values() for pair in one.stated])
+    usual, stressed = list(beside), list[tuple[float, bool]]()
+    for module in worlds or (name,):
+        cases = importlib.import_module(f"tests.worlds.{module}").CASES
+        found = judge(
+            [Job(module, case, first + n, analyzer, baselines) for case in cases for n in range(trials)]
+        )
+        yield from figures(name, found, bars, "" if module == name else module)
+        for case, one in found.items():
+            (stressed if case in stress else usual).extend(one.stated)
+    yield from reliability(f"{name}, both generators" if beside else name, usual)
+    yield from reliability(f"{name}, under stress", stressed, 0.1)
 
 
 def judge_one(job: Job) -> Judged:
@@ -132,12 +153,13 @@ def is_right(group: set[str], faults: Sequence[Fault]) -> bool:
 
 
 def figures(
-    name: str, cases: Mapping[str, Judged], bars: Mapping[str, str], method: str = ""
+    name: str, cases: Mapping[str, Judged], bars: Mapping[str, str], world: str = ""
 ) -> Iterator[Row]:
     """Rows of each case: recall, precision, false blames, with intervals, baselines beside them, and cells for the
     glance. `bars` are written such as `{"total_stop recall": ">= .98"}`: a case and one of `recall`, `precision`, `F1`,
-    `false blames a window`."""
-    label = f"{name}{f' ({method})' if method else ''}"
+    `false blames a window`. `world` is the module of a further generator."""
+    label = f"{name}{f' ({world})' if world else ''}"
+    generator = f"second generator ({world})" if world else "second generator"
     for case, judged in cases.items():
         faulty, healthy = judged.faulty, judged.healthy
         cells: dict[str, Any] = counts(faulty) if faulty.windows else {}
@@ -156,7 +178,7 @@ def figures(
                 bars.get(f"{case} precision"),
                 _beside(judged, "precision"),
             )
-            told_of = told(name, f"second generator: {case}", **cells)
+            told_of = told(name, f"{generator}: {case}", **cells)
             yield {
                 "name": f"{label}: {case} F1",
                 "value": round(faulty.f1, 4),

@@ -17,6 +17,7 @@ from analyzers.simulators.fabric import Losses, Shape, build
 from analyzers.simulators.tables import paths_of
 from analyzers.simulators.voting import Cut, Fault, Load, cut, draw_fault, draw_traffic, run
 from tests.unit.test_netbouncer import window
+from tests.worlds.voting import make
 
 FABRIC = build(Shape(pods=2, tors=8, t1s=4, t2s=4, hosts=10))
 
@@ -54,6 +55,37 @@ def only_failing(seed: int, bad: int, traced: float = 0.0, rows_without_path: bo
 
 def unmet(verdict: dict[str, Any]) -> set[str]:
     return {one["name"] for one in verdict["assumptions"] if not one["holds"]}
+
+
+@pytest.mark.parametrize(("bad", "low", "high"), [(14, 2e-3, 2e-2), (20, 1e-3, 5e-2)])
+def test_many_bad_links_do_not_pass_for_the_noise_of_their_peers(bad: int, low: float, high: float) -> None:
+    rng = np.random.default_rng([1, bad])
+    traffic = draw_traffic(FABRIC, rng, Load(flows=60))
+    fault = draw_fault(FABRIC, rng, bad, low, high)
+    made = cut(traffic, run(traffic, rng, 1e-6, fault), fault)
+    verdict = judge(VOTING, made.window, {})
+    assert {one["component"] for one in verdict["suspects"]} == set(made.bad)
+    assert unmet(verdict) == set()
+
+
+def test_bad_switches_are_named_and_not_the_hosts_behind_them_where_only_failing_flows_name_their_path() -> (
+    None
+):
+    world = make(100, "switches_failing")
+    for one in world.windows(VOTING):
+        named = {suspect["component"] for suspect in judge(VOTING, one, {})["suspects"]}
+        assert named == {fault.component for fault in world.faults_between(one.start, one.end)}
+
+
+def test_long_flows_over_known_paths_are_not_taken_for_a_biased_sample() -> None:
+    """Where flows are long and much is lost, most packets are of failing flows although all flows are there."""
+    rng = np.random.default_rng(11)
+    traffic = draw_traffic(FABRIC, rng, Load(flows=60))
+    traffic = replace(
+        traffic, sent=np.minimum(10 * (1 + rng.pareto(1.1, len(traffic))), 20_000).astype(np.int64)
+    )
+    losses = run(traffic, rng, 4e-3, Fault())
+    assert "sampling" not in unmet(judge(VOTING, cut(traffic, losses, Fault()).window, {}))
 
 
 @pytest.mark.parametrize("rows_without_path", [False, True])

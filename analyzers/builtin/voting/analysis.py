@@ -135,9 +135,9 @@ def _outvoted_by_failures(seen: Observed, found: Outvoting, rules: Rules, params
     account = (
         "Only failing flows name their path, so that what a component carried is not known. A component is blamed "
         "when the failing flows of more pairs of hosts pass it than those of its peers, as far as other blamed ones do "
-        "not explain them. How many usually pass one is learnt from the flows that nobody blamed explains; traffic may "
-        "be uneven by 70 %. Loss rates are not known. The setting is that of 007 as deployed (Arzani et al., NSDI "
-        "2018)."
+        "not explain them. How many usually pass one is learnt from the flows that nobody blamed explains; traffic and "
+        "usual losses may each be uneven by 70 %. Loss rates are not known. The setting is that of 007 as deployed "
+        "(Arzani et al., NSDI 2018)."
     )
     return Told(charges, cleared, by_flow(found.share), "evidence (nats)", account)
 
@@ -258,7 +258,7 @@ def _outvoted(seen: Observed, elected: tuple[Elected, ...], votes: Floats) -> tu
 
 ANALYZER = Analyzer(
     name="voting",
-    version="1.3.0",
+    version="1.4.0",
     title="Blames the link or device that the flows which lost packets have in common",
     inputs=INPUTS,
     params=PARAMS,

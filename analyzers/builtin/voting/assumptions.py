@@ -18,6 +18,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaincinv
 
 from analyzers.builtin.voting.explain import Explained
 from analyzers.builtin.voting.failures import Outvoting
@@ -33,7 +34,7 @@ THERE = 0.2
 RATIO = 5.0
 """How many times more the rows with a path may lose than those without."""
 
-MANY, MOSTLY_NOISE = 200, 0.8
+MANY, MOSTLY_NOISE = 50, 0.6
 """Failing flows that no blamed component explains, and their share, from which uneven traffic alone makes some
 component stand out.
 """
@@ -44,9 +45,9 @@ LOST = 2e-3
 UNEQUAL = 0.8
 """Scale of the tail of what healthy components lose, in standard deviations, up to which they lose alike."""
 
-_LOWERED = {"noise": 1.5, "sampling": 0.0}
+_LOWERED = {"noise": 1.5, "sampling": 0.0, "both": 0.5}
 """Nats that the odds of a probability lose where an assumption does not hold. Where mostly failing flows name their
-path another method judges, with probabilities of its own."""
+path another method judges, with probabilities of its own, whose evidence allows for noise (`both`)."""
 _FAILING = 10
 _ASKED = 32
 _EXPECTED = 10.0
@@ -59,22 +60,29 @@ _MOSTLY = 0.5
 
 def lowered(score: float, assumptions: Sequence[Assumption]) -> float:
     """A probability after what it loses to assumptions that do not hold."""
-    lost = sum(_LOWERED[one.name] for one in assumptions if not one.holds)
+    unmet = {one.name for one in assumptions if not one.holds}
+    lost = _LOWERED["both"] if len(unmet) > 1 else sum(_LOWERED[one] for one in unmet)
     return 1 / (1 + math.exp(lost - math.log(score / (1 - score)))) if lost else score
 
 
 def noise_of(seen: Observed, found: Explained) -> Assumption:
-    """The assumption `noise`: what is lost without a blamed component is little, and alike on all components."""
-    clear = ~seen.paths.holding(found.chosen)
-    rate = float(seen.paths.failures[clear].sum() / max(seen.paths.attempts[clear].sum(), 1.0))
+    """The assumption `noise`: what is lost without a blamed component is little, and alike on all components. A loss
+    above the usual must be more than chance: the lower 95 % bound of the failing flows counts (Garwood 1936).
+    """
+    clear, clear_rows = ~seen.paths.holding(found.chosen), np.ones(seen.failing.rows, dtype=bool)
+    for component in found.chosen:
+        clear_rows[found.model.rows_of(component)] = False
+    lost, sent = float(seen.paths.failures[clear].sum()), max(float(seen.paths.attempts[clear].sum()), 1.0)
+    flows = float(np.count_nonzero(clear_rows))
+    surely = lost / sent * float(gammaincinv(flows, 0.05)) / flows if flows else 0.0
     if found.spread > UNEQUAL:
         said = (
             f"Components without a fault lose unequally: the tail is {found.spread:.1f} standard deviations wide, "
             f"up to {UNEQUAL} is chance."
         )
         return Assumption("noise", False, said)
-    said = f"Paths without a blamed component lose {percent(rate)}; up to {percent(LOST)} is usual."
-    return Assumption("noise", rate <= LOST, said)
+    said = f"Paths without a blamed component lose {percent(lost / sent)}; up to {percent(LOST)} is usual."
+    return Assumption("noise", surely <= LOST, said)
 
 
 def noise_of_failures(seen: Observed, found: Outvoting) -> Assumption:
@@ -93,10 +101,11 @@ def noise_of_failures(seen: Observed, found: Outvoting) -> Assumption:
 
 def only_failing(seen: Observed, noise: Assumption) -> Assumption | None:
     """The assumption `sampling`, failed, where most packets are of failing flows and paths without a blamed component
-    lose more than healthy networks do.
+    lose more than healthy networks do, unless flows without a loss are there as expected: where flows are long, most
+    packets are of failing ones anyway.
     """
     share = float(seen.failing.sent.sum()) / max(seen.sent, 1.0)
-    if noise.holds or share < _MOSTLY or seen.lost > _LITTLE * seen.sent:
+    if noise.holds or share < _MOSTLY or seen.lost > _LITTLE * seen.sent or _present(seen)[1] > 0:
         return None
     said = f"{percent(share)} of the packets with a path are of failing flows. {noise.detail}"
     return Assumption("sampling", False, said)
@@ -128,15 +137,16 @@ def _share_without(seen: Observed) -> float:
 
 
 def _present(seen: Observed) -> tuple[float, float]:
-    """The share of the expected packets without a loss that is there, on the component where it is smallest, and how
-    many these should be; 1 where too little is lost to tell.
+    """The share of the expected packets without a loss that is there, on the middle one of the busiest components (what
+    a single one lost says little of how flows were chosen), and how many these should be; 1 and 0 where too little is
+    lost to tell.
     """
     failing = seen.failing
     asked = failing.per_component(np.ones(failing.rows), seen.components)
     busiest = np.argsort(-asked, kind="stable")[:_ASKED]
     groups = [(failing.row[failing.column == c], float(seen.carried[c])) for c in busiest.tolist()]
     groups.append((np.arange(failing.rows), seen.sent))
-    least, packets = 1.0, 0.0
+    known: list[tuple[float, float]] = []
     for rows, carried in groups:
         if len(rows) < _FAILING:
             continue
@@ -146,10 +156,8 @@ def _present(seen: Observed) -> tuple[float, float]:
         if np.sum((1 - failed) / failed) < _EXPECTED:
             continue
         silent = float(np.sum(sent * (1 - failed) / failed))
-        there = (carried - float(sent.sum())) / silent
-        if there < least:
-            least, packets = max(0.0, there), silent
-    return least, packets
+        known.append((max(0.0, (carried - float(sent.sum())) / silent), silent))
+    return sorted(known)[(len(known) - 1) // 2] if known else (1.0, 0.0)
 
 
 def _loss(sent: Floats, lost: Floats) -> float:

@@ -29,10 +29,12 @@ MOST = 64
 SHORTLIST = 64
 
 _TRIED = 3  # candidates tried on before the search ends
+_COVER, _INTEREST = 32, 3.0  # how many components the search begins with at most, and the nats that each adds
 _HALF = 0.5
 COUNTED = 5.0
 """Losses by noise on a component from which their spread among its peers shows more than chance."""
 PEERS = 50
+_UPPER, _LOWEST = 0.97, 0.75  # the upper quantile, and where it is if many of the peers are blamed
 _NORMAL = 0.3
 """Least scale of the tail of peers: between those of normal numbers at three and at four standard deviations."""
 
@@ -79,6 +81,8 @@ def explain(seen: Observed, rules: Rules) -> Explained:
     """Judge one window."""
     search = _Search(seen, rules)
     if seen.failing.rows:
+        search.cover()
+        search.prune()
         search.grow()
         for _ in range(3):
             if not search.prune():
@@ -103,6 +107,22 @@ class _Search:
         self.rate = np.full(seen.profiles, float(seen.failing.lost.sum()) / max(seen.sent, 1.0))
         self.own = own_rates(seen)
         self.model = Model(seen, events_of(seen, self.rate))
+        self._learn_noise()
+
+    def cover(self) -> None:
+        """Start with whoever adds most to the likelihood, one after the other, whatever its peers lose: several bad
+        components make each other's peers look as if they lost unequally in health, until all of them are known.
+        """
+        while len(self.chosen) < _COVER:
+            eta = self.model.eta(self.rate, self.chosen, self.theta)
+            steps = self.model.steps(eta, self.model.shortlist(eta, SHORTLIST))
+            gain = np.where(np.isin(steps.component, self.chosen), 0.0, steps.gain)
+            if gain.max(initial=0.0) < _INTEREST:
+                break
+            best = int(np.lexsort((self.seen.paths.mark[steps.component], -gain))[0])
+            self.chosen = [*self.chosen, int(steps.component[best])]
+            self.theta = np.append(self.theta, steps.theta[best])
+            self.rate, self.model.events = settled(self.seen, self.own, *self._clear(), self.rate)
         self._learn_noise()
 
     def grow(self) -> None:
@@ -150,15 +170,20 @@ class _Search:
 
     def _learn_noise(self) -> None:
         """Noise from what the chosen are not on, the events it leaves to count, and the fit to both."""
-        clear = ~self.seen.paths.holding(self.chosen)
-        clear_rows = np.ones(self.seen.failing.rows, dtype=bool)
-        for component in self.chosen:
-            clear_rows[self.model.rows_of(component)] = False
-        self.rate, self.model.events = settled(self.seen, self.own, clear, clear_rows, self.rate)
+        self.rate, self.model.events = settled(self.seen, self.own, *self._clear(), self.rate)
         self.theta = self.model.refit(self.rate, self.chosen, self.theta)
 
+    def _clear(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """The paths and the failing rows without a chosen component."""
+        rows = np.ones(self.seen.failing.rows, dtype=bool)
+        for component in self.chosen:
+            rows[self.model.rows_of(component)] = False
+        return ~self.seen.paths.holding(self.chosen), rows
+
     def prune(self) -> bool:
-        """Drop members that the others make unnecessary, the least needed first; whether any was."""
+        """Drop members that the others make unnecessary, the least needed first, a quarter of these at a time; whether
+        any was.
+        """
         dropped = False
         while self.chosen:
             evidence = self.evidence()
@@ -167,9 +192,9 @@ class _Search:
             weak = (surplus < 0) | ~np.array(counts)
             if not weak.any():
                 return dropped
-            worst = int(np.flatnonzero(weak)[np.argmin(surplus[weak])])
-            self.chosen = [*self.chosen[:worst], *self.chosen[worst + 1 :]]
-            self.theta = np.delete(self.theta, worst)
+            order = np.argsort(np.where(weak, surplus, np.inf), kind="stable")
+            kept = np.sort(order[max(1, np.count_nonzero(weak) // 4) :])
+            self.chosen, self.theta = [self.chosen[at] for at in kept.tolist()], self.theta[kept]
             self._learn_noise()
             dropped = True
         return dropped
@@ -196,19 +221,26 @@ class _Search:
 
     def _among_peers(self, component: int, eta: Floats) -> float:
         """Nats of a component's losses among those of its peers, `eta` being without it: how many standard deviations
-        they are beyond noise, on the exponential tail through the .9 and .97 quantiles of the peers. Healthy components
-        lose unequally, and where much is lost anyway that shows as evidence. Infinite where too little is lost, or
-        peers are too few, to say how unequally.
+        they are beyond noise, on an exponential tail through two quantiles of the peers. Healthy components lose
+        unequally, and where much is lost anyway that shows as evidence. The blamed are peers as well, at the upper
+        end, with the quantiles below them: left out, they would take the tail with them. Infinite where too little is
+        lost, or peers are too few, to say how unequally.
         """
         beyond, usual = self._beyond(eta)
         if usual[component] < COUNTED:
             return math.inf
+        own, beyond[[*self.chosen, component]] = float(beyond[component]), math.inf
         peers = (usual >= usual[component] / 2) & (usual <= 2 * usual[component])
-        peers[[*self.chosen, component]] = False
         if np.count_nonzero(peers) < PEERS:
             return math.inf
-        high, scale = tail_of(beyond[peers])
-        return max(0.0, math.log(10) + (float(beyond[component]) - high) / scale)
+        upper = min(_UPPER, max(_LOWEST, 1 - 1.5 * float(np.isinf(beyond[peers]).mean())))
+        lower = max(0.5, 1 - 3 * (1 - upper))
+        sorted_peers = np.sort(beyond[peers])
+        low, high = (float(sorted_peers[int(len(sorted_peers) * at)]) for at in (lower, upper))
+        if math.isinf(high):
+            return 0.0
+        scale = max((high - low) / math.log((1 - lower) / (1 - upper)), _NORMAL)
+        return max(0.0, (own - low) / scale - math.log(1 - lower))
 
     def _beyond(self, eta: Floats) -> tuple[Floats, Floats]:
         """What each component loses beyond noise where `eta` explains the rest, in standard deviations, and what noise

@@ -3,11 +3,14 @@
 What a component carried is then not known. Under noise alone, the failing flows over a component are as many as over
 the peers of its kind that other failing flows pass, however much traffic that is: a flow that fails by chance passes a
 component with the traffic of a usual one, and the further failing flows there are a fair sample of how many there
-are. Traffic is uneven, so that the number of peers is a gamma mixture of Poisson numbers (negative binomial).
+are. Traffic is uneven, and so is what healthy components lose, so that the number of peers is a gamma mixture of
+Poisson numbers (negative binomial); where peers have enough failing flows to show how uneven, an exponential tail
+through their quantiles bounds the evidence as well.
 
-Greedy, as `explain`: take the component with most evidence, give it the flows that noise and those taken before do not
-explain, learn the usual number again from what is left, and drop whoever the others have made unnecessary. Several
-failing flows of one pair of hosts are one testimony.
+First a cover, as 007 votes: the component with most failing flows, its flows taken away before the next. Then each has
+the flows that noise and the others do not explain, the usual number is learnt again from what is left, whoever does
+not pass is dropped, the weakest first, and whoever passes now is taken in. Several failing flows of one pair of hosts
+are one testimony.
 """
 
 from __future__ import annotations
@@ -18,19 +21,28 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.voting.explain import COUNTED, MOST, REPLACEABLE, Rules, tail_of, thresholds
+from analyzers.builtin.voting.explain import MOST, REPLACEABLE, Rules, thresholds
 from analyzers.builtin.voting.observed import Observed
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-EVEN, UNEVEN = 50.0, 2.0
-"""Shapes of the gamma mixture: nearly Poisson, and a standard deviation of the traffic of 70 %."""
+EVEN = 50.0
+"""Shape of the gamma mixture that is nearly Poisson."""
+LOSSES, TRAFFIC = 0.5, 0.75
+"""Squared relative spread of what healthy components lose, and of the traffic of those of the most numerous kind, which
+evens out over those of a kind that are fewer and so carry more. Their sum gives the least shape of the mixture.
+"""
+FURTHER = 3.0
+"""Nats that a component needs here beyond what it needs where its traffic is known: what is usual is less certain."""
 
 _ROUNDS = 20
 _TRIED = 3  # candidates tried on before the search ends
-_TOGETHER = 16  # candidates tried on together
+_FIRST = 20.0  # how many times the usual number a member of the cover has, before it is fitted
 _PEERS = 20
+_COUNTED = 1.0  # usual failing flows from which their spread shows
+_TAIL = (0.75, 0.9)  # quantiles through which the tail is laid: less than a tenth of the peers are bad
+_NORMAL = 0.5
 _SEEN = 2.0
 """How many further failing flows a component may have had before any was seen."""
 
@@ -60,6 +72,7 @@ def outvote(seen: Observed, rules: Rules) -> Outvoting:
     """Judge one window."""
     search = _Search(seen, rules)
     if seen.failing.rows:
+        search.cover()
         search.grow()
         while search.prune():
             search.fit()
@@ -69,37 +82,53 @@ def outvote(seen: Observed, rules: Rules) -> Outvoting:
 class _Search:
     def __init__(self, seen: Observed, rules: Rules) -> None:
         self.seen, self.rules = seen, rules
-        self.needed = thresholds(seen, rules.margin)
+        self.needed = thresholds(seen, rules.margin + FURTHER)
         failing = seen.failing
         _, pair, times = np.unique(failing.pair, return_inverse=True, return_counts=True)
         self.weight = 1.0 / times[pair.ravel()]
+        by_column = np.argsort(failing.column, kind="stable")
+        self._row = failing.row[by_column]
+        self._start = np.searchsorted(failing.column[by_column], np.arange(seen.components + 1))
+        peers = np.bincount(seen.kinds, minlength=1)
+        self._least_shape = 1 / (LOSSES + TRAFFIC * peers[seen.kinds] / peers.max())
         self.chosen: list[int] = []
         self.ratio = np.zeros(0)
         self.usual, self.shape = self._learnt(self.weight)
         self.alone = self._evidence(self._votes(self.weight))
 
-    def grow(self) -> None:
-        """Take in whoever passes, best first. Candidates are tried on: as long as their flows count among what is
-        usual, they hide each other. So several are tried on together if none passes alone.
+    def cover(self) -> None:
+        """Start with the components that hold most failing flows, the flows of each taken away before the next, as 007
+        does: what a switch loses shows on it as a whole before it shows on the hosts behind it.
         """
-        while len(self.chosen) < MOST and (self._grown(1) or self._grown(_TOGETHER)):
+        left = self.weight.copy()
+        while len(self.chosen) < MOST:
+            votes = self._votes(left)
+            best = int(np.lexsort((self.seen.paths.mark, -votes))[0])
+            if votes[best] < self.rules.min_flows - 1e-9:
+                break
+            self.chosen = [*self.chosen, best]
+            left[self._rows(best)] = 0.0
+        self.ratio = np.full(len(self.chosen), _FIRST)
+        self.fit()
+        while self.prune():
+            self.fit()
+
+    def grow(self) -> None:
+        """Take in whoever else passes, best first, as long as all members pass then."""
+        while len(self.chosen) < MOST and self._grown():
             pass
 
-    def _grown(self, most: int) -> bool:
-        """Take in up to so many, the best first, if all members pass then; whether it did."""
-        before = self.chosen, self.ratio, self.usual, self.shape
-        for at in range(min(most, MOST - len(self.chosen))):
-            for component in self._candidates()[: _TRIED if most == 1 else 1]:
-                held = self.chosen, self.ratio, self.usual, self.shape
-                self._take(component)
-                if self._all_pass():
-                    return True
-                if most == 1 or at == most - 1:
-                    self.chosen, self.ratio, self.usual, self.shape = held
-        self.chosen, self.ratio, self.usual, self.shape = before
+    def _grown(self) -> bool:
+        for component in self._candidates()[:_TRIED]:
+            held = self.chosen, self.ratio, self.usual, self.shape
+            self._take(component)
+            if self._all_pass():
+                return True
+            self.chosen, self.ratio, self.usual, self.shape = held
         return False
 
     def _candidates(self) -> list[int]:
+        """Components that pass on their own, and the next one, which may pass once its flows are not noise."""
         votes = self._votes(self._left())
         evidence = deviance(votes, self.usual, self.shape)
         evidence[self.chosen] = 0.0
@@ -112,19 +141,22 @@ class _Search:
         self.fit()
 
     def _all_pass(self) -> bool:
-        bar = self._bar(len(self.chosen))[self.chosen]
-        return all(self._own(at)[1] >= bar[at] for at in reversed(range(len(self.chosen))))
+        return bool(np.all(self._surplus() >= 0))
 
     def prune(self) -> bool:
-        """Drop the weakest member that does not pass beside the others; whether there was one."""
-        bar = self._bar(len(self.chosen))[self.chosen]
-        surplus = [self._own(at)[1] - bar[at] for at in range(len(self.chosen))]
-        if min(surplus, default=0.0) >= 0:
+        """Drop the weakest members that do not pass beside the others, a quarter of them at a time; whether any was."""
+        surplus = self._surplus()
+        weak = int(np.count_nonzero(surplus < 0))
+        if not weak:
             return False
-        worst = int(np.argmin(surplus))
-        self.chosen = [*self.chosen[:worst], *self.chosen[worst + 1 :]]
-        self.ratio = np.delete(self.ratio, worst)
+        kept = np.sort(np.argsort(surplus, kind="stable")[max(1, weak // 4) :])
+        self.chosen = [self.chosen[at] for at in kept.tolist()]
+        self.ratio = self.ratio[kept]
         return True
+
+    def _surplus(self) -> Floats:
+        """Nats that each member has over what it needs beside the others; shape (members,)."""
+        return np.asarray(self._own() - self._bar(len(self.chosen))[self.chosen])
 
     def _bar(self, blamed: int) -> Floats:
         return np.asarray(self.needed - math.log(max(1, blamed)))
@@ -133,11 +165,10 @@ class _Search:
         """How many times the usual number each member has, and the usual number, by turns."""
         for _ in range(_ROUNDS):
             before = self.ratio
-            share = self._shares()
-            mine = self.weight @ share
-            self.ratio = mine / self.usual[self.chosen]
+            left = self._left()
+            self.ratio = before * self._votes(left)[self.chosen] / self.usual[self.chosen]
             self.usual, self.shape = self._learnt(self._left())
-            if np.allclose(before, self.ratio, rtol=1e-3):
+            if np.allclose(before, self.ratio, rtol=1e-2):
                 return
 
     def _odds(self) -> Floats:
@@ -159,31 +190,36 @@ class _Search:
         return np.asarray(self.weight / self._odds())
 
     def _rows(self, component: int) -> Ints:
-        failing = self.seen.failing
-        return np.asarray(failing.row[failing.column == component], dtype=np.int64)
+        return self._row[self._start[component] : self._start[component + 1]]
 
     def _votes(self, left: Floats) -> Floats:
         return self.seen.failing.per_component(left, self.seen.components)
 
-    def _own(self, at: int) -> tuple[Floats, float]:
-        """What is left of each row without a member, and that member's evidence."""
-        left = self.weight / self._odds()
-        rows = self._rows(self.chosen[at])
-        left[rows] *= 1 + self.ratio[at]
-        return left, float(self._evidence(self._votes(left))[self.chosen[at]])
+    def _own(self) -> Floats:
+        """Nats of each member beside the others; shape (members,)."""
+        votes = self._votes(self._left())
+        votes[self.chosen] *= 1 + self.ratio
+        return self._evidence(votes)[self.chosen]
+
+    def _without(self, at: int) -> Floats:
+        """What is left of each row without a member."""
+        left = self._left()
+        left[self._rows(self.chosen[at])] *= 1 + self.ratio[at]
+        return left
 
     def _evidence(self, votes: Floats) -> Floats:
-        """Nats of each component, of which the spread among its peers leaves no more than an exponential tail would."""
+        """Nats of each component for its `votes`, of which the spread among its peers leaves no more than an
+        exponential tail would. Peers are all of its kind, blamed or not: where many stand out a little, none does.
+        """
         nats = deviance(votes, self.usual, self.shape)
         beyond = (votes - self.usual) / np.sqrt(self.usual)
         for one in np.unique(self.seen.kinds).tolist():
-            mine = (self.seen.kinds == one) & (self.usual >= COUNTED)
-            peers = mine.copy()
-            peers[self.chosen] = False
-            if np.count_nonzero(peers) >= _PEERS:
-                high, scale = tail_of(beyond[peers])
+            mine = (self.seen.kinds == one) & (self.usual >= _COUNTED)
+            if np.count_nonzero(mine) >= _PEERS:
+                high, higher = np.quantile(beyond[mine], _TAIL)
+                scale = max(float(higher - high) / math.log((1 - _TAIL[0]) / (1 - _TAIL[1])), _NORMAL)
                 nats[mine] = np.minimum(
-                    nats[mine], np.maximum(0.0, math.log(10) + (beyond[mine] - high) / scale)
+                    nats[mine], np.maximum(0.0, (beyond[mine] - high) / scale - math.log(1 - _TAIL[0]))
                 )
         return nats
 
@@ -191,7 +227,7 @@ class _Search:
         """The usual number of each component, and the shape of the mixture, by its kind."""
         seen, failing = self.seen, self.seen.failing
         votes = self._votes(left)
-        usual, shape = np.ones(seen.components), np.full(seen.components, UNEVEN)
+        usual, shape = np.ones(seen.components), self._least_shape.copy()
         kind, rest = seen.kinds[failing.column], ~np.isin(failing.column, self.chosen)
         for one in np.unique(seen.kinds).tolist():
             mine, members = (kind == one) & rest, seen.kinds == one
@@ -199,16 +235,16 @@ class _Search:
             if not len(rows):
                 continue
             weight = self.weight[rows]
-            mean, spread = _level(votes[failing.column[mine]] - left[rows], weight)
+            least = float(shape[members][0])
+            mean, spread = _level(votes[failing.column[mine]] - left[rows], weight, least)
             usual[members] = max(mean, _SEEN / (1 + float(weight.sum())))
-            shape[members] = min(max(spread, UNEVEN), EVEN)
+            shape[members] = min(max(spread, least), EVEN)
         return usual, shape
 
     def outcome(self) -> Outvoting:
-        owns = [self._own(at) for at in range(len(self.chosen))]
-        evidence = np.array([one[1] for one in owns])
+        evidence = self._own()
         order = np.lexsort((self.seen.paths.mark[self.chosen], self.needed[self.chosen] - evidence)).tolist()
-        rivals = [self._rivals(owns[at][0], float(evidence[at])) for at in order]
+        rivals = [self._rivals(self._without(at), float(evidence[at])) for at in order]
         share = self._shares()[:, order]
         chosen = [self.chosen[at] for at in order]
         left = self._evidence(self._votes(self._left()))
@@ -223,7 +259,7 @@ class _Search:
         return tuple(c for c in near.tolist() if c not in self.chosen)
 
 
-def _level(others: Floats, weight: Floats) -> tuple[float, float]:
+def _level(others: Floats, weight: Floats, least: float) -> tuple[float, float]:
     """The mean of what other failing flows pass the components of one, without the highest, and the shape of the gamma
     mixture that gives its spread: numbers seen through those they count have the shape and one more.
     """
@@ -233,7 +269,7 @@ def _level(others: Floats, weight: Floats) -> tuple[float, float]:
     held = np.minimum(others, most)
     mean = float(np.average(held, weights=weight))
     if mean < 1:
-        return mean, UNEVEN
+        return mean, least
     beyond = float(np.average((held - mean) ** 2, weights=weight)) - mean
     return mean, EVEN if beyond <= 0 else mean * mean / beyond - 1
 

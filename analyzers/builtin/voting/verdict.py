@@ -25,8 +25,8 @@ EVERYWHERE = 0.05
 CONTRAST = 0.8
 """Share of packets lost above which too little is healthy to tell several components apart."""
 
-PROBABLE = 0.9
-"""Least probability of a suspect where noise is not as it should be."""
+PROBABLE, PROBABLE_OUTVOTED = 0.9, 0.8
+"""Least probability of a suspect where noise is not as it should be, and if mostly failing flows name their path."""
 
 UNKNOWN = 100
 """Failing flows from which `quiet` would be wrong where only such are reported and no component stands out."""
@@ -78,10 +78,12 @@ def _probable(told: Told, assumptions: Sequence[Assumption]) -> Told:
     """What is left where noise is not as it should be: charges that are probable all the same."""
     if all(one.holds for one in assumptions if one.name == "noise"):
         return told
+    sampled = all(one.holds for one in assumptions if one.name == "sampling")
+    least = PROBABLE if sampled else PROBABLE_OUTVOTED
     kept = [
         at
         for at, one in enumerate(told.charges)
-        if one.score is None or lowered(one.score, assumptions) >= PROBABLE
+        if one.score is None or lowered(one.score, assumptions) >= least
     ]
     place = np.full(len(told.charges) + 1, -1, dtype=np.int64)
     place[kept] = np.arange(len(kept))
@@ -115,7 +117,7 @@ def _nothing_known(
     sent = seen.sent if sampled else seen.sent + seen.sent_without_path
     failing = float(seen.failing.flows.sum())
     noise = [one.detail for one in assumptions if one.name == "noise" and not one.holds]
-    if not sampled and noise:
+    if not sampled and noise and not charges:
         return f"{noise[0]} Traffic is not known, and where it is uneven, that makes innocent components stand out."
     if not sampled and seen.sent_without_path < seen.sent:
         if charges or failing < UNKNOWN:
