@@ -19,6 +19,11 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 
+def test_decisions_are_numbered_without_a_gap() -> None:
+    numbers = [int(slug.split("/")[1][:4]) for slug in SLUGS if slug.startswith("decisions/")]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
 @cache
 def anchors(slug: str) -> set[str]:
     return set(re.findall(r'<h\d id="([^"]+)"', documents.document(slug).html))
@@ -77,7 +82,7 @@ def test_every_console_link_to_the_docs_leads_to_a_page() -> None:
     ] == []
 
 
-SIZES = {"README.md": 6_144}
+SIZES = {"ARCHITECTURE.md": 15_360, "README.md": 6_144}
 
 
 @pytest.mark.parametrize("name", SIZES)
