@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -15,7 +16,7 @@ from frontend.rights import rights
 from frontend.views.pages import show, user_name
 from incidents.delivery.queries import unreachable
 from incidents.domain import rotations
-from incidents.domain.spans import wall
+from incidents.domain.spans import Span, wall
 from incidents.domain.times import rfc3339
 from incidents.oncall import queries
 from incidents.oncall.models import Schedule
@@ -31,13 +32,12 @@ FIRST, LAST = date(2000, 1, 3), date(2099, 1, 1)
 def standing(row: Schedule, now: datetime, me: str) -> dict[str, Any]:
     """How a schedule stands, and when it is the turn of `me` next."""
     zone, known = ZoneInfo(row.time_zone), queries.standing(row, now)
-    ahead = queries.shifts(row.slug, now, now + timedelta(weeks=WEEKS))
-    mine = next((one for one in ahead if one.person == me), None)
+    mine = queries.turn_of(row, me, now, timedelta(weeks=WEEKS))
     return {
         "it": row,
         "standing": known,
         "until": known.until and rota.written(known.until, zone),
-        "mine": mine and {"at": mine.start, "now": mine.start <= now, "words": _span(mine, zone)},
+        "mine": mine and _mine(mine, now, zone),
         "gaps": [
             {
                 "from": "now" if start <= now else rota.written(start, zone),
@@ -46,7 +46,7 @@ def standing(row: Schedule, now: datetime, me: str) -> dict[str, Any]:
             }
             for start, end in known.gaps[:MOST_GAPS]
         ],
-        "unreachable": unreachable({*queries.people_in(row), *filter(None, (known.person, known.then))}),
+        "unreachable": unreachable(queries.people_in(row, now)),
         "more_gaps": max(0, len(known.gaps) - MOST_GAPS),
     }
 
@@ -75,7 +75,7 @@ def shown(
             }
             for one in overrides
         ],
-        "coming": [_choice(one, zone) for one in coming[:60]],
+        "coming": [_choice(one, zone, now) for one in coming[:60]],
         "loads": _loads(coming),
         "editable": rights(request).over(None if row.team is None else row.team.slug),
         "people": active_people(),
@@ -106,7 +106,7 @@ def _calendar(request: HttpRequest, row: Schedule, zone: ZoneInfo, now: datetime
         "hours": rota.hours(shifts, gaps, zone, first, now) if view == "hours" else [],
         "uncovered": [
             f"{rota.written(start, zone)} – {rota.written(end, zone)} ({rota.lasting((start, end))})"
-            for start, end in gaps[:MOST_GAPS]
+            for start, end in _from_now(gaps, now)[:MOST_GAPS]
         ],
         "earlier": first - span,
         "later": first + span,
@@ -114,6 +114,11 @@ def _calendar(request: HttpRequest, row: Schedule, zone: ZoneInfo, now: datetime
         "last": first + span - timedelta(days=1),
         "away": not start <= now < end,
     }
+
+
+def _from_now(gaps: Sequence[Span], now: datetime) -> list[Span]:
+    """Without what is past: nobody can be called then any more."""
+    return [(max(start, now), end) for start, end in gaps if end > now]
 
 
 def active_people() -> list[str]:
@@ -129,14 +134,31 @@ def _loads(shifts: list[rotations.Shift]) -> list[tuple[str, str]]:
     return [(person, f"{hours[person]:.0f} h") for person in sorted(hours, key=lambda one: -hours[one])]
 
 
+def _mine(turn: rotations.Turn, now: datetime, zone: ZoneInfo) -> dict[str, Any]:
+    """A turn in words: `Mon 16 Nov 09:00 – Mon 23 Nov 09:00`, `since Mon 16 Nov 09:00, until further notice`."""
+    at = turn.start or now
+    begun = "" if turn.start is None else f"since {rota.written(turn.start, zone)}"
+    if turn.end is not None and turn.start is not None:
+        words = _span(rotations.Shift(turn.start, turn.end, turn.person), zone)
+    elif turn.end is not None:
+        words = f"until {rota.written(turn.end, zone)}"
+    elif at <= now:
+        words = ", ".join(filter(None, (begun, "until further notice")))
+    else:
+        words = f"from {rota.written(at, zone)} until further notice"
+    return {"at": at, "now": at <= now, "words": words}
+
+
 def _span(one: rotations.Shift, zone: ZoneInfo) -> str:
     same = wall(one.start, zone).date() == wall(one.end, zone).date()
     end = f"{wall(one.end, zone):%H:%M}" if same else rota.written(one.end, zone)
     return f"{rota.written(one.start, zone)} – {end}"
 
 
-def _choice(one: rotations.Shift, zone: ZoneInfo) -> dict[str, str]:
-    words = f"{one.person}: {_span(one, zone)}"
+def _choice(one: rotations.Shift, zone: ZoneInfo, now: datetime) -> dict[str, str]:
+    """What is left of a shift; the present one is swapped from now on."""
+    span = f"now – {rota.written(one.end, zone)}" if one.start <= now else _span(one, zone)
+    words = f"{one.person}: {span}"
     return {"value": f"{rfc3339(one.start)} {rfc3339(one.end)} {one.person}", "words": words}
 
 

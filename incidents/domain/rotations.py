@@ -181,6 +181,34 @@ def next_handover(schedule: Schedule, at: datetime) -> Handover | None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Time without a break in which `person` is on call; no start or end: further away than 400 days."""
+
+    person: str
+    start: datetime | None
+    end: datetime | None
+
+
+def turn_at(schedule: Schedule, at: datetime) -> Turn | None:
+    """The whole turn of the person on call at `at`, whichever layers and overrides it consists of; None in a gap."""
+    for reach in LOOK_AHEAD:
+        between = (at - reach, at + reach)
+        run = next((one for one in _runs(shifts(schedule, *between)) if one.start <= at < one.end), None)
+        if run is None:
+            return None
+        start = run.start if run.start > between[0] else None
+        end = run.end if run.end < between[1] else None
+        if (start is not None and end is not None) or reach == LOOK_AHEAD[-1]:
+            return Turn(run.person, start, end)
+    return None
+
+
+def _runs(found: Iterable[Shift]) -> list[Shift]:
+    """Shifts that touch are one where the same person is on call, for whatever reason."""
+    return _joined(replace(one, layer="", override="") for one in found)
+
+
 def people_of(schedule: Schedule) -> frozenset[str]:
     """Everybody whom a layer names."""
     return frozenset(person for layer in schedule.layers for person in layer.people)

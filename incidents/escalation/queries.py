@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db.models import Count, Min
+from django.utils import timezone
 
 from incidents import queries
 from incidents.catalog.models import Membership
@@ -93,13 +94,15 @@ def people_called(row: EscalationPolicy) -> set[str]:
     found = Schedule.objects.filter(slug__in=schedules) if schedules else ()
     members = Membership.objects.filter(team__slug__in=teams).exclude(role=Membership.Role.VIEWER)
     inside = members.values_list("user__username", flat=True) if teams else ()
-    return named.union(inside, *(people_in(schedule) for schedule in found))
+    now = timezone.now()
+    return named.union(inside, *(people_in(schedule, now) for schedule in found))
 
 
 def called_but_unreachable() -> dict[str, str]:
     """By person, why nothing can reach somebody whom a policy calls or who takes turns in a schedule."""
     called = [people_called(row) for row in EscalationPolicy.objects.all()]
-    return unreachable(set().union(*called, *(people_in(row) for row in Schedule.objects.all())))
+    now = timezone.now()
+    return unreachable(set().union(*called, *(people_in(row, now) for row in Schedule.objects.all())))
 
 
 def _next(escalation: Escalation, state: Incident, directory: Directory) -> Next | None:

@@ -13,7 +13,7 @@ from django.contrib.auth import get_user_model
 
 from incidents.domain import rotations
 from incidents.domain.rotation_form import read_layers
-from incidents.domain.rotations import Shift
+from incidents.domain.rotations import Shift, Turn
 from incidents.domain.spans import Span, instant, merged
 from incidents.domain.times import parse_rfc3339
 from incidents.oncall.models import Calendar, Override, Schedule
@@ -67,9 +67,21 @@ def find_schedule(slug: str) -> Schedule:
     return row
 
 
-def people_in(row: Schedule) -> set[str]:
-    """Everybody in the layers of a schedule."""
-    return {person for layer in row.layers for person in layer["people"]}
+def people_in(row: Schedule, at: datetime) -> set[str]:
+    """Everybody in the layers of a schedule, and in its overrides that are not over at `at`."""
+    over = row.overrides.filter(ends_at__gt=at)
+    overriding = over.values_list(f"person__{get_user_model().USERNAME_FIELD}", flat=True)
+    return {person for layer in row.layers for person in layer["people"]} | set(overriding)
+
+
+def turn_of(row: Schedule, person: str, at: datetime, within: timedelta) -> Turn | None:
+    """The turn of a person at `at`, else their next one that begins `within` that time; None: neither."""
+    ahead = rotations.shifts(rota(row, at, at + within), at, at + within)
+    first = next((one for one in ahead if one.person == person), None)
+    if first is None:
+        return None
+    reach = rotations.LOOK_AHEAD[-1]
+    return rotations.turn_at(rota(row, first.start - reach, first.start + reach), first.start)
 
 
 def standing(row: Schedule, at: datetime) -> Standing:

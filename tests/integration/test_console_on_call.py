@@ -120,10 +120,10 @@ def test_an_end_that_cannot_be_is_said_at_its_field(ends: str) -> None:
 
 def test_a_week_is_shown_by_the_hour_with_own_turns_and_gaps_in_words() -> None:
     storage(layers=[{**LAYER, "times": [{"days": ["mon"], "from": "08:00", "to": "20:00"}]}])
-    shown = text("/on-call/storage?view=hours&from=2026-03-02")
+    shown = text("/on-call/storage?view=hours&from=2095-03-07")
     assert shown.count("<td data-at=") == 7 * 24
     assert ", nobody" in shown
-    assert "Mon 2 Mar 20:00 – Mon 9 Mar 00:00" in shown
+    assert "Mon 7 Mar 20:00 – Mon 14 Mar 00:00" in shown
 
 
 def test_who_looks_finds_their_own_turns_first() -> None:
@@ -317,3 +317,27 @@ def test_patterns_of_short_names_are_valid_under_the_v_flag(address: str) -> Non
     page = signed_in("alice").get(address).content.decode()
     assert 'pattern="[a-zA-Z0-9_\\-]+"' in page
     assert 'pattern="[-' not in page
+
+
+def test_a_turn_is_told_with_its_own_bounds_and_not_those_of_the_page() -> None:
+    begun = datetime.now(UTC) - timedelta(days=10)
+    alone = {**LAYER, "people": ["bob"], "start": f"{begun:%Y-%m-%dT09:00}", "turn": "1w"}
+    storage(time_zone="UTC", layers=[alone])
+    shown = text("/on-call/storage", "bob")
+    assert f"since {begun:%a} {begun.day} {begun:%b} 09:00, until further notice" in shown
+    assert "now –" in shown or "There are no two shifts" in shown
+
+
+def test_a_turn_that_ends_within_weeks_is_told_from_begin_to_end() -> None:
+    begun = datetime.now(UTC) - timedelta(days=2)
+    storage(time_zone="UTC", layers=[{**LAYER, "start": f"{begun:%Y-%m-%dT09:00}", "turn": "1w"}])
+    ends = begun + timedelta(weeks=1)
+    told = f"{begun:%a} {begun.day} {begun:%b} 09:00 – {ends:%a} {ends.day} {ends:%b} 09:00"
+    assert told in text("/on-call/storage", "alice")
+
+
+def test_a_schedule_that_begins_now_warns_of_no_gap_that_is_past() -> None:
+    begun = datetime.now(UTC) - timedelta(hours=1)
+    storage(time_zone="UTC", layers=[{**LAYER, "start": f"{begun:%Y-%m-%dT%H:00}"}])
+    for view in ("days", "hours"):
+        assert "Nobody is on call" not in text(f"/on-call/storage?view={view}")

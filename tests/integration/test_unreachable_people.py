@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Any
 
@@ -17,7 +17,7 @@ from incidents.delivery.models import ContactMethod, Notification
 from incidents.delivery.planning import plan_new
 from incidents.delivery.queries import lately, unreachable
 from incidents.escalation.queries import called_but_unreachable
-from incidents.oncall.models import Schedule
+from incidents.oncall.models import Override, Schedule
 from ingest.queries import watermark
 from tests.integration.escalation_cases import Clock, policy, stands, ticket
 from tests.integration.test_console_pages import signed_in
@@ -60,6 +60,24 @@ def test_pages_that_decide_who_is_called_mark_who_cannot_be_reached(alice: Clien
     assert MARK in body(alice, address)
     reach()
     assert MARK not in body(alice, address)
+
+
+@pytest.mark.parametrize("address", ["/on-call", "/on-call/storage", "/settings/policies"])
+def test_who_takes_over_after_the_next_hand_over_is_marked_too(alice: Client, address: str) -> None:
+    signed_in("bob")
+    reach()
+    storage_rota()
+    policy(steps=[{"after": 0, "actions": [{"schedule": "storage"}]}], repeats=0)
+    Override.objects.create(
+        schedule=Schedule.objects.get(slug="storage"),
+        person=User.objects.get(username="bob"),
+        starts_at=datetime.now(UTC) + timedelta(days=30),
+        ends_at=datetime.now(UTC) + timedelta(days=31),
+        made_by="user:alice",
+        made_at=datetime.now(UTC),
+    )
+    assert 'data-unreachable="bob"' in body(alice, address)
+    assert called_but_unreachable() == {"bob": "no contact method"}
 
 
 def test_mail_alone_reaches_nobody_without_a_mail_server(alice: Client) -> None:

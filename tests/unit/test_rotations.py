@@ -13,9 +13,11 @@ from incidents.domain.rotations import (
     Schedule,
     Shift,
     TimesOfWeek,
+    Turn,
     gaps,
     next_handover,
     shifts,
+    turn_at,
     who,
 )
 from incidents.domain.spans import instant, wall
@@ -169,3 +171,26 @@ def test_a_year_of_hourly_turns_covers_what_it_is_for() -> None:
     hourly = weekly("alice", "bob", turn=timedelta(hours=1), times=(every,))
     found = shifts(Schedule((hourly,)), at("2026-03-02T09:00"), at("2027-03-02T09:00"))
     assert sum((one.end - one.start for one in found), timedelta()) == timedelta(hours=22 * 365)
+
+
+def test_a_turn_has_the_bounds_of_the_rotation_wherever_it_is_asked() -> None:
+    for moment in ("2026-03-09T09:00", "2026-03-12T03:00", "2026-03-16T08:59"):
+        assert turn_at(TWO, at(moment)) == Turn("bob", at("2026-03-09T09:00"), at("2026-03-16T09:00"))
+
+
+def test_a_turn_without_an_end_in_sight_has_none() -> None:
+    alone = Schedule((weekly("alice"),))
+    assert turn_at(alone, at("2026-03-20T12:00")) == Turn("alice", at("2026-03-02T09:00"), None)
+    assert turn_at(alone, at("2028-03-20T12:00")) == Turn("alice", None, None)
+
+
+def test_a_turn_goes_on_through_an_override_of_the_same_person() -> None:
+    own = Override("bob", at("2026-03-16T09:00"), at("2026-03-17T09:00"))
+    both = Schedule((weekly("alice", "bob"),), (own,))
+    assert turn_at(both, at("2026-03-12T12:00")) == Turn(
+        "bob", at("2026-03-09T09:00"), at("2026-03-17T09:00")
+    )
+
+
+def test_in_a_gap_there_is_no_turn() -> None:
+    assert turn_at(TWO, at("2026-03-02T08:59")) is None
