@@ -36,8 +36,18 @@ def _time(moment: Moment, kind: str, suffix: str) -> SafeString | str:
     when = as_time(moment)
     if when is None:
         return "–"
+    if (then := zones.past_moment()) is not None:
+        return _element(when, _seen_from(then, when, kind))
     text = words(timezone.now() - when)
     return _element(when, text if text == "now" else text + suffix, mark_safe(f' data-ago="{kind}"'))
+
+
+def _seen_from(then: datetime, when: datetime, kind: str) -> str:
+    """`9 min earlier`: relative to the moment of the page, which stands still."""
+    text = words(then - when)
+    if kind == "age":
+        return text
+    return "just then" if text == "now" else f"{text} {'earlier' if when <= then else 'later'}"
 
 
 def _element(when: datetime, words: str, more: SafeString | str = "") -> SafeString:

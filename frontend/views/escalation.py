@@ -86,7 +86,8 @@ def past_words(found: Standing) -> Line | None:
     one = found.escalation
     if one.phase in ("uncalled", "exhausted"):
         return words(found, one.due_at or datetime.now(UTC))
-    if one.due_at is None or one.phase not in ("starting", "climbing"):
+    # Until a policy is looked up, nobody knows of a call: there may be no policy.
+    if one.due_at is None or one.phase != "climbing":
         return None
     what = "All were called; it was to give up" if one.at_end else f"The next call was due{_place(found)}"
     return Line(f"{what} at {_clock(one.due_at)}", at=one.due_at)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 
@@ -16,8 +17,10 @@ from django.utils.cache import patch_cache_control
 from frontend import zones
 from incidents.commands import Asking, Invalid, seen_from
 from incidents.domain.permissions import Forbidden
+from incidents.domain.times import parse_rfc3339
+from incidents.failures import moment
 from incidents.queries import NoSuchIncident
-from ingest.queries import Context, watermark
+from ingest.queries import Context, Position, watermark
 
 P = ParamSpec("P")
 
@@ -72,9 +75,20 @@ def show(
     frame: dict[str, Any] = {"section": section, "watch": watch}
     if watch:
         frame["position"] = getattr(request, "log_position", "")
-    response = render(request, template, {**frame, **(context or {})}, status=status)
+    with zones.told_at(_past_moment(request, (context or {}).get("as_of"))):
+        response = render(request, template, {**frame, **(context or {})}, status=status)
     patch_cache_control(response, no_store=True)
     return response
+
+
+def _past_moment(request: HttpRequest, as_of: object) -> datetime | None:
+    """The time that a page about the past shows: the one in its address, else that of its log position."""
+    if not isinstance(as_of, Position):
+        return None
+    try:
+        return parse_rfc3339(request.GET.get("as_of", "").replace(" ", "+"))
+    except (ValueError, OverflowError):
+        return moment(as_of)
 
 
 def staff_only(request: HttpRequest, why: str = "") -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from datetime import timedelta
 from io import StringIO
 from typing import Any
 
@@ -204,3 +205,18 @@ def test_what_fails_with_an_unknown_component_is_said_to_be_unknown(alice: Clien
     number = opened("Fans are loud", component="fan/f1")
     assert "The topology does not name" in body_of(alice, f"/incidents/{number}/blast-radius")
     assert "names no component" in body_of(alice, f"/incidents/{opened()}/blast-radius")
+
+
+def test_the_past_is_told_from_its_own_moment(alice: Client) -> None:
+    number = opened()
+    later = queries.get(str(number)).incident.opened_at + timedelta(minutes=9, seconds=5)
+    body = body_of(alice, f"/incidents/{number}?as_of={later:%Y-%m-%dT%H:%M:%SZ}")
+    header = body.partition('data-part="verdict"')[2].partition("<h1")[0]
+    assert ">9 min earlier</time>" in header
+    assert "data-ago" not in header
+
+
+def test_no_call_was_due_where_no_policy_had_been_looked_up(alice: Client) -> None:
+    number = opened()
+    then = queries.timeline(str(number))[0].position
+    assert "call was due" not in body_of(alice, f"/incidents/{number}?as_of={then}")
