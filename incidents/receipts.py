@@ -60,6 +60,9 @@ def _incident(id: str) -> tuple[str, dict[str, Any]] | None:
     }
 
 
+NOT_YET = "it has no ticket yet"
+
+
 def _configuration(id: str) -> tuple[str, dict[str, Any]] | None:
     if not (events := changes_of_receipt(id)):
         return None
@@ -148,7 +151,7 @@ def _delivered(delivery: AlertDelivery) -> dict[str, Any]:
 
 def _not_yet(outcome: str, *, has_ticket: bool) -> str | None:
     """The follower makes tickets a moment after the sender had its answer."""
-    return "it has no ticket yet" if outcome == "fired" and not has_ticket else None
+    return NOT_YET if outcome == "fired" and not has_ticket else None
 
 
 def _in_words(outcomes: Sequence[str], refused: int = 0, left_out: int = 0) -> str:

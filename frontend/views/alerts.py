@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from math import ceil
+from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from frontend.views.pages import page, show
 from incidents import queries
 from incidents.commands import Invalid
-from incidents.receipts import what_became_of
+from incidents.domain.times import parse_rfc3339
+from incidents.receipts import NOT_YET, what_became_of
 from ingest.api.masking import masked
 from ingest.queries import Alert, Position, alert_delivery
 
 PAGE = 100
+OPENING = timedelta(minutes=1)
+"""How long after a delivery its page waits for an incident."""
 MOST_PAGES = 10_000
 LONGEST_SHOWN = 20_000
 """Characters of a payload that the page shows."""
@@ -110,6 +116,9 @@ def receipt(request: HttpRequest, id: str) -> HttpResponse:
         "payload": text[:LONGEST_SHOWN],
         "cut": len(text) > LONGEST_SHOWN,
         "titles": _titles(told),
+        "waits": _waits(told),
+        "not_yet": NOT_YET,
+        "team": _team_of(told),
     }
     return show(request, "frontend/receipt.html", context, section="inbox")
 
@@ -121,6 +130,20 @@ def _readable(payload: bytes) -> str:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):
         return text
+
+
+def _waits(told: Mapping[str, Any]) -> bool:
+    """Whether the incident of an alert that fired is opened any moment: the page then looks again by itself."""
+    recent = timezone.now() - parse_rfc3339(told["recorded_at"]) < OPENING
+    return recent and any(one["why"] == NOT_YET for one in told.get("alerts", ()))
+
+
+def _team_of(told: Mapping[str, Any]) -> str:
+    """The name of the team that has the incident of a delivery; empty where there is none."""
+    if not told["incident"]:
+        return ""
+    team = queries.get(told["incident"]["id"]).incident.team
+    return next((one.name for one in queries.teams() if one.slug == team), team)
 
 
 def _titles(told: dict[str, object]) -> dict[str, str]:

@@ -104,6 +104,18 @@ def test_a_test_alert_opens_a_ticket_and_is_over_by_itself(
     assert queries.get("1").incident.state == "resolved"
 
 
+def test_the_page_of_a_test_alert_waits_for_its_incident_and_names_it(alice: Client) -> None:
+    keys.create("everything", ["alerts"])
+    receipt = alice.post(f"/integration/{row().pk}/test", {"door": trial.DOORS[0]}).headers["Location"]
+    before = alice.get(receipt).content.decode()
+    assert "Opening a ticket…" in before
+    assert 'hx-trigger="every 1s"' in before
+    follow_to_the_end(follower())
+    after = alice.get(receipt).content.decode()
+    assert '<a href="/incidents/1">#1</a> at ' in after
+    assert "hx-trigger" not in after.partition('id="told"')[2].partition(">")[0]
+
+
 @pytest.mark.parametrize("path", ["rotate", "revoke", "test", "mapping"])
 def test_only_staff_changes_integrations(path: str) -> None:
     keys.create("monitoring", ["alerts"])

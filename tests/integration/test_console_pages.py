@@ -118,6 +118,26 @@ def test_an_address_that_makes_no_sense_is_a_400_that_says_what(alice: Client, q
     assert query.partition("=")[0] in response.content.decode()
 
 
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("/incidents/999", "There is no incident 999."),
+        ("/reports/what-if/nothing", "There is no calculator nothing."),
+        ("/on-call/network-primary", "There is no schedule network-primary."),
+        ("/nowhere/at-all", "There is no page at this address: <code>/nowhere/at-all</code>"),
+    ],
+)
+def test_an_address_of_nothing_names_what_it_was_and_offers_search(
+    alice: Client, address: str, told: str
+) -> None:
+    response = alice.get(address)
+    assert response.status_code == 404
+    body = response.content.decode()
+    assert told in body
+    assert ".." not in body.partition("<h1>")[2].partition("</div>")[0]
+    assert 'name="search"' in body
+
+
 def test_a_ticket_that_is_not_there_is_a_friendly_404(alice: Client) -> None:
     response = alice.get("/incidents/999")
     assert response.status_code == 404
