@@ -23,6 +23,7 @@ from analyzers.contract import Analyzer
 from frontend import param_form
 from frontend.durations import parse_span
 from frontend.moments import field_value, parse_moment
+from frontend.strips import strip
 from frontend.templatetags.dossier import duration
 from frontend.views.pages import context_of, page, show, typed_in
 from incidents.allowing import allow
@@ -31,7 +32,7 @@ from incidents.scorecards import asking
 from incidents.scorecards.asking import Asked, BadBacktest
 from incidents.scorecards.comparing import Seen, compare, differing, lines
 from incidents.scorecards.models import BacktestRow, BacktestWindow
-from incidents.scorecards.queries import tickets_of
+from incidents.scorecards.queries import tickets_of, unresolved_incidents
 
 PAGE = 50
 MOST_DIFFERENCES = 200
@@ -74,7 +75,6 @@ def ask(request: HttpRequest, name: str) -> HttpResponse:
         except BadBacktest as error:
             problems[error.field] = str(error)
         else:
-            messages.success(request, "Queued. It goes on whether or not you stay on this page.")
             where = reverse("backtest", args=[row.pk])
             if against is not None:
                 where = f"{reverse('backtest_compare')}?a={against.pk}&b={row.pk}"
@@ -104,6 +104,9 @@ def backtest(request: HttpRequest, id: UUID) -> HttpResponse:
         "others": row.followed_by.all(),
         "lead": row.result and row.result["median_lead_seconds"],
         "tickets": tickets_of(_blamed([row])),
+        "judged": _judged(row.result),
+        "unresolved": unresolved_incidents(_unconfirmed(row.result)),
+        "strip": strip(row.windows.exclude(status="")) if row.is_over else None,
     }
     return show(request, "frontend/backtest.html", context, section="analyzers")
 
@@ -172,6 +175,16 @@ def _blamed(rows: Iterable[BacktestRow]) -> set[int]:
     return {number for number in told if number is not None}
 
 
+def _judged(result: Mapping[str, Any] | None) -> int:
+    """How many findings and confirmed causes the score rests on."""
+    return 0 if result is None else result["right"] + result["wrong"] + result["missed"]
+
+
+def _unconfirmed(result: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
+    blames = [] if result is None else result["blames"]
+    return [one for one in blames if one["outcome"] == "unconfirmed"]
+
+
 def _params(row: BacktestRow) -> list[tuple[str, Any, bool]]:
     """Each with whether it differs from the default of the analyzer that is installed."""
     installed = analyzers.analyzers().get(row.analyzer)
@@ -180,7 +193,8 @@ def _params(row: BacktestRow) -> list[tuple[str, Any, bool]]:
 
 
 def _begun(analyzer: Analyzer, against: BacktestRow | None) -> dict[str, str]:
-    """The form before anybody typed: the last day of telemetry, or what the other was asked for."""
+    """The form before anybody typed: the last day of telemetry, or the last one before it of which an incident is
+    resolved that says whether this analyzer is right; or what the other was asked for."""
     if against is not None:
         typed = {
             f"{param_form.PREFIX}{name}": param_form.text(value) for name, value in against.params.items()
@@ -194,6 +208,9 @@ def _begun(analyzer: Analyzer, against: BacktestRow | None) -> dict[str, str]:
     ]
     end = max((one.latest for one in spans), default=timezone.now()) + timedelta(minutes=1)
     first = min((one.first for one in spans), default=end - timedelta(days=1))
+    failed = asking.last_resolved_failure(analyzer.name)
+    if failed is not None and first < failed < end - timedelta(days=1):
+        end = failed + length + timedelta(minutes=1)
     start = max(first.replace(second=0), end - timedelta(days=1))
     return {
         "start": field_value(start), "end": field_value(end), "length": duration(length), "every": duration(every)

@@ -14,6 +14,7 @@ from analyzers import queries as analyzers
 from analyzers.commands import BadParam, check_params
 from analyzers.contract import Analyzer
 from analyzers.queries import NothingToReplay, Replay, Schedule
+from incidents.projections.models import StandingRow
 from incidents.scorecards.models import UNFINISHED, BacktestRow, State
 from ingest.queries import telemetry_whole_for
 
@@ -108,6 +109,13 @@ def checked(asked: Asked, now: datetime) -> tuple[Replay, BacktestRow | None]:
     replay = Replay(analyzer, params, regions, max(start, kept), end, length, every)
     _check_count(replay)
     return replay, None
+
+
+def last_resolved_failure(analyzer: str) -> datetime | None:
+    """When the cause failed last of the latest resolved incident that scores this analyzer; None without one."""
+    of_it = StandingRow.objects.filter(analyzer=analyzer, incident__state="resolved")
+    row = of_it.select_related("incident").order_by("-incident__resolved_at").first()
+    return None if row is None else row.incident.last_failure or row.incident.resolved_at
 
 
 def cadence(

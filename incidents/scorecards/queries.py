@@ -8,7 +8,7 @@ one that was reopened counts nowhere until it is resolved again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,6 +18,7 @@ from django.db.models import Q
 from analyzers.queries import Share, median_of
 from incidents.domain.incident import Incident
 from incidents.domain.standing import Standing, has_blamed, standings
+from incidents.domain.times import parse_rfc3339
 from incidents.projections.models import IncidentRow, StandingRow
 
 
@@ -186,6 +187,20 @@ def _card(analyzer: str, version: str | None, rows: Sequence[StandingRow | Stand
 def _version_key(version: str) -> tuple[tuple[int, int, str], ...]:
     parts = version.split(".")
     return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts)
+
+
+def unresolved_incidents(blames: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """By component of each blame of a backtest, the number of the latest unresolved incident of it and its time."""
+    found: dict[str, int] = {}
+    for blame in blames:
+        names = [blame["component"], *blame["ambiguous_with"]]
+        start, end = parse_rfc3339(blame["start"]), parse_rfc3339(blame["end"])
+        rows = IncidentRow.objects.filter(
+            cause__overlap=names, failing_since__lte=end, last_failure__gte=start
+        ).exclude(state="resolved")
+        if (row := rows.order_by("-number").only("number").first()) is not None:
+            found[blame["component"]] = row.number
+    return found
 
 
 def tickets_of(numbers: Collection[int]) -> dict[int, str]:

@@ -82,10 +82,10 @@ def healthy(start: datetime = TOP, length: timedelta = HOUR, **faults: int) -> l
 class Door:
     """Sends rows through the telemetry door, with followers at work and, unless kept, no schedule."""
 
-    def __init__(self, *, keep_schedules: bool = False) -> None:
+    def __init__(self, name: str = "feeder", *, keep_schedules: bool = False) -> None:
         if not keep_schedules:
             Schedule.objects.all().delete()
-        secret = keys.create("feeder", ["telemetry"])
+        secret = keys.create(name, ["telemetry"])
         self.client = Client(headers={"Authorization": f"Bearer {secret}"})
 
     def post(self, rows: Iterable[Mapping[str, Any]], kind: str = "path_outcome") -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.test import Client
 
@@ -15,6 +16,7 @@ from analyzers import shell
 from analyzers.runs.tick import claim_due
 from incidents import commands, queries, reactors
 from incidents.domain.times import rfc3339
+from incidents.projections.models import IncidentRow
 from incidents.scorecards import asking, working
 from incidents.scorecards.asking import Asked, BadBacktest
 from incidents.scorecards.models import BacktestRow
@@ -226,3 +228,15 @@ def test_the_api_names_the_field_that_cannot_be() -> None:
     ):
         answer = client.post("/api/v1/backtests", {**body, **changes}, content_type="application/json")
         assert (answer.status_code, field in answer.content.decode()) == (400, True), changes
+
+
+@pytest.mark.usefixtures("resolved")
+def test_the_form_proposes_the_last_day_with_a_resolved_incident() -> None:
+    Door("late feeder").post(healthy(TOP - 96 * HOUR, 3 * MINUTE))
+    failed = TOP - 72 * HOUR
+    IncidentRow.objects.filter(number=1).update(last_failure=failed)
+    assert asking.last_resolved_failure("tally") == failed
+    client = Client()
+    client.force_login(get_user_model().objects.create(username="bob"))
+    typed = client.get("/analyzers/tally/backtest").context["typed"]
+    assert typed["start"] < f"{failed:%Y-%m-%dT%H:%M}" < typed["end"]

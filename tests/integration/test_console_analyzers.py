@@ -187,6 +187,26 @@ def test_a_backtest_shows_how_far_it_is_and_then_what_it_found(alice: Client) ->
     shown = page(alice, f"/backtests/{row.pk}")
     assert "hx-trigger" not in shown.split('id="backtest"')[1][:200]
     assert "tor/a" in shown
+    assert "Named over time" in shown
+
+
+@pytest.mark.usefixtures("telemetry")
+def test_a_backtest_whose_findings_nobody_resolved_is_not_scored_instead_of_wrong(alice: Client) -> None:
+    row = asked(alice)
+    finish(row)
+    row.refresh_from_db()
+    assert row.result is not None
+    # Resolved tickets of the same time that are about other things say nothing about it.
+    BacktestRow.objects.update(result={**row.result, "resolved_tickets": 4})
+    shown = page(alice, f"/backtests/{row.pk}")
+    assert "Right about 0" not in shown
+    assert "not scored, because no ticket about it is resolved" in shown
+
+
+@pytest.mark.usefixtures("telemetry")
+def test_the_page_of_a_backtest_is_covered_by_no_message(alice: Client) -> None:
+    answer = alice.post("/analyzers/tally/backtest", SPAN)
+    assert "Queued." not in page(alice, answer.headers["Location"])
 
 
 @pytest.mark.usefixtures("telemetry")
