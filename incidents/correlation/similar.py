@@ -15,6 +15,8 @@ from incidents.projections.rows import state_of
 from incidents.projections.store import stream_of
 from ingest.queries import Position, moment_of, read_stream
 
+GROUPED = 50
+"""Incidents that are grouped by component."""
 NEAR = 500
 """Tickets that are looked at for those that were resolved at a moment."""
 
@@ -30,6 +32,58 @@ class Alike:
     def seconds_to_resolve(self) -> float:
         assert self.incident.resolved_at is not None
         return (self.incident.resolved_at - self.incident.opened_at).total_seconds()
+
+
+@dataclass(frozen=True, slots=True)
+class AlikeComponent:
+    """Past incidents of one component, the latest first; without a component each stands alone."""
+
+    component: str | None
+    incidents: tuple[Alike, ...]
+
+    @property
+    def latest(self) -> Alike:
+        return self.incidents[0]
+
+    @property
+    def similarity(self) -> float:
+        return max(one.similarity for one in self.incidents)
+
+    @property
+    def shortest(self) -> float:
+        """Seconds."""
+        return min(one.seconds_to_resolve for one in self.incidents)
+
+    @property
+    def longest(self) -> float:
+        return max(one.seconds_to_resolve for one in self.incidents)
+
+
+def alike_components(
+    incident: Incident, most: int = 5, as_of: Position | None = None
+) -> list[AlikeComponent]:
+    """The `GROUPED` most similar resolved incidents by component: those of the same kind first, then by similarity."""
+    groups: dict[str, list[Alike]] = {}
+    for one in similar_to(incident, GROUPED, as_of):
+        groups.setdefault(_at_fault(one.incident) or one.incident.id, []).append(one)
+    found = [
+        AlikeComponent(
+            _at_fault(alike[0].incident), tuple(sorted(alike, key=lambda one: -one.incident.number))
+        )
+        for alike in groups.values()
+    ]
+    kind = _kind(_at_fault(incident))
+    return sorted(found, key=lambda one: (_kind(one.component) != kind, -one.similarity))[:most]
+
+
+def _at_fault(incident: Incident) -> str | None:
+    """The confirmed component of a resolved incident, else the one that it names."""
+    confirmed = incident.confirmed_cause
+    return confirmed if confirmed is not None and "/" in confirmed else incident.component
+
+
+def _kind(component: str | None) -> str | None:
+    return None if component is None else component.partition("/")[0]
 
 
 def described(incident: Incident) -> Described:

@@ -106,3 +106,18 @@ def test_the_page_beside_a_ticket_shows_both() -> None:
     assert "nothing was at fault" in body
     assert "No team is suggested: too little to learn from" in body
     assert 'hx-get="/incidents/1/similar"' in client.get("/incidents/1").content.decode()
+
+
+def test_similar_incidents_are_one_line_a_component_those_of_the_same_kind_first() -> None:
+    opened("12 % of what runs on it fails", "compute_cluster/c7")
+    for _ in range(3):
+        resolved("12 % of what runs on it fails", "storage_cluster/s5")
+    resolved("12 % of what runs there fails", "compute_cluster/c2")
+    client = Client()
+    client.force_login(get_user_model().objects.create(username="alice"))
+    found = client.get("/incidents/1/similar").context["similar"]
+    assert [(one.component, len(one.incidents)) for one in found] == [
+        ("compute_cluster/c2", 1),
+        ("storage_cluster/s5", 3),
+    ]
+    assert found[1].latest.incident.number == 4
