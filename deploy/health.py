@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import time
 from collections.abc import Callable, Collection
 
 from django.conf import settings
@@ -21,8 +22,11 @@ from deploy.version import VERSION
 from incidents.delivery import key
 from incidents.delivery.queries import LONGEST_SILENCE, overdue, silences
 from incidents.escalation.queries import called_but_unreachable
+from incidents.webhooks.queries import unreadable as unreadable_webhooks
 from ingest.queries import clock_is_wrong, clock_skew, database_answers, follower_lags
 
+LOOK_EVERY = 15.0
+"""Seconds between looks for secrets that cannot be decrypted."""
 LONGEST_LAG = 60.0  # seconds that a follower may be behind before tickets count as late
 
 NEEDED = ("worker", "scheduler", "followers", "delivery", "mail")
@@ -72,7 +76,36 @@ def operator_warnings(request: HttpRequest) -> dict[str, list[str]]:
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return {"operator_warnings": []}
-    return {"operator_warnings": [one for one in (disk.space().warning, clocks()) if one]}
+    found = [disk.space().warning, clocks(), secrets() if getattr(user, "is_staff", False) else None]
+    return {"operator_warnings": [one for one in found if one]}
+
+
+def secrets() -> str | None:
+    """Contact methods, channels and webhooks to which nothing is sent, by name: for staff."""
+
+    def probe() -> str | None:
+        lost = _unreadable_lately()
+        more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
+        return (
+            f"secrets: {', '.join(lost[:5])}{more} cannot be read under this DOSSIER_SECRET_KEY, so nothing is sent"
+            " there; restore the key, set DOSSIER_SECRET_KEY_OLD, or enter them again"
+            if lost
+            else None
+        )
+
+    return _or_away(probe, None)
+
+
+_looked: list[tuple[float, object, list[str]]] = []
+
+
+def _unreadable_lately() -> list[str]:
+    """What cannot be decrypted, at most `LOOK_EVERY` seconds ago: every page asks, and each address is decrypted."""
+    keys, now = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS), time.monotonic()
+    if not _looked or _looked[0][1] != keys or now - _looked[0][0] > LOOK_EVERY:
+        found = [*key.unreadable(), *(f"webhook {name}" for name in unreadable_webhooks())]
+        _looked[:] = [(now, keys, found)]
+    return _looked[0][2]
 
 
 def people_called() -> str | None:
@@ -129,12 +162,6 @@ def advice() -> list[str]:
         found.append(
             "proxy: people sign in through one and TRUSTED_PROXIES is 0; set it to the number of proxies in front, so"
             " that wrong passwords are counted for each address"
-        )
-    if lost := key.unreadable():
-        more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
-        found.append(
-            f"secrets: the address of {', '.join(lost[:5])}{more} cannot be read under this DOSSIER_SECRET_KEY, so"
-            " nothing is sent there; enter it again, or set DOSSIER_SECRET_KEY_OLD"
         )
     if called := called_but_unreachable():
         shown = [f"{name} ({why})" for name, why in list(called.items())[:5]]

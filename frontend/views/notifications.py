@@ -18,7 +18,7 @@ from frontend.views.paging import listed
 from incidents.delivery import addressbook
 from incidents.delivery.models import ContactMethod
 from incidents.delivery.people import preferences, reachable
-from incidents.delivery.queries import lately
+from incidents.delivery.queries import is_readable, lately
 from incidents.domain.reaching import ACCOUNT
 from incidents.domain.values import SEVERITIES, Invalid, Refused
 
@@ -122,7 +122,9 @@ def _act(request: HttpRequest, row: ContactMethod | None, verb: str) -> None:
 
 
 def _shown(rows: Iterable[ContactMethod]) -> list[dict[str, Any]]:
-    return [{"it": row, **addressbook.method_as_json(row)} for row in rows]
+    return [
+        {"it": row, "unreadable": not is_readable(row), **addressbook.method_as_json(row)} for row in rows
+    ]
 
 
 def _said(row: ContactMethod) -> str:

@@ -24,7 +24,7 @@ from incidents.domain.times import rfc3339
 from incidents.domain.values import SEVERITIES, Invalid
 from incidents.webhooks import commands
 from incidents.webhooks.models import Webhook
-from incidents.webhooks.queries import Standing, standing_of
+from incidents.webhooks.queries import Standing, is_readable, standing_of
 from ingest.queries import WrongExpectedVersion
 
 OVERLAP = "1 d"
@@ -98,6 +98,7 @@ def _shown(row: Webhook, stands: Standing) -> dict[str, Any]:
         "host": urlsplit(row.url).netloc,
         "lag": timedelta(seconds=int(stands.lag)),
         "stands": stands,
+        "readable": is_readable(row),
     }
 
 

@@ -11,6 +11,9 @@ from incidents import sealing
 from incidents.delivery.models import ContactMethod, KeyCheck
 
 TEXT: Final = "dossier"
+UNREADABLE: Final = (
+    "address or secret cannot be read under this DOSSIER_SECRET_KEY; enter it again, or restore the key"
+)
 ONLY: Final = 1
 """Key of the one row."""
 

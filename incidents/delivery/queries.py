@@ -6,7 +6,7 @@ from datetime import datetime
 
 from incidents.delivery.lately import Lately, lately
 from incidents.delivery.models import Sending
-from incidents.delivery.reachability import failed_calls, unreachable
+from incidents.delivery.reachability import failed_calls, is_readable, unreachable
 from incidents.worker.heartbeat import LONGEST_SILENCE, silences
 from ingest.queries import now_utc
 
@@ -14,6 +14,7 @@ __all__ = [
     "LONGEST_SILENCE",
     "Lately",
     "failed_calls",
+    "is_readable",
     "lately",
     "overdue",
     "silences",

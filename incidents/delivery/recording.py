@@ -15,7 +15,7 @@ from uuid import UUID
 import structlog
 from django.db import transaction
 
-from incidents.delivery.models import Notification, Sending
+from incidents.delivery.models import OVER, Notification, Sending
 from incidents.delivery.notes import Notes, save_locked
 from incidents.delivery.people import people
 from incidents.delivery.steps import SENDING, planned
@@ -91,13 +91,15 @@ def numbers_of(rows: Iterable[Notification]) -> dict[UUID, int]:
 
 def _settle(one: Sending, row: Notification, result: Result, now: datetime, notes: Notes) -> None:
     one.lease_until = None
-    match after(result.reply, one.attempts, now, result.jitter):
+    match after(result.reply, one.attempts, now, result.jitter, over=row.about == OVER):
         case Done():
             one.state, one.ended_at, one.why = "sent", now, result.reply.why
             notes.add(row, one, "sent", result.reply.why, tickets=len(result.sendings))
         case Again(at, why):
+            said = result.reply.kind == "unreadable" and one.why == why
             one.next_at, one.why = at, why
-            notes.add(row, one, "failed", why, tickets=len(result.sendings), until=at)
+            if not said:  # it is tried every minute: told once on the incident
+                notes.add(row, one, "failed", why, tickets=len(result.sendings), until=at)
         case GiveUp(why):
             one.state, one.ended_at, one.why = "given_up", now, why
             notes.add(row, one, "given_up", why, tickets=len(result.sendings))

@@ -8,9 +8,10 @@ import structlog
 
 from incidents.delivery.claiming import Outgoing
 from incidents.delivery.hook import send_hook
+from incidents.delivery.key import UNREADABLE
 from incidents.delivery.mail import send_mail
 from incidents.delivery.services import send_service
-from incidents.domain.replies import Reply, no_answer, refused
+from incidents.domain.replies import Reply, no_answer, refused, unreadable
 from incidents.sealing import Lost
 
 log = structlog.get_logger("deliver")
@@ -22,11 +23,9 @@ _SENDERS: Mapping[str, Callable[[Outgoing], Reply]] = {
 
 
 def send(outgoing: Outgoing) -> Reply:
-    if isinstance(outgoing.address, Lost):
+    if isinstance(outgoing.address, Lost) or isinstance(outgoing.secret, Lost):
         # Another process, or this one after it was given the right key, takes it up again.
-        return no_answer(
-            "its address cannot be read under this DOSSIER_SECRET_KEY: enter it again, or restore the key"
-        )
+        return unreadable(UNREADABLE)
     if not outgoing.address:
         return refused("the method or its address was removed")
     try:

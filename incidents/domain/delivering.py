@@ -24,6 +24,8 @@ from incidents.domain.values import Severity
 PAUSES: Final = (5, 15, 30, 60, 120, 300, 300, 600, 600)
 """Seconds before each further attempt, give or take a quarter: 34 minutes in all."""
 MOST_ATTEMPTS: Final = len(PAUSES) + 1
+LONGEST_PAUSE_UNREADABLE: Final = 60
+"""Seconds between attempts at what cannot be decrypted: no receiver is asked, and the right key may come any time."""
 FALL_AFTER: Final = 3
 """Failed attempts after which the next method is not waited for any longer."""
 QUIET: Final = "quiet hours until"
@@ -164,15 +166,25 @@ class GiveUp:
     why: str
 
 
-def after(reply: Reply, attempt: int, now: datetime, jitter: float) -> Done | Again | GiveUp:
-    """What follows from the answer to attempt number `attempt` (from 1). `jitter` is drawn from [0, 1)."""
+def after(
+    reply: Reply, attempt: int, now: datetime, jitter: float, *, over: bool = False
+) -> Done | Again | GiveUp:
+    """What follows from the answer to attempt number `attempt` (from 1). `jitter` is drawn from [0, 1).
+
+    What cannot be decrypted is tried for as long as somebody has to be told (`judge`). `over`: the message says that
+    the incident is over, which ends after the usual attempts.
+    """
     if reply.kind == "taken":
         return Done()
     if reply.kind == "refused":
         return GiveUp(reply.why)
-    if attempt >= MOST_ATTEMPTS:
+    endless = reply.kind == "unreadable" and not over
+    if attempt >= MOST_ATTEMPTS and not endless:
         return GiveUp(f"{reply.why} (tried {attempt} times)")
-    pause = timedelta(seconds=PAUSES[attempt - 1] * (0.75 + 0.5 * jitter))
+    seconds = PAUSES[min(attempt, len(PAUSES)) - 1]
+    if endless:
+        seconds = min(seconds, LONGEST_PAUSE_UNREADABLE)
+    pause = timedelta(seconds=seconds * (0.75 + 0.5 * jitter))
     return Again(now + max(pause, reply.retry_after or timedelta(0)), reply.why)
 
 

@@ -12,7 +12,8 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Final, Literal
 
-Kind = Literal["taken", "passing", "refused"]
+Kind = Literal["taken", "passing", "refused", "unreadable"]
+"""`unreadable`: not sent, because this installation cannot decrypt the address or secret; the right key restores it."""
 WHY_LIMIT: Final = 300
 LONGEST_WAIT: Final = timedelta(minutes=15)
 """What a receiver may ask for at most: a page that waits longer is none."""
@@ -54,6 +55,11 @@ def no_answer(why: str) -> Reply:
 def refused(why: str) -> Reply:
     """What we will not or cannot send, however often."""
     return Reply("refused", shortened(why))
+
+
+def unreadable(why: str) -> Reply:
+    """What cannot be decrypted under the present key."""
+    return Reply("unreadable", shortened(why))
 
 
 def retry_after(text: str, now: datetime) -> timedelta | None:

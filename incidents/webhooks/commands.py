@@ -141,13 +141,6 @@ def disable(webhook: Webhook, reason: str) -> None:
     record_configuration(KIND, webhook.name, before, told(webhook), Context("system:webhooks"))
 
 
-@transaction.atomic
-def disable_by_name(name: str, reason: str) -> None:
-    row = Webhook.objects.select_for_update().filter(name=name, active=True).first()
-    if row is not None:
-        disable(row, reason)
-
-
 def test(webhook: Webhook, actor: str) -> Try:
     """Send a `webhook.test` now and say what came of it; it changes nothing. Raises sealing.Unreadable."""
     now = datetime.now(UTC)

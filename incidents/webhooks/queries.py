@@ -10,6 +10,7 @@ from django.db.models import Count, F, Manager, OrderBy, QuerySet, Window
 from django.db.models.functions import RowNumber
 
 from incidents.domain.evolve import EVENT_TYPES
+from incidents.sealing import Unreadable
 from incidents.webhooks.models import Attempt, Held, Parked, Webhook
 from ingest.queries import now_utc, read_all
 
@@ -18,6 +19,19 @@ def lag_of(webhook: Webhook) -> float:
     """Seconds since the oldest event was recorded that it has not come to; 0 when it is at the end of the log."""
     ahead = read_all(webhook.place, 1, EVENT_TYPES)
     return max(0.0, (now_utc() - ahead[0].recorded_at).total_seconds()) if ahead else 0.0
+
+
+def unreadable() -> list[str]:
+    """Names of webhooks that are switched on and whose secret cannot be decrypted under the present key."""
+    return [row.name for row in Webhook.objects.filter(active=True) if not is_readable(row)]
+
+
+def is_readable(webhook: Webhook) -> bool:
+    try:
+        webhook.secrets(now_utc())
+    except Unreadable:
+        return False
+    return True
 
 
 def telling_of(team: str) -> list[str]:

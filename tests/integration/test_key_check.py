@@ -10,14 +10,20 @@ from io import StringIO
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
 from deploy.management.commands import migrate
-from incidents.delivery import key
+from incidents import commands, queries
+from incidents.delivery import key, reachability
 from incidents.delivery.models import ContactMethod, KeyCheck, Sending
+from incidents.delivery.queries import unreachable
 from incidents.delivery.running import run
+from incidents.domain.delivering import MOST_ATTEMPTS
+from ingest.queries import Context
 from tests.integration.delivery_cases import HookSink, call, deliver, hook, person, ticket
+from tests.integration.test_console_pages import signed_in
 
 pytestmark = pytest.mark.usefixtures("log_database")
 
@@ -76,6 +82,71 @@ def test_what_cannot_be_read_is_tried_again_and_sent_by_who_can(settings: Settin
     settings.SECRET_KEY = before
     deliver(120)
     assert Sending.objects.get().state == "sent"
+
+
+@pytest.fixture
+def lost(log_database: str, settings: Settings, hooks: HookSink) -> str:  # noqa: ARG001
+    """An incident about which bob is called, whose only address is encrypted under another key; that key."""
+    key.check_key()
+    bob = person("bob")
+    bob.email = ""
+    bob.save()
+    hook(bob, hooks.url)
+    call(ticket(), "bob")
+    before = str(settings.SECRET_KEY)
+    settings.SECRET_KEY = f"another {hooks.url}"
+    return before
+
+
+def test_what_cannot_be_read_is_tried_for_as_long_as_the_incident_is_open(
+    settings: Settings, lost: str, hooks: HookSink
+) -> None:
+    for minute in range(3 * MOST_ATTEMPTS):
+        deliver(90 * minute)
+    one = Sending.objects.get()
+    assert (one.state, one.attempts) == ("waiting", 3 * MOST_ATTEMPTS)
+    told = [entry.text for entry in queries.timeline("1")]
+    assert sum("cannot be read" in text for text in told) == 1
+    settings.SECRET_KEY = lost
+    deliver(90 * 3 * MOST_ATTEMPTS)
+    assert (Sending.objects.get().state, len(hooks.taken)) == ("sent", 1)
+
+
+@pytest.mark.usefixtures("lost")
+def test_what_cannot_be_read_ends_with_its_incident() -> None:
+    deliver(0)
+    commands.resolve(queries.get("1").incident.id, "none", "", Context("user:alice"))
+    deliver(90)
+    assert Sending.objects.get().state == "stopped"
+
+
+@pytest.mark.usefixtures("lost")
+def test_what_cannot_be_read_is_red_on_every_page_of_staff_and_on_the_incident() -> None:
+    deliver(0)
+    body = signed_in("dora", is_staff=True).get("/incidents/1").content.decode()
+    assert 'class="offline operator" role="alert"><strong>secrets: ' in body
+    assert "Nobody was reached: bob" in body
+    assert unreachable(["bob"]) == {"bob": reachability.UNREADABLE}
+    assert "secrets: " not in signed_in("eve").get("/").content.decode()
+
+
+def test_a_signed_webhook_whose_secret_is_lost_is_not_sent_without_its_signature(
+    settings: Settings, hooks: HookSink
+) -> None:
+    key.check_key()
+    bob = person("bob")
+    bob.email = ""
+    bob.save()
+    row = hook(bob, hooks.url)
+    with connection.cursor() as cursor:
+        sealed, settings.SECRET_KEY = str(settings.SECRET_KEY), "of another secret"
+        ContactMethod.objects.filter(pk=row.pk).update(secret="s3cret")
+        settings.SECRET_KEY = sealed
+        cursor.execute("SELECT secret FROM delivery_contactmethod")
+        assert cursor.fetchone()[0].startswith("sealed:")
+    call(ticket(), "bob")
+    deliver(0)
+    assert (Sending.objects.get().state, hooks.taken) == ("waiting", [])
 
 
 def test_readiness_says_so(settings: Settings, client: Client) -> None:

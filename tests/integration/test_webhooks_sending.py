@@ -23,6 +23,7 @@ from incidents.domain.webhooks import DISABLE_AFTER, GIVE_UP
 from incidents.webhooks import posting
 from incidents.webhooks.commands import replay, resume, rotate
 from incidents.webhooks.models import Held, Parked, Webhook
+from incidents.webhooks.queries import unreadable
 from incidents.webhooks.sending import Courier
 from ingest.commands import append
 from ingest.queries import Context, NewEvent, Position, configured, head
@@ -211,6 +212,26 @@ def test_an_endpoint_that_fails_for_days_is_switched_off_visibly_and_loses_nothi
         webhook.save()
         deliver(lambda: at_end(webhook) and not Held.objects.exists(), later(minutes=1))
     assert {number for number, _ in told(sink)} == {1, 2}
+
+
+def test_a_webhook_whose_secret_cannot_be_read_stays_on_and_goes_on_under_the_right_key(
+    settings: Settings,
+) -> None:
+    right = str(settings.SECRET_KEY)
+    with http_sink() as sink:
+        webhook = hook(sink.url, types=["incident.opened"])
+        ticket()
+        settings.SECRET_KEY = "of another node"
+        courier = Courier()
+        for _ in range(3):
+            courier.step(datetime.now(UTC))
+        assert (sink.got, unreadable()) == ([], ["hook"])
+        webhook.refresh_from_db()
+        assert (webhook.active, webhook.disabled_reason) == (True, "")
+        settings.SECRET_KEY = right
+        courier.forget()
+        deliver(lambda: at_end(webhook))
+    assert [number for number, _ in told(sink)] == [1]
 
 
 def test_an_endpoint_that_is_gone_is_switched_off_at_once() -> None:

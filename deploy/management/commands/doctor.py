@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from deploy.health import advice, reasons
+from deploy.health import advice, reasons, secrets
 
 
 class Command(BaseCommand):
@@ -16,7 +16,8 @@ class Command(BaseCommand):
 
     def handle(self, *_: Any, **options: Any) -> None:
         found = reasons()
-        found += advice() if not any(one.startswith("database") for one in found) else []
+        if not any(one.startswith("database") for one in found):
+            found += [*([lost] if (lost := secrets()) else []), *advice()]
         for one in found:
             self.stdout.write(one)
         if found:
