@@ -17,6 +17,7 @@ from incidents import queries, suppression
 from incidents.allowing import allow
 from incidents.catalog.models import Silence
 from incidents.correlation.models import SilenceRecurrence
+from incidents.domain.alerting import matched_labels
 from incidents.domain.recurring import Recurrence, Span, times_from
 from incidents.domain.silencing import Matcher, each_matcher, matchers_from
 from incidents.domain.times import rfc3339
@@ -324,9 +325,21 @@ def holding() -> Mapping[str, int]:
 
 
 def labels_in_common(reference: str, most: int = 500) -> dict[str, str]:
-    """The labels that all alerts of a ticket have in common, of its first `most`. Raises NoSuchIncident."""
+    """The labels that all firing alerts of an incident have in common, of its first `most`; where they have none, their
+    component, or the dedup key of a single one, with their integration. Raises NoSuchIncident."""
     found, _ = queries.members(reference, most)
-    labels = [dict(one.alert.labels) for one in found if one.status != "resolved"]
+    firing = [one for one in found if one.status != "resolved"]
+    if shared := _in_common([dict(one.alert.labels) for one in firing]):
+        return shared
+    told = [matched_labels({}, one.alert.component, one.integration, one.alert.key) for one in firing]
+    shared = _in_common(told)
+    if "component" in shared:
+        shared.pop("dedup_key", None)
+    # An integration alone is everything that it sends.
+    return shared if {"component", "dedup_key"} & shared.keys() else {}
+
+
+def _in_common(labels: Sequence[Mapping[str, str]]) -> dict[str, str]:
     if not labels:
         return {}
     return {name: text for name, text in labels[0].items() if all(o.get(name) == text for o in labels[1:])}

@@ -99,7 +99,7 @@ class Covers:
         found = [
             Cover(one.id, span.starts_at, self._until(span.ends_at), one.why(self.at), one.id)
             for one in self.silences
-            if (span := one.span(self.at)) is not None and one.fits(alert.labels)
+            if (span := one.span(self.at)) is not None and one.fits(alert.matched)
         ]
         return found + [
             Cover(str(one.window.id), one.span.starts_at, self._until(one.span.ends_at), one.why)

@@ -65,6 +65,7 @@ def silences(request: HttpRequest) -> HttpResponse:
         "typed": typed,
         "errors": errors,
         "ticket": typed.get("ticket", ""),
+        "nothing_shared": request.method != "POST" and bool(typed.get("ticket")) and not typed["matchers"],
     }
     return show(request, "frontend/silences.html", context, section="settings", status=400 if errors else 200)
 

@@ -16,6 +16,7 @@ import msgspec
 
 from incidents import queries
 from incidents.correlation.holding import muted
+from incidents.domain.alerting import matched_labels
 from incidents.domain.conditions import Subject
 from incidents.domain.routing import RoutingTable, labels_that_count, team_of
 from incidents.domain.silencing import Matcher, Silence
@@ -166,7 +167,8 @@ def _shown(
             labels = alert.alert.labels
             if not all(matcher.matches(labels) for matcher in wanted.matchers):
                 continue
-            holding = [silence.id for silence in in_force if silence.fits(labels)]
+            told = matched_labels(labels, alert.alert.component, alert.integration, alert.alert.key)
+            holding = [silence.id for silence in in_force if silence.fits(told)]
             inhibited_by = held.inhibited_by.get(alert.id, [])
             one = _Shown(alert, receiver_of(alert), holding, inhibited_by, held.muted_by.get(alert.id, []))
             if _is_wanted(one, wanted):

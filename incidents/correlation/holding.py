@@ -53,7 +53,7 @@ class Holding:
         """By alert, of those that call nobody, what holds them."""
         found: dict[str, Hold] = {}
         for alert in alerts:
-            silence = first_that_holds(self._silences, alert.labels, self._at)
+            silence = first_that_holds(self._silences, alert.matched, self._at)
             window = first_that_covers(self._windows, "hold", alert.component, alert.labels)
             if silence is not None:
                 found[alert.alert] = Hold(silence.id, silence.why(self._at))

@@ -59,6 +59,10 @@ class Reported:
         """The rule or check that fired; empty where its sender has none."""
         return self.labels.get("alertname") or self.group
 
+    @property
+    def matched(self) -> dict[str, str]:
+        return matched_labels(self.labels, self.component, self.integration, self.key)
+
     def subject(self, at: datetime) -> Subject:
         """What routes look at, of an alert that was recorded at `at`."""
         return Subject(
@@ -68,6 +72,15 @@ class Reported:
             integration=self.integration,
             at=at,
         )
+
+
+def matched_labels(
+    labels: Mapping[str, str], component: str | None, integration: str, key: str
+) -> dict[str, str]:
+    """What matchers of silences look at: the labels of an alert, and where no label has that name, its `component`,
+    `integration` and `dedup_key`, so that an alert without labels can be silenced."""
+    named = {} if component is None else {"component": component}
+    return {**named, "integration": integration, "dedup_key": key, **labels}
 
 
 def reported_from(body: Mapping[str, Any]) -> Reported:

@@ -12,6 +12,7 @@ from django.utils import timezone
 from incidents import commands, queries, silences, suppression
 from incidents.catalog.models import Silence
 from incidents.commands import Report
+from incidents.domain.matching_text import read_matchers
 from incidents.escalation.commands import escalate
 from incidents.failures import failure_shown
 from incidents.projections.models import IncidentRow
@@ -276,3 +277,38 @@ def test_a_silenced_incident_offers_once_to_end_its_silence_and_once_to_resume_i
     assert ended["Location"] == "/incidents/1"
     time_passes()
     assert ticket(1).incident.state == "open"
+
+
+def proposed(number: int = 1) -> Any:
+    page = signed_in("dora", is_staff=True).get(f"/silences?ticket={number}")
+    return page.context["typed"]["matchers"], page.content.decode()
+
+
+def test_a_silence_of_an_alert_without_labels_is_proposed_by_its_component_and_holds() -> None:
+    send(alert("bare", component="storage_cluster/s7"))
+    matchers, _ = proposed()
+    assert matchers.splitlines()[0] == 'component="storage_cluster/s7"'
+    incident = ticket(1).incident.id
+    made = silences.create_silence(
+        read_matchers(matchers),
+        None,
+        timezone.now() + HOUR,
+        "alice",
+        "known",
+        ALICE,
+        incidents=[incident],
+    )
+    assert (state(), ticket(1).incident.silence) == ("snoozed", str(made.pk))
+
+
+def test_a_silence_of_an_alert_with_neither_label_nor_component_is_proposed_by_its_dedup_key() -> None:
+    send(alert("only"))
+    assert 'dedup_key="only"' in proposed()[0]
+
+
+def test_alerts_that_share_nothing_lead_to_a_snooze_instead_of_an_empty_form() -> None:
+    send(alert("a"), alert("b"))
+    assert ticket(1).incident.firing == 2
+    matchers, page = proposed()
+    assert matchers == ""
+    assert "data-nothing-shared" in page
