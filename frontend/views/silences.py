@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from frontend import zones
 from frontend.durations import parse_span
-from frontend.templatetags.times import exact
+from frontend.templatetags.times import exact_words
 from frontend.views.actions import safe_next
 from frontend.views.pages import context_of, page, show, user_name
 from frontend.views.paging import listed
@@ -120,11 +120,11 @@ def _created(request: HttpRequest, made: Silence) -> HttpResponse:
     if view is None:
         messages.success(request, "Silenced. Open tickets that it covers notify nobody.", extra_tags=back)
         return HttpResponseRedirect(reverse("silences"))
-    one, until = view.incident, exact(made.ends_at)
+    one, until = view.incident, exact_words(made.ends_at)
     if one.silence is not None:
         told = f"Silenced #{one.number} until {until}. Nobody is paged for it meanwhile."
     elif made.starts_at > timezone.now():
-        told = f"#{one.number} will be silenced from {exact(made.starts_at)}."
+        told = f"#{one.number} will be silenced from {exact_words(made.starts_at)}."
     else:
         told = (
             f"Silenced until {until}, but #{one.number} still pages: it has firing alerts or findings that the "
