@@ -2,7 +2,7 @@
 
 Its threads hand the interpreter's lock to each other a few times a request. Where they are spread over cores that is an
 interrupt to another core each time, which then works with a cold cache: of two processes on two cores, each with one
-to itself, senders get a fifth to a third more answered (BENCHMARKS.md, One run of everything).
+to itself, senders get a fifth to a third more answered.
 """
 
 from __future__ import annotations
