@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
@@ -12,6 +14,11 @@ from analyzers.simulators.node_benchmarks import METRICS, Defect, Preset, build,
 from incidents import queries, reactors
 from tests.following import follow_to_the_end
 from tests.integration.runs_cases import HOUR, NOW, TOP, Door, work
+from tests.integration.test_incident_alerts import alert, send
+from tests.worlds import Row
+from tests.worlds.validator import DAYS, HISTORY, START, make
+
+DAY = timedelta(days=1)
 
 pytestmark = pytest.mark.usefixtures("log_database")
 
@@ -45,3 +52,54 @@ def test_a_node_that_was_repaired_failed_until_its_last_bad_round() -> None:
     follow_to_the_end(reactors.follower())
     (ticket,) = queries.list_incidents().items
     assert ticket.incident.last_failure == taken_at(TOP + HOUR, 7)
+
+
+def hot_aisle(door: Door) -> Iterator[datetime]:
+    """Send a fleet of 64 nodes in four aisles, of which one is 5 % worse from the fourth day on; where each such day
+    begins. Rows are of the second generator, its days ending at `TOP`.
+    """
+    world = make(21, "hot_aisle")
+    shift = TOP - DAYS * DAY - START
+    door.post([moved(row, shift) for row in world.rows["topology"]], kind="topology")
+    by_day: dict[int, list[Row]] = defaultdict(list)
+    for row in world.rows["benchmark"]:
+        by_day[(datetime.fromisoformat(row["time"]) - START).days].append(moved(row, shift))
+    for day in range(DAYS):
+        door.post(by_day[day], kind="benchmark")
+        if day >= HISTORY:
+            yield START + shift + day * DAY
+
+
+def moved(row: Row, shift: timedelta) -> Row:
+    return {**row, "time": (datetime.fromisoformat(row["time"]) + shift).isoformat()}
+
+
+def test_a_hot_aisle_is_one_incident_of_the_aisle_with_its_nodes_as_evidence() -> None:
+    for start in hot_aisle(Door()):
+        request_run(Wanted("validator", start=start, end=start + DAY), "alice", NOW)
+        (run,) = work()
+        follow_to_the_end(reactors.follower())
+    (fault,) = make(21, "hot_aisle").faults
+    (ticket,) = queries.list_incidents().items
+    aisle = fault.acceptable[-1]
+    assert ticket.incident.component == aisle
+    assert [suspect["component"] for suspect in run.blamed] == [aisle]
+    titled = [
+        one for one in queries.evidence(ticket.incident.id) if one.title == "Nodes that became worse together"
+    ]
+    assert titled
+    for piece in titled:
+        assert {str(row[0]) for row in piece.rows} == {fault.component, *fault.acceptable[:-1]}
+
+
+def test_alerts_on_nodes_of_a_hot_aisle_join_its_incident() -> None:
+    for start in hot_aisle(Door()):
+        request_run(Wanted("validator", start=start, end=start + DAY), "alice", NOW)
+        work()
+    follow_to_the_end(reactors.follower())
+    (fault,) = make(21, "hot_aisle").faults
+    for node in (fault.component, *fault.acceptable[:3]):
+        send(alert(f"slow {node}", group="StepTimeHigh", component=node))
+    (ticket,) = queries.list_incidents().items
+    assert ticket.incident.component == fault.acceptable[-1]
+    assert ticket.incident.firing == 4

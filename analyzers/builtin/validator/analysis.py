@@ -6,24 +6,32 @@ on the worse side, is a gray failure before anyone's job fails on it. How far he
 better half (`tails`), with what is known of other fleets where nodes are few.
 
 Beside the fleet a baseline and rules of SuperBench can be given (`published`). Nodes that are worse in the same way are
-one suspect (`node_causes`); nodes whose label is wrong are none (`node_kinds`).
+one suspect (`node_causes`), as are parts of the fleet that became worse together (`node_shifts`); nodes whose label is
+wrong are none (`node_kinds`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
+
+import numpy as np
 
 from analyzers.builtin.benchmark_samples import SAMPLES, samples
 from analyzers.builtin.directions import words_given
+from analyzers.builtin.intervals import moment
+from analyzers.builtin.keys import texts, whole
 from analyzers.builtin.node_causes import Cause, causes
-from analyzers.builtin.node_defects import judge
+from analyzers.builtin.node_defects import WANTED, judge
 from analyzers.builtin.node_outcome import Charge, Outcome, Rules
+from analyzers.builtin.node_shifts import Shift, kinds, shared_by, shifts
 from analyzers.builtin.validator import evidence as show
 from analyzers.builtin.validator.assumptions import assumptions, lowered
 from analyzers.builtin.validator.calibration import probability
-from analyzers.builtin.validator.placement import PARENTS, parents_of
+from analyzers.builtin.validator.placement import LABELS, NEEDS, PARENTS, groups_of, parents_of
 from analyzers.builtin.validator.published import Violation, check_baseline, check_rules, violations
 from analyzers.builtin.validator.rounds import spans
 from analyzers.builtin.words import count, figure, so_many
@@ -82,9 +90,11 @@ def analyze(window: Window, params: Params) -> Verdict:
     if outcome.nodes == 0:
         return inconclusive("No benchmark was run in this window.", measures)
     wrong, unusable = _violations(window, params)
-    checked = assumptions(outcome, window, unusable)
+    shifted, apart = _parts(window, params)
+    checked = assumptions(outcome, window, unusable, apart)
+    outcome = _without(outcome, shifted)
     found = causes(outcome, parents_of(window))
-    if not outcome.charges and not wrong:
+    if not outcome.charges and not wrong and not shifted:
         reason = unusable if unusable and not outcome.judged else _undecided(outcome, params)
         if reason is not None:
             return Verdict(
@@ -92,12 +102,85 @@ def analyze(window: Window, params: Params) -> Verdict:
             )
         return quiet(measures, show.of_the_quiet(outcome, params), checked)
     most = lowered(checked)
-    suspects = (*_suspects(outcome, found, window, most), *_violating(wrong, outcome))
-    evidence = (
-        show.of_the_blamed(outcome, found, most, params) if found else show.of_the_quiet(outcome, params),
-        show.of_violations(wrong),
+    suspects = (
+        *_shifted(shifted, window, lowered([one for one in checked if one.name != "noise"])),
+        *_suspects(outcome, found, window, most),
+        *_violating(wrong, outcome, {node for one in shifted for node in one.nodes}),
     )
-    return Verdict("named", suspects, None, measures, (*evidence[1], *evidence[0]), assumptions=checked)
+    evidence = (
+        *show.of_shifts(shifted, window),
+        *show.of_violations(wrong),
+        *(show.of_the_blamed(outcome, found, most, params) if found else show.of_the_quiet(outcome, params)),
+    )
+    return Verdict("named", suspects, None, measures, evidence, assumptions=checked)
+
+
+def _parts(window: Window, params: Params) -> tuple[tuple[Shift, ...], tuple[Shift, ...]]:
+    """Parts of the fleet that became worse together, and kinds of machine that no label tells apart."""
+    now = samples(window.sums["samples"])
+    past = [samples(one.sums["samples"]) for one in reversed(window.history)]
+    words = words_given(str(params["higher"])), words_given(str(params["lower"]))
+    return shifts(now, past, words), kinds(now)
+
+
+def _without(outcome: Outcome, shifted: Sequence[Shift]) -> Outcome:
+    """The outcome without nodes that fail by no more than twice what the part of the fleet they belong to is worse."""
+    if not shifted:
+        return outcome
+    by = {node: one for one in shifted for node in one.nodes}
+    kept = tuple(
+        charge
+        for charge in outcome.charges
+        if charge.node not in by
+        or any(
+            one.judged.stratum not in by[charge.node].metrics
+            or float(one.judged.worse[one.at]) > 2 * by[charge.node].by
+            for one in charge.failures
+        )
+    )
+    return replace(outcome, charges=kept)
+
+
+def _shifted(found: Sequence[Shift], window: Window, lowered_to: float) -> Iterator[Suspect]:
+    """One suspect for each part: what its nodes share, as far as the topology tells, or its first node. How far nodes
+    differ from each other does not bear on it: each is held against itself.
+    """
+    groups = groups_of(window)
+    times = _times(window)
+    for one in found:
+        component = shared_by(one.nodes, groups, tuple(times)) or one.nodes[0]
+        said = _said_of_shift(one, component not in one.nodes)
+        measured = [times[node] for node in one.nodes if node in times]
+        score = min(lowered_to, probability(0.0))
+        yield Suspect(
+            component=component,
+            score=score,
+            summary=f"{component} {said}.",
+            ambiguous_with=tuple(node for node in one.nodes if node != component),
+            sure=score >= SURE,
+            first_failure=min((first for first, _ in measured), default=None),
+            last_failure=max((last for _, last in measured), default=None),
+            says=said,
+        )
+
+
+def _said_of_shift(one: Shift, shared: bool) -> str:
+    what = "is shared by" if shared else "is one of"
+    more = f" and {so_many(len(one.metrics) - 1, 'other metric')}" if len(one.metrics) > 1 else ""
+    where = f"{one.metrics[0].shown}{more}"
+    worse = f"became {100 * one.by:.2g} % worse together in {where}"
+    return f"{what} {len(one.nodes)} nodes that {worse}: one cause is likely"
+
+
+def _times(window: Window) -> Mapping[str, tuple[datetime, datetime]]:
+    """The first and the last round of each node, where the sums tell of time."""
+    sums = window.sums["samples"]
+    found: dict[str, tuple[datetime, datetime]] = {}
+    if "time" in sums.keys:
+        for node, at in zip(texts(sums, "node"), whole(sums, "time").tolist(), strict=True):
+            first, last = found.get(node, (moment(at), moment(at)))
+            found[node] = min(first, moment(at)), max(last, moment(at))
+    return found
 
 
 def _violations(window: Window, params: Params) -> tuple[tuple[Violation, ...], str | None]:
@@ -156,6 +239,23 @@ def _undecided(outcome: Outcome, params: Params) -> str | None:
             f" None of {len(outcome.unjudged)} metrics could be judged." if len(outcome.unjudged) > 1 else ""
         )
         return f"{first.stratum.shown}: {first.reason}.{more}"
+    return _too_small(outcome)
+
+
+def _too_small(outcome: Outcome) -> str | None:
+    """What would be needed where a node of a small fleet is beyond its bar, and chance explains it; else None."""
+    for one in outcome.judged:
+        if one.criteria is None or one.learnt_from >= WANTED:
+            continue
+        doubtful = np.flatnonzero((one.worse > one.bar) & ~one.failing)
+        if len(doubtful):
+            at = int(doubtful[np.argmax(one.worse[doubtful])])
+            off = show.change(float(one.means[at]), one.criteria.scale)
+            return (
+                f"{one.nodes[at]} is {off} than {one.learnt_from - 1} other nodes in {one.stratum.shown}, and so few "
+                f"do not tell whether that is chance: {WANTED} nodes of its kind, a round from before, or a baseline "
+                "(the parameter `baseline`) would."
+            )
     return None
 
 
@@ -183,9 +283,9 @@ def _suspects(
         )
 
 
-def _violating(wrong: Sequence[Violation], outcome: Outcome) -> Iterator[Suspect]:
+def _violating(wrong: Sequence[Violation], outcome: Outcome, shifted: Set[str]) -> Iterator[Suspect]:
     """Nodes that violate rules or baseline; those that the fleet's own criteria blame are suspects already."""
-    blamed = {charge.node for charge in outcome.charges}
+    blamed = {charge.node for charge in outcome.charges} | shifted
     for one in wrong:
         nodes = tuple(node for node in one.nodes if node not in blamed)
         if nodes:
@@ -235,9 +335,12 @@ def _said(charge: Charge) -> str:
 
 ANALYZER = Analyzer(
     name="validator",
-    version="2.0.0",
+    version="2.1.0",
     title="Names nodes whose benchmark results are worse than the fleet's own criteria",
-    inputs=(Input("benchmark_and_topology", (SAMPLES, PARENTS)), Input("benchmark", (SAMPLES,))),
+    inputs=(
+        Input("benchmark_and_topology", (SAMPLES, PARENTS, NEEDS, LABELS)),
+        Input("benchmark", (SAMPLES,)),
+    ),
     params=PARAMS,
     analyze=analyze,
     history=HISTORY,

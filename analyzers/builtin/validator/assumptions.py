@@ -9,6 +9,7 @@ import numpy as np
 from analyzers.builtin.benchmark_samples import samples
 from analyzers.builtin.node_defects import WANTED
 from analyzers.builtin.node_outcome import Judged, Outcome
+from analyzers.builtin.node_shifts import Shift
 from analyzers.builtin.words import listed, percent, so_many
 from analyzers.contract import Assumption, Window
 
@@ -21,10 +22,13 @@ _WIDE = 0.0125
 _MOST_WIDE = 0.34
 
 
-def assumptions(outcome: Outcome, window: Window, unusable: str | None) -> tuple[Assumption, ...]:
-    """The assumptions of one window, in a fixed order. `unusable` says why rules cannot be applied."""
+def assumptions(
+    outcome: Outcome, window: Window, unusable: str | None, kinds: Sequence[Shift] = ()
+) -> tuple[Assumption, ...]:
+    """The assumptions of one window, in a fixed order. `unusable` says why rules cannot be applied; `kinds` are kinds
+    of machine that no label tells apart."""
     learnt = [one for one in outcome.judged if one.criteria is not None]
-    found = [_sampling(learnt), _labels(outcome)]
+    found = [_sampling(learnt), _labels(outcome, kinds)]
     if learnt:
         found.insert(1, _noise(learnt))
     if window.history:
@@ -100,12 +104,20 @@ def _noise(learnt: Sequence[Judged]) -> Assumption:
     return Assumption("noise", True, f"Healthy nodes differ by {percent(usual)} (median of metrics).")
 
 
-def _labels(outcome: Outcome) -> Assumption:
+def _labels(outcome: Outcome, kinds: Sequence[Shift]) -> Assumption:
     split = sum(one.why == "split" for one in outcome.unjudged)
     if outcome.other_kind:
         names = tuple(sorted(outcome.other_kind))
         detail = (
             f"{listed(names)}: results are those of another sku than the label says; not blamed for that."
+        )
+        return Assumption("topology", False, detail)
+    if kinds:
+        one = kinds[0]
+        detail = (
+            f"{len(one.nodes)} of {one.of} nodes ({listed(one.nodes)}) are {100 * abs(one.by):.2g} % from the others "
+            f"in {one.metrics[0].shown} and {so_many(len(one.metrics) - 1, 'other metric')}: two kinds of machine "
+            "under one label. Give each kind its `sku`."
         )
         return Assumption("topology", False, detail)
     if split:

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analyzers.builtin.benchmark_samples import Sample, samples
 from analyzers.builtin.node_causes import Cause
 from analyzers.builtin.node_outcome import Charge, Failure, Judged, Outcome
+from analyzers.builtin.node_shifts import Shift
 from analyzers.builtin.validator.calibration import probability
 from analyzers.builtin.validator.published import Violation
-from analyzers.contract import Evidence, Params, chart, table, text
+from analyzers.contract import Evidence, Params, Window, chart, table, text
 
 Json = dict[str, Any]
 Floats = NDArray[np.float64]
@@ -70,6 +72,27 @@ def of_the_quiet(outcome: Outcome, params: Params) -> tuple[Evidence, ...]:
 def of_the_unjudged(outcome: Outcome) -> tuple[Evidence, ...]:
     judged = (_criteria(outcome),) if outcome.judged else ()
     return (*_unjudged(outcome), *judged)
+
+
+def of_shifts(found: Sequence[Shift], window: Window) -> tuple[Evidence, ...]:
+    """The nodes of each part of the fleet that became worse together, now and in the earliest round known."""
+    rows: list[tuple[Any, ...]] = []
+    now = samples(window.sums["samples"])
+    past = [samples(one.sums["samples"]) for one in window.history]
+    for one in found:
+        stratum = one.metrics[0]
+        before = _means(next(earlier[stratum] for earlier in past if stratum in earlier))
+        after = _means(now[stratum])
+        rows += [
+            (node, stratum.shown, before.get(node), after.get(node), len(one.metrics)) for node in one.nodes
+        ]
+    columns = ("node", "metric", "mean before", "mean now", "metrics that tell the same")
+    note = "Changes of the fleet fall into two groups that are far apart; these nodes are the worse one."
+    return (table("Nodes that became worse together", columns, tuple(rows[:_DOTS]), note),) if rows else ()
+
+
+def _means(sample: Sample) -> dict[str, float]:
+    return dict(zip(sample.nodes, sample.quantiles(64).mean(axis=1).tolist(), strict=True))
 
 
 def of_violations(wrong: Sequence[Violation]) -> tuple[Evidence, ...]:
