@@ -29,7 +29,7 @@ LOOK_EVERY = 15.0
 """Seconds between looks for secrets that cannot be decrypted."""
 LONGEST_LAG = 60.0  # seconds that a follower may be behind before tickets count as late
 
-NEEDED = ("worker", "scheduler", "followers", "delivery", "mail")
+NEEDED = ("worker", "scheduler", "followers", "delivery", "mail", "otlp")
 """Processes without which something comes late or not at all."""
 COVERED = ("web", "events")
 """Processes whose work others do meanwhile: other web processes, and pages that poll."""

@@ -159,6 +159,20 @@ MAIL_MAX_BODY = env.integer("MAIL_MAX_BODY", 10 * 2**20, "largest mail with its 
 MAIL_CERTIFICATE = env.text("MAIL_CERTIFICATE", "", "file with the certificate (PEM) for STARTTLS")
 MAIL_CERTIFICATE_KEY = env.text("MAIL_CERTIFICATE_KEY", "", "file with its key, where that is another file")
 
+# OTLP over gRPC -----------------------------------------------------------------------------------
+OTLP_GRPC_PORT = env.integer(
+    "OTLP_GRPC_PORT",
+    0,
+    "port of the door for OTLP over gRPC, usually 4317; 0: that door is closed",
+    high=65535,
+)
+OTLP_GRPC_CERTIFICATE = env.text(
+    "OTLP_GRPC_CERTIFICATE", "", "file with its certificate (PEM); without it a proxy in front does TLS"
+)
+OTLP_GRPC_CERTIFICATE_KEY = env.text(
+    "OTLP_GRPC_CERTIFICATE_KEY", "", "file with the certificate's key, where that is another file"
+)
+
 # What goes out ------------------------------------------------------------------------------------
 OUTGOING_ALLOW = env.networks(
     "OUTGOING_ALLOW",

@@ -35,14 +35,14 @@ from deploy.postgres.base import VARIABLE as PROCESS
 from ingest.commands import heartbeat
 
 Say = Callable[[str], None]
-PATIENCE = {"web": 12.0}
-"""Seconds that a process has to stop before it is killed, else 3. Web processes finish the requests at hand."""
+PATIENCE = {"web": 12.0, "otlp": 12.0}
+"""Seconds that a process has to stop before it is killed, else 3. Those that serve finish the requests at hand."""
 START_PATIENCE = 120.0
 LOOK_AROUND = 1.0
 """Seconds between looks at what changes slowly: logs, disk, broker, and the file that says how processes are."""
 BROKER_PATIENCE = 15.0
 """Seconds without an answer after which the embedded broker is started anew: it keeps nothing."""
-HANGS_AFTER = {"web": 6.0, "events": 10.0}
+HANGS_AFTER = {"web": 6.0, "events": 10.0, "otlp": 10.0}
 """Seconds without a heartbeat after which a process is ended; 20 where nothing is said."""
 
 
@@ -234,6 +234,7 @@ def programs() -> list[tuple[str, list[str], int]]:
     beat = [*celery, "beat", "--loglevel", "INFO", "--pidfile", ""]
     manage = str(root / "manage.py")
     mail = [("mail", [python, manage, "receive_mail"], signal.SIGTERM)] if settings.MAIL_PORT else []
+    otlp = [("otlp", [python, manage, "receive_otlp"], signal.SIGTERM)] if settings.OTLP_GRPC_PORT else []
     return [
         # Each listens on the port by itself (SO_REUSEPORT): when one ends, the others get the new connections.
         *((f"web-{number}", web, signal.SIGTERM) for number in range(1, settings.WEB_WORKERS + 1)),
@@ -244,6 +245,7 @@ def programs() -> list[tuple[str, list[str], int]]:
         ("followers", [python, manage, "follow"], signal.SIGTERM),
         ("delivery", [python, manage, "deliver"], signal.SIGTERM),
         *mail,
+        *otlp,
     ]
 
 
@@ -258,7 +260,7 @@ def clock_time() -> str:
 
 def check_ports() -> None:
     """CannotStart when DOSSIER_BIND is no address of this machine, or, with a port that can be had, when PORT,
-    EVENTS_PORT or MAIL_PORT is taken or not this user's to open.
+    EVENTS_PORT, MAIL_PORT or OTLP_GRPC_PORT is taken or not this user's to open.
     """
     if problem := port_problem(0):
         raise CannotStart(
@@ -269,7 +271,7 @@ def check_ports() -> None:
         raise CannotStart(
             f"PORT and EVENTS_PORT are both {settings.PORT}; live updates need one of their own."
         )
-    for name in ("PORT", "EVENTS_PORT", "MAIL_PORT"):
+    for name in ("PORT", "EVENTS_PORT", "MAIL_PORT", "OTLP_GRPC_PORT"):
         port = getattr(settings, name)
         if port and (problem := port_problem(port)):
             others = (*range(max(port + 1, 1024), 65535), *range(1024, port))

@@ -16,6 +16,8 @@ def placed(text: str, address: str) -> str:
     if address == HTTPS:
         return text
     parts = urlsplit(address)
+    # A host with a port in the text has another one than the pages.
+    text = re.sub(rf"{re.escape(HOST)}(?=:\d)", re.sub(r":\d+$", "", parts.netloc), text)
     text = text.replace(HTTPS, address).replace(HOST, parts.netloc)
     return text.replace("scheme: https", f"scheme: {parts.scheme}")
 

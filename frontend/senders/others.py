@@ -78,14 +78,23 @@ END
         "telemetry",
         ("otlp-metrics", "otlp-traces", "otlp-logs"),
         "otlp",
-        "OTLP over HTTP, protobuf or JSON. Metrics become rows of `metric`, spans rows of `span`. "
-        "Log records of severity ERROR and above become alerts, with the scope `alerts`; Dossier keeps no other logs.",
+        "OTLP over HTTP, protobuf or JSON; and over gRPC where the setting `OTLP_GRPC_PORT` names a port. Metrics "
+        "become rows of `metric`, spans rows of `span`. Log records of severity ERROR and above become alerts, with "
+        "the scope `alerts`; Dossier keeps no other logs.",
         (
             (
                 "environment of the SDK",
                 f"""OTEL_EXPORTER_OTLP_ENDPOINT={HTTPS}
 OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf
 OTEL_EXPORTER_OTLP_HEADERS=Authorization=Bearer%20{KEY}
+""",
+            ),
+            (
+                "the same over gRPC (`insecure` where neither OTLP_GRPC_CERTIFICATE nor a proxy does TLS)",
+                f"""OTEL_EXPORTER_OTLP_ENDPOINT=http://{HOST}:4317
+OTEL_EXPORTER_OTLP_PROTOCOL=grpc
+OTEL_EXPORTER_OTLP_INSECURE=true
+OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20{KEY}
 """,
             ),
             (
@@ -99,8 +108,9 @@ OTEL_EXPORTER_OTLP_HEADERS=Authorization=Bearer%20{KEY}
             ),
         ),
         "200: what is good is committed to disk; what is not is counted in `partialSuccess` with the first reason.",
-        "20 MiB a body after decompression.",
-        "429 or 503 with `Retry-After`, in the form of the request; exporters try again.",
+        "20 MiB a body or message after decompression; over gRPC RESOURCE_EXHAUSTED without `RetryInfo` beyond it.",
+        "429 or 503 with `Retry-After`, in the form of the request; over gRPC RESOURCE_EXHAUSTED (the rate of the key) "
+        "or UNAVAILABLE with `RetryInfo`. Exporters try again.",
         "The same bytes from the same key are stored once, so an exporter may repeat a request whose answer got lost. "
         "Log records of the same service, logger and text (words with digits in them left out) are one alert, which is "
         "over once it is not repeated for a while.",
