@@ -11,6 +11,10 @@ OFFLINE = {"analyze", "analyzers", "convert", "diagnose", "simulate"}
 """Commands that work on files alone; their settings open no connection and read no environment."""
 
 
+TOGETHER = {"demo", "up"}
+"""Commands whose process is forked into all others."""
+
+
 def refuse(parser: CommandParser, message: str) -> NoReturn:
     """One line in place of the usage, which `--help` prints; no code of a command is to see the process end."""
     if not parser.called_from_command_line:
@@ -21,6 +25,10 @@ def refuse(parser: CommandParser, message: str) -> NoReturn:
 def main() -> None:
     offline = len(sys.argv) > 1 and sys.argv[1] in OFFLINE
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "deploy.offline" if offline else "deploy.settings")
+    if len(sys.argv) > 1 and sys.argv[1] in TOGETHER:
+        from deploy.forking import prepare
+
+        prepare()
     from django.core.management import execute_from_command_line
 
     CommandParser.error = refuse  # type: ignore[assignment, method-assign]

@@ -2,26 +2,30 @@
 
 Each child leads a session of its own, so that Ctrl-C in a terminal reaches the supervisor alone and all that
 the child has forked can be ended with it. The kernel ends a child whose parent dies
-(`embedded.die_with_parent`).
+(`embedded.die_with_parent`). Our own processes are forks of the supervisor, which has imported what they run; servers
+are programs of others (`deploy.embedded`).
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import shutil
 import signal
 import subprocess
+import sys
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from deploy.embedded import EmbeddedError, die_with_parent
+from deploy.embedded import SERVER_LOGS, EmbeddedError, die_with_parent, name_process
 
-MARK = "DOSSIER_SUPERVISED"
-"""In the environment of every child (and so of what it forks): the home it belongs to."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0  # seconds before a child that ended is started again
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0  # seconds before a child that ended is started again
 CALM = 30.0  # seconds after which a child counts as running well, and the pause is short again
 KEPT_LOG = 20 * 2**20
 """Bytes of a log file after which it begins anew; the one before is kept."""
@@ -31,14 +35,61 @@ LONGEST_STEP = 1.0
 """Seconds of silence that one look counts at most: a supervisor that stood still itself has seen nothing."""
 
 
+class Process(Protocol):
+    """What `Child` needs of a process: `subprocess.Popen` has it, and `Forked`."""
+
+    pid: int
+
+    @property
+    def returncode(self) -> int | None: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def send_signal(self, sig: int) -> None: ...
+    def kill(self) -> None: ...
+
+
+class Forked:
+    """A child of this process by its id. It may have been forked before this process replaced its program (exec)."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:  # somebody else has waited for it
+                pid, status = self.pid, signal.SIGKILL
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Raises subprocess.TimeoutExpired."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if deadline is not None and time.monotonic() >= deadline:
+                raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
+            time.sleep(0.01)
+        return code
+
+    def send_signal(self, sig: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, sig)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
 @dataclass(slots=True)
 class Child:
     """One process: how it starts, which signal asks it to stop, and what has become of it."""
 
     name: str
-    start: Callable[[], subprocess.Popen[bytes]]
+    start: Callable[[], Process]
     ask: int = signal.SIGTERM
-    process: subprocess.Popen[bytes] | None = None
+    process: Process | None = None
     started: float = 0.0
     pause: float = FIRST_PAUSE
     due: float | None = None
@@ -127,20 +178,77 @@ class Child:
         self.process.wait()
 
 
-def spawn(
-    command: Sequence[str], log: Path, environment: Mapping[str, str], on_parent_death: int
-) -> subprocess.Popen[bytes]:
-    """Start `command` with its output appended to `log`. Call it from the main thread."""
-    with log.open("ab") as output:
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env=dict(environment),
-            start_new_session=True,
-            preexec_fn=die_with_parent(on_parent_death),
-        )
+def fork(
+    name: str,
+    run: Callable[[], None],
+    log: Path | None,
+    environment: Mapping[str, str],
+    on_parent_death: int,
+    nice: int = 0,
+) -> Forked:
+    """Start a process that calls `run` and ends when that returns. Its output is appended to `log`; None: it goes where
+    ours goes.
+
+    Call it from the main thread, with no other thread running and no connection open.
+    """
+    parent, die = os.getpid(), die_with_parent(on_parent_death)
+    output = None if log is None else os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if pid := os.fork():
+        if output is not None:
+            os.close(output)
+        return Forked(pid)
+    code = 1
+    try:
+        os.setsid()
+        die()
+        if os.getppid() != parent:
+            os._exit(1)
+        _settle(name, output, environment, nice)
+        run()
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if isinstance(end.code, str):
+            sys.stderr.write(f"{end.code}\n")
+    except BaseException:  # noqa: BLE001  # the boundary of a process: the supervisor's code must not go on in it
+        traceback.print_exc()
+    finally:
+        _leave(code)
+    raise AssertionError
+
+
+def _settle(name: str, output: int | None, environment: Mapping[str, str], nice: int) -> None:
+    """Leave what is the supervisor's: its signals, terminal, environment, and what it does when it ends."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    if output is not None:
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
+        sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
+    atexit._clear()
+    os.environ.clear()
+    os.environ.update(environment)
+    os.nice(nice)
+    name_process(name)
+
+
+def _leave(code: int) -> None:
+    """End as an interpreter does: its threads are waited for, what was registered is called."""
+    try:
+        for thread in threading.enumerate():
+            if thread is not threading.current_thread() and not thread.daemon:
+                thread.join()
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
 
 
 def rotate(logs: Path) -> None:
@@ -169,8 +277,7 @@ def ending(code: int) -> str:
 def end_left_over(home: Path, patience: float = 3.0) -> list[int]:
     """End the processes that an earlier supervisor of `home` has left behind; returns their ids.
 
-    They are told by their environment, which no unrelated process carries. Call it only with the home's lock
-    held: then no supervisor is alive that they could belong to.
+    Call it only with the home's lock held: then no supervisor is alive that they could belong to.
     """
     found = marked(home)
     for number in (signal.SIGTERM, signal.SIGKILL):
@@ -184,17 +291,18 @@ def end_left_over(home: Path, patience: float = 3.0) -> list[int]:
 
 
 def marked(home: Path) -> list[int]:
-    """The processes, other than this one, whose environment says that they belong to `home`."""
-    wanted = f"{MARK}={home}".encode()
+    """The processes that a supervisor of `home` forked, and their forks: their output goes to one of its logs."""
+    logs = (home / "logs").resolve()
     return [
         pid
         for pid in (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
-        if pid != os.getpid() and wanted in _environment(pid)
+        if pid != os.getpid() and _is_in(logs, pid)
     ]
 
 
-def _environment(pid: int) -> list[bytes]:
+def _is_in(logs: Path, pid: int) -> bool:
     try:
-        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        output = Path(f"/proc/{pid}/fd/1").readlink()
     except OSError:  # it has ended meanwhile, or is another user's
-        return []
+        return False
+    return output.parent == logs and output.name not in SERVER_LOGS

@@ -189,7 +189,7 @@ def database() -> str | None:
 
 def migrations() -> str | None:
     return _or_away(
-        lambda: None if _migrated() else "database: migrations are missing (manage.py migrate)", None
+        lambda: None if migrated() else "database: migrations are missing (manage.py migrate)", None
     )
 
 
@@ -239,7 +239,7 @@ def _or_away(probe: Callable[[], str | None], away: str | None) -> str | None:
         return away
 
 
-def _migrated() -> bool:
+def migrated() -> bool:
     executor = MigrationExecutor(connection)
     return not executor.migration_plan(executor.loader.graph.leaf_nodes())
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from typing import Any
 
+from django.conf import settings
+from django.contrib.staticfiles.finders import get_finders
+from django.core.management import call_command
 from whitenoise.storage import CompressedManifestStaticFilesStorage
 
 
@@ -29,3 +33,24 @@ class HashedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  
             return name
         found: str = super().stored_name(name)
         return found
+
+
+def collect() -> None:
+    """Collect the files of the console, unless they are those that were collected last."""
+    settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
+    stamp, now = settings.HOME.root / "static.collected", _digest()
+    if stamp.exists() and stamp.read_text() == now:
+        return
+    call_command("collectstatic", verbosity=0, interactive=False)
+    stamp.write_text(now)
+
+
+def _digest() -> str:
+    """Of the names, sizes and times of what would be collected."""
+    seen = hashlib.sha256()
+    for finder in get_finders():
+        for name, storage in finder.list([]):
+            seen.update(
+                f"{storage.path(name)} {storage.size(name)} {storage.get_modified_time(name)}\n".encode()
+            )
+    return seen.hexdigest()

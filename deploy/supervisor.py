@@ -1,25 +1,25 @@
 """Everything that Dossier needs on one machine, started in order, kept running, stopped in reverse.
 
-Postgres and broker (the embedded ones, unless DATABASE_URL and REDIS_URL name others), migrations, then pages
-and doors, live updates, worker, scheduler, followers and delivery. `manage.py up` and `manage.py demo` are thin shells
-around it.
+Postgres and broker (the embedded ones, unless DATABASE_URL and REDIS_URL name others), migrations, then our own
+processes (`deploy.programs`), intake first. They are forks of this one, which imports what they run while the database
+starts, and which holds the listening sockets: connections wait while a process that ended is started again.
+`manage.py up` and `manage.py demo` are thin shells around it.
 """
 
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import shutil
 import signal
 import socket
-import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from functools import partial
 from types import FrameType
 from typing import IO
 
@@ -29,9 +29,11 @@ from django.db import connections
 from redis.exceptions import RedisError
 
 from deploy import broker, disk, processes
-from deploy.children import MARK, Child, end_left_over, rotate, spawn
+from deploy.children import Child, Process, end_left_over, fork, rotate
 from deploy.embedded import EmbeddedError, Home, start_broker, start_postgres
 from deploy.postgres.base import VARIABLE as PROCESS
+from deploy.programs import Program, kind_of, listen, preload, programs
+from deploy.static import collect
 from ingest.commands import heartbeat
 
 Say = Callable[[str], None]
@@ -58,6 +60,7 @@ class Supervisor:
         self.say = say
         self.servers: list[Child] = []
         self.programs: list[Child] = []
+        self.sockets: dict[int, socket.socket] = {}
         self.lock: IO[str] | None = None
         self.looked = 0.0
         self.warned = ""
@@ -68,19 +71,25 @@ class Supervisor:
         self.lock = self.home.claim()
         for pid in end_left_over(self.home.root):
             self.say(f"ended process {pid}, left over from an earlier start")
-        check_ports()
+        self.sockets = open_ports()
         self._prepare()
         self._start_servers()
-        self.say("database: migrating")
-        call_command("migrate", verbosity=0, interactive=False)
+        collect()  # before the import, which lists the files that are there
+        preload()
+        self._migrate()
         self._check_key()
-        settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
-        call_command("collectstatic", verbosity=0, interactive=False)
-        connections.close_all()
-        self.programs = [self._program(name, command, ask) for name, command, ask in programs()]
-        for child in self.programs:
-            child.launch()
+        gc.collect()
+        gc.freeze()  # a round that walked through it would copy what the forks share
+        for program in programs():
+            self.run(program)
         self._wait_for_pages()
+
+    def run(self, program: Program) -> None:
+        """Start it and keep it running."""
+        child = Child(program.name, lambda: self._fork(child, program), program.ask, told=self._told)
+        child.patience = HANGS_AFTER.get(program.kind, 20.0)
+        self.programs.append(child)
+        child.launch()
 
     def watch(self) -> None:
         """Start again what has ended or hangs. Call it a few times a second."""
@@ -153,10 +162,16 @@ class Supervisor:
             secret.touch(mode=0o600)
             secret.write_text(settings.SECRET_KEY)
         processes.forget(self.home.root)
-        metrics = self.home.root / "metrics"
-        shutil.rmtree(metrics, ignore_errors=True)
-        metrics.mkdir(mode=0o700)
-        (self.home.root / "heartbeats").mkdir(mode=0o700, exist_ok=True)
+        for name in ("metrics", "heartbeats"):
+            shutil.rmtree(self.home.root / name, ignore_errors=True)
+            (self.home.root / name).mkdir(mode=0o700)
+
+    def _migrate(self) -> None:
+        from deploy.health import migrated  # when Django is set up
+
+        if not migrated():
+            self.say("database: migrating")
+            call_command("migrate", verbosity=0, interactive=False)
 
     def _check_key(self) -> None:
         from incidents.delivery.key import WrongKeyError, check_key  # when Django is set up
@@ -177,22 +192,23 @@ class Supervisor:
             self.say(f"{child.name}: starting")
             child.launch()
 
-    def _program(self, name: str, command: list[str], ask: int) -> Child:
-        log, beat = self.home.logs / f"{name}.log", self.home.root / "heartbeats" / name
-        kind = kind_of(name)
-        environment = {
-            **os.environ,
-            MARK: str(self.home.root),
-            "DOSSIER_HOME": str(self.home.root),
-            "PROMETHEUS_MULTIPROC_DIR": str(self.home.root / "metrics"),
-            # There is about one process a core; pools of threads in each would only get in each other's way.
-            "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "1"),
-            PROCESS: kind,
-            heartbeat.VARIABLE: str(beat),
-        }
-        start = partial(spawn, command, log, environment, ask)
-        has_beat, patience = (None if kind == "mail" else beat), HANGS_AFTER.get(kind, 20.0)
-        return Child(name, start, ask, heartbeat=has_beat, patience=patience, told=self._told)
+    def _fork(self, child: Child, program: Program) -> Process:
+        environment = {**os.environ, "DOSSIER_HOME": str(self.home.root), PROCESS: program.kind}
+        if program.beats:
+            child.heartbeat = self.home.root / "heartbeats" / f"{program.name}-{time.monotonic_ns()}"
+            environment[heartbeat.VARIABLE] = str(child.heartbeat)
+        connections.close_all()
+
+        def run() -> None:
+            if self.lock is not None:
+                self.lock.close()  # the home is the supervisor's, and free when that has ended
+            for port, opened in self.sockets.items():
+                if port != program.port:
+                    opened.close()
+            program.run(self.sockets.get(program.port or 0))
+
+        log = self.home.logs / f"{program.name}.log" if program.logs else None
+        return fork(program.name, run, log, environment, program.ask, program.nice)
 
     def _told(self, name: str, pid: int, reason: str, pause: float) -> None:
         processes.record_restart(self.home.logs, name, pid, reason, pause)
@@ -207,60 +223,13 @@ class Supervisor:
             time.sleep(0.1)
 
 
-def programs() -> list[tuple[str, list[str], int]]:
-    """Name, command and stop signal of each of our own processes, in the order in which they start."""
-    root, python = settings.BASE_DIR, sys.executable
-    granian = [python, "-m", "granian", "--host", settings.BIND, "--working-dir", str(root), "--no-ws"]
-    # Without a respawn of its own: when the worker ends, so does the parent, and the supervisor notices.
-    granian += ["--workers-kill-timeout"]
-    web = [
-        *granian,
-        "10",
-        "--port",
-        str(settings.PORT),
-        "--interface",
-        "asgi",
-        "--workers",
-        "1",
-    ]
-    # Slow strangers hold connections (deploy.gateway): so many of them that senders still find one.
-    web += ["--backlog", "4096", "--backpressure", "2048", "--http1-header-read-timeout", "10000"]
-    web += ["deploy.web:application"]
-    events = [*granian, "2", "--port", str(settings.EVENTS_PORT), "--interface", "asgi", "--workers", "1"]
-    events += ["deploy.asgi:application"]
-    celery = [python, "-m", "celery", "--workdir", str(root), "--app", "deploy.celery"]
-    worker = [*celery, "worker", "--concurrency", str(settings.WORKERS), "--loglevel", "INFO"]
-    worker += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
-    beat = [*celery, "beat", "--loglevel", "INFO", "--pidfile", ""]
-    manage = str(root / "manage.py")
-    mail = [("mail", [python, manage, "receive_mail"], signal.SIGTERM)] if settings.MAIL_PORT else []
-    otlp = [("otlp", [python, manage, "receive_otlp"], signal.SIGTERM)] if settings.OTLP_GRPC_PORT else []
-    return [
-        # Each listens on the port by itself (SO_REUSEPORT): when one ends, the others get the new connections.
-        *((f"web-{number}", web, signal.SIGTERM) for number in range(1, settings.WEB_WORKERS + 1)),
-        ("events", events, signal.SIGTERM),
-        # SIGQUIT: leave the task, whose message the broker gives out again; SIGTERM would finish it first.
-        ("worker", worker, signal.SIGQUIT),
-        ("scheduler", beat, signal.SIGTERM),
-        ("followers", [python, manage, "follow"], signal.SIGTERM),
-        ("delivery", [python, manage, "deliver"], signal.SIGTERM),
-        *mail,
-        *otlp,
-    ]
-
-
-def kind_of(name: str) -> str:
-    """`web` of `web-2`."""
-    return name.partition("-")[0]
-
-
 def clock_time() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def check_ports() -> None:
-    """CannotStart when DOSSIER_BIND is no address of this machine, or, with a port that can be had, when PORT,
-    EVENTS_PORT, MAIL_PORT or OTLP_GRPC_PORT is taken or not this user's to open.
+def open_ports() -> dict[int, socket.socket]:
+    """The sockets of pages and live updates, bound. CannotStart when DOSSIER_BIND is no address of this machine, or,
+    with a port that can be had, when PORT, EVENTS_PORT, MAIL_PORT or OTLP_GRPC_PORT is taken or not this user's to open.
     """
     if problem := port_problem(0):
         raise CannotStart(
@@ -277,15 +246,13 @@ def check_ports() -> None:
             others = (*range(max(port + 1, 1024), 65535), *range(1024, port))
             free = next(p for p in others if not port_problem(p) and not port_problem(p + 1))
             raise CannotStart(f"{name} {port} {problem}. Choose another: {name}={free} make demo")
+    return {port: listen(port) for port in (settings.PORT, settings.EVENTS_PORT)}
 
 
 def port_problem(port: int) -> str | None:
     """Why nothing of this user's can listen at this port of DOSSIER_BIND (0: at any), or None."""
-    family = socket.AF_INET6 if ":" in settings.BIND else socket.AF_INET
     try:
-        with socket.socket(family) as probe:  # OSError here, too, on a machine without IPv6
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((settings.BIND, port))
+        listen(port).close()  # OSError here, too, on a machine without IPv6
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             return "is in use"

@@ -82,13 +82,16 @@ application = beating(
     )
 )
 
-if settings.WEB_PINNED:
-    keep_to_share(settings.HOME.run, settings.WEB_WORKERS)
-# Each connection is a file; the usual soft limit of 1024 is for programs that use select().
-_, _most = resource.getrlimit(resource.RLIMIT_NOFILE)
-resource.setrlimit(resource.RLIMIT_NOFILE, (_most, _most))
-# What is loaded by now stays until the end: no round has to walk through it. A request makes hundreds of objects and
-# leaves few circles, so rounds need not come every few requests.
-gc.collect()
-gc.freeze()
-gc.set_threshold(50_000, 20, 50)
+
+def settle() -> None:
+    """What this process needs of the system before it serves: its cores, many open files, few garbage collections."""
+    if settings.WEB_PINNED:
+        keep_to_share(settings.HOME.run, settings.WEB_WORKERS)
+    # Each connection is a file; the usual soft limit of 1024 is for programs that use select().
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    # What is loaded by now stays until the end: no round has to walk through it. A request makes hundreds of objects
+    # and leaves few circles, so rounds need not come every few requests.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)

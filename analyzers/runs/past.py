@@ -15,14 +15,12 @@ from typing import Any
 
 from analyzers import registry, shell
 from analyzers.contract import Window
-from analyzers.offline import choose_input
 from analyzers.runs import events
 from analyzers.runs.execution import Judged, record_judged
 from analyzers.runs.keeping import keep_window
 from analyzers.runs.models import Run, State
 from analyzers.runs.reading import Reading
 from ingest.queries import watermark
-from ingest.telemetry.offline import read_file, reduce
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +42,9 @@ def record_past_run(
     actor: str,
 ) -> PastRun:
     """Judge rows of one kind as the window [start, end), as it would have been just after its end."""
+    from analyzers.offline import choose_input  # reads files, too: loads pyarrow
+    from ingest.telemetry.offline import read_file, reduce
+
     analyzer = registry.get(name)
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     tables = {kind: read_file(kind, "-", BytesIO(lines.encode()))}

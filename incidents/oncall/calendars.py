@@ -9,15 +9,16 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Final
-
-import icalendar
+from typing import TYPE_CHECKING, Final
 
 from incidents.domain.rotations import Shift
 from incidents.domain.spans import Span
 from incidents.domain.values import Invalid
 from incidents.oncall import expanding
 from incidents.oncall.models import Calendar, Schedule
+
+if TYPE_CHECKING:
+    import icalendar
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +75,8 @@ def read_again(now: datetime) -> int:
 
 def written(row: Schedule, shifts: Iterable[Shift], gaps: Iterable[Span], now: datetime) -> bytes:
     """Shifts as iCalendar. What nobody takes is in it too, so that it is seen."""
+    import icalendar  # takes a tenth of a second to load: only where a calendar is asked for
+
     calendar = icalendar.Calendar()
     calendar.add("prodid", "-//Dossier//On call//EN")
     calendar.add("version", "2.0")
@@ -89,6 +92,8 @@ def written(row: Schedule, shifts: Iterable[Shift], gaps: Iterable[Span], now: d
 
 
 def _event(row: Schedule, summary: str, span: Span, now: datetime) -> icalendar.Event:
+    import icalendar
+
     event = icalendar.Event()
     named = hashlib.sha256(f"{row.slug} {span[0].isoformat()}".encode()).hexdigest()[:32]
     event.add("uid", f"{named}@dossier")

@@ -13,10 +13,10 @@ import re
 import resource
 import sys
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import icalendar
-import recurring_ical_events
+if TYPE_CHECKING:
+    import icalendar
 
 SECONDS: Final = 3
 MEMORY: Final = 512 * 2**20
@@ -29,6 +29,8 @@ _FIRST, _LAST = datetime(2000, 1, 1), datetime(2100, 1, 1)  # noqa: DTZ001 on an
 
 
 def main() -> int:
+    import recurring_ical_events  # noqa: F401  # before the limits, which are for reading
+
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     start, end = (datetime.fromisoformat(text) for text in sys.argv[1:3])
@@ -46,6 +48,9 @@ class Refusal(Exception):
 
 def expanded(text: str, start: datetime, end: datetime) -> list[list[str]]:
     """Raises Refusal; whatever the libraries raise for what they cannot read."""
+    import icalendar
+    import recurring_ical_events
+
     calendars = icalendar.Calendar.from_ical(text, multiple=True)
     if not calendars:
         raise Refusal("has no VCALENDAR in it")

@@ -7,16 +7,22 @@ from collections.abc import Callable
 from ingest.telemetry.assemble import NONE_KNOWN, KnownTexts, Unfamiliar
 from ingest.telemetry.check import Bounds
 from ingest.telemetry.columns import Rows
-from ingest.telemetry.decode_arrow import decode_stream
 from ingest.telemetry.decode_json import decode_array, decode_ndjson
 from ingest.telemetry.kinds import Kind
 
 Decode = Callable[[Kind, bytes, str, Bounds, KnownTexts], Rows]
 
+
+def _decode_arrow(kind: Kind, body: bytes, region: str, bounds: Bounds, known: KnownTexts) -> Rows:
+    from ingest.telemetry.decode_arrow import decode_stream  # loads pyarrow: only where somebody sends Arrow
+
+    return decode_stream(kind, body, region, bounds, known)
+
+
 FORMATS: dict[str, Decode] = {
     "application/x-ndjson": decode_ndjson,
     "application/json": decode_array,
-    "application/vnd.apache.arrow.stream": decode_stream,
+    "application/vnd.apache.arrow.stream": _decode_arrow,
 }
 """Media types, and what makes rows of a body. Each raises BadRows (the first bad rows), BadBody or Unfamiliar."""
 

@@ -30,4 +30,4 @@ def web(log_database: str, broker: str, web_processes: int) -> Iterator[Web]:
         web = Web(log_database, Path(directory) / "web.log", web_processes)
         web.start()
         yield web
-        web.kill()
+        web.close()

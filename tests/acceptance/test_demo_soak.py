@@ -47,7 +47,7 @@ def blamed(demo: Stack) -> set[str]:
 
 def kill_web(demo: Stack) -> None:
     for pid in demo.processes():
-        if b"deploy.web" in Path(f"/proc/{pid}/cmdline").read_bytes():
+        if Path(f"/proc/{pid}/comm").read_text().startswith("web-"):
             os.kill(pid, signal.SIGKILL)
 
 

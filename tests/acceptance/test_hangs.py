@@ -50,7 +50,8 @@ def readiness(stack: Stack) -> tuple[int, dict[str, Any]]:
 
 
 def pid_of(stack: Stack, name: str) -> int:
-    return int((stack.home / "heartbeats" / name).read_text())
+    (file,) = (stack.home / "heartbeats").glob(f"{name}-*[0-9]")
+    return int(file.read_text())
 
 
 def test_processes_that_stand_still_are_started_again(stack: Stack) -> None:

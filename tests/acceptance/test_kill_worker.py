@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from analyzers import registry
 from analyzers.commands import Wanted, request_run
 from analyzers.runs.models import Run, State
 from analyzers.runs.tasks import tick
-from deploy.children import end_group, spawn
+from deploy.children import end_group
 from ingest.queries import read_stream
 from tests.acceptance.stack import wait_for
 from tests.integration.runs_cases import HOUR, NOW, TOP, Door, healthy, install_plugin
@@ -59,7 +58,10 @@ class Worker:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        self.process = spawn(self.command, self.log, self.environment, signal.SIGKILL)
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command, env=self.environment, stdout=log, stderr=log, start_new_session=True
+            )
 
     def kill(self) -> None:
         """kill -9 of the worker and of what it forked."""

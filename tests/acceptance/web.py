@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
+import sys
 from pathlib import Path
 
-from django.test import override_settings
-
-from deploy.children import end_group, spawn
-from deploy.supervisor import answers, programs
-from tests.acceptance.stack import free_port, wait_for
+from deploy.children import end_group
+from deploy.embedded import die_with_parent
+from deploy.supervisor import answers
+from tests.acceptance.stack import ROOT, free_port, wait_for
 
 
 class Web:
-    """The pages-and-doors process as the supervisor would start it."""
+    """The pages-and-doors processes as the supervisor would start them: on one socket, which outlives them."""
 
     def __init__(self, database_url: str, log: Path, workers: int) -> None:
         self.log, self.port, self.workers = log, free_port(), workers
@@ -27,13 +28,27 @@ class Web:
             "DOSSIER_LOG_LEVEL": "WARNING",
         }
         self.address = f"http://127.0.0.1:{self.port}"
+        self.socket = socket.create_server(("127.0.0.1", self.port))
         self.processes: list[subprocess.Popen[bytes]] = []
 
     def start(self) -> None:
-        with override_settings(PORT=self.port, WEB_WORKERS=self.workers):
-            commands = [command for name, command, _ in programs() if name.startswith("web-")]
-        self.processes = [spawn(command, self.log, self.environment, signal.SIGTERM) for command in commands]
+        self.processes = [self._spawn() for _ in range(self.workers)]
         wait_for(lambda: answers(f"{self.address}/healthz"), 120, f"the web process, see {self.log}")
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        number = self.socket.fileno()
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "manage.py", "run", "web", "--fd", str(number)],
+                cwd=ROOT,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=(number,),
+                start_new_session=True,
+                preexec_fn=die_with_parent(signal.SIGTERM),
+            )
 
     def kill(self) -> None:
         """SIGKILL to the processes and everything that they forked, at once."""
@@ -42,3 +57,7 @@ class Web:
         for process in self.processes:
             process.wait()
         self.processes = []
+
+    def close(self) -> None:
+        self.kill()
+        self.socket.close()

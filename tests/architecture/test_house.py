@@ -27,6 +27,7 @@ BROAD_EXCEPTS = {
     "incidents/delivery/running.py": "a round that raises is told and tried again; what is under way is not forgotten",
     "incidents/webhooks/sending.py": "a webhook that raises is left alone for a while; the others are told",
     "deploy/asgi.py": "a thread that reads the log for browsers goes on beyond what it cannot read",
+    "deploy/children.py": "whatever ends a forked process is in its log; the supervisor's code does not go on in it",
     "analyzers/shell.py": "a crash of an analyzer, whoever wrote it, is recorded and never becomes a verdict",
     "analyzers/registry.py": "importing a plugin can raise anything; it becomes a problem with a name and a cure",
 }

@@ -33,10 +33,8 @@ from typing import Any
 import numpy as np
 import psycopg2
 import pyarrow as pa
-from django.test import override_settings
 
 from deploy.embedded import Home, start_postgres, stop
-from deploy.supervisor import programs
 from ingest.telemetry.copying import TO_2000
 from tests.benchmarks.sending import is_whole, send
 
@@ -136,7 +134,7 @@ def stack(name: str, **environment: str) -> Iterator[tuple[Home, int, str]]:
     home = Home(Path(os.environ.get("DOSSIER_HOME", ".dossier")).absolute() / "bench" / name)
     home.forget()
     database = start_postgres(home, settings={"shared_buffers": "512MB", "max_wal_size": "4GB"})
-    web: subprocess.Popen[bytes] | None = None
+    web: list[subprocess.Popen[bytes]] = []
     variables = {
         **os.environ,
         "DJANGO_SETTINGS_MODULE": "deploy.settings",  # under pytest those of the tests would be inherited
@@ -147,13 +145,14 @@ def stack(name: str, **environment: str) -> Iterator[tuple[Home, int, str]]:
     try:
         _manage(variables, "migrate", "--verbosity", "0")
         secret = _manage(variables, "create_key", "bench", "--scope", "telemetry").strip()
-        port = _free_port()
-        web = _start_web(variables, home, port)
-        yield home, port, secret
+        with socket.create_server(("127.0.0.1", 0)) as opened:
+            web = _start_web(variables, home, opened)
+            yield home, int(opened.getsockname()[1]), secret
     finally:
-        if web is not None:
-            web.terminate()
-            web.wait(20)
+        for process in web:
+            process.terminate()
+        for process in web:
+            process.wait(20)
         stop(database)
         home.forget()
 
@@ -165,26 +164,23 @@ def _manage(environment: dict[str, str], *arguments: str) -> str:
     ).stdout
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _start_web(environment: dict[str, str], home: Home, port: int) -> subprocess.Popen[bytes]:
-    with override_settings(PORT=port, WEB_WORKERS=2):
-        command = next(command for name, command, _ in programs() if name == "web")
+def _start_web(
+    environment: dict[str, str], home: Home, opened: socket.socket
+) -> list[subprocess.Popen[bytes]]:
+    """Two processes, once they answer."""
+    number = opened.fileno()
+    command = [sys.executable, str(ROOT / "manage.py"), "run", "web", "--fd", str(number)]
     with (home.logs / "web.log").open("wb") as log:
-        web = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=log, stderr=log)
+        web = [
+            subprocess.Popen(command, env=environment, cwd=ROOT, stdout=log, stderr=log, pass_fds=(number,))
+            for _ in range(2)
+        ]
     deadline = time.monotonic() + 60
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-            return web
-        except ConnectionRefusedError:
-            if web.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError((home.logs / "web.log").read_text()[-2000:]) from None
-            time.sleep(0.1)
+    while (home.logs / "web.log").read_text().count("Started worker") < len(web):
+        if any(process.poll() is not None for process in web) or time.monotonic() > deadline:
+            raise RuntimeError((home.logs / "web.log").read_text()[-2000:])
+        time.sleep(0.1)
+    return web
 
 
 # The ceiling

@@ -1,5 +1,6 @@
 """Children of the supervisor: started again when they end, and gone with everything that they forked."""
 
+import atexit
 import json
 import os
 import signal
@@ -8,12 +9,13 @@ import sys
 import time
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from deploy import children, processes
-from deploy.children import MARK, Child, end_left_over, marked, rotate, spawn
+from deploy.children import Child, Forked, end_left_over, fork, marked, rotate
 from deploy.embedded import EmbeddedError
 from ingest import heartbeat
 
@@ -30,12 +32,14 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 
 def child(home: Path, program: str) -> Child:
-    environment = {**os.environ, MARK: str(home)}
-    return Child("program", lambda: run(home, program, environment))
+    return Child("program", lambda: run(home, program, dict(os.environ)))
 
 
-def run(home: Path, program: str, environment: dict[str, str]) -> subprocess.Popen[bytes]:
-    return spawn([sys.executable, "-c", program], home / "program.log", environment, signal.SIGTERM)
+def run(home: Path, program: str, environment: dict[str, str]) -> Forked:
+    (home / "logs").mkdir(exist_ok=True)
+    command = [sys.executable, "-c", program]
+    start = partial(os.execv, sys.executable, command)
+    return fork("program", start, home / "logs" / "program.log", environment, signal.SIGTERM)
 
 
 def wait_until(home: Path, count: int) -> None:
@@ -53,7 +57,7 @@ def test_a_child_that_ends_is_started_again_after_a_pause(home: Path) -> None:
     while brief.process is first:
         brief.watch(said.append)
         time.sleep(0.02)
-    assert said == ["program ended with code 3; it starts again in 1.0 s"]
+    assert said == ["program ended with code 3; it starts again in 0.2 s"]
     brief.end(time.monotonic())
 
 
@@ -67,7 +71,7 @@ def test_the_pause_grows_while_a_child_keeps_ending(home: Path) -> None:
         brief.watch(lambda _: None)
         pauses.append(brief.pause)
         brief.launch()
-    assert pauses == [1.0, 2.0, 4.0]
+    assert pauses == [0.2, 0.4, 0.8]
     brief.end(time.monotonic())
 
 
@@ -85,7 +89,7 @@ def test_what_a_killed_child_has_forked_ends_too(home: Path) -> None:
 def test_a_child_that_does_not_stop_is_killed(home: Path) -> None:
     stubborn = child(home, STUBBORN)
     stubborn.launch()
-    while "on" not in (home / "program.log").read_text():
+    while "on" not in (home / "logs" / "program.log").read_text():
         time.sleep(0.02)
     stubborn.ask_to_stop()
     stubborn.end(time.monotonic() + 0.2)
@@ -93,7 +97,7 @@ def test_a_child_that_does_not_stop_is_killed(home: Path) -> None:
     assert stubborn.process.returncode == -signal.SIGKILL
 
 
-def test_left_over_processes_are_told_by_their_environment(home: Path) -> None:
+def test_left_over_processes_are_told_by_where_their_output_goes(home: Path) -> None:
     forking = child(home, FORKS)
     forking.launch()
     wait_until(home, 2)
@@ -133,7 +137,7 @@ def beating(home: Path) -> Iterator[Child]:
     """A process with a heartbeat, that has shown it."""
     one = child(home, BEATS)
     one.heartbeat, one.patience = home / "beat", 0.5
-    environment = {**os.environ, MARK: str(home), heartbeat.VARIABLE: str(home / "beat")}
+    environment = {**os.environ, heartbeat.VARIABLE: str(home / "beat")}
     one.start = lambda: run(home, BEATS, environment)
     one.launch()
     while one.state != "running":
@@ -141,6 +145,29 @@ def beating(home: Path) -> Iterator[Child]:
         time.sleep(0.02)
     yield one
     one.end(time.monotonic())
+
+
+def test_a_forked_process_leaves_what_is_the_supervisors(home: Path) -> None:
+    """Its terminal, what it does at its end, and its way on after the fork."""
+    (home / "logs").mkdir()
+    began, log = os.getpid(), home / "logs" / "web-1.log"
+    atexit.register(print, "the supervisor's end")
+
+    def told() -> None:
+        facts = os.getppid() == began, os.getsid(0) == os.getpid(), dict(os.environ)
+        sys.stdout.write(f"{Path('/proc/self/comm').read_text().strip()} {facts}")
+        raise SystemExit(4)
+
+    forked = fork("web-1", told, log, {"A": "b"}, signal.SIGTERM)
+    assert forked.wait(10) == 4
+    assert log.read_text() == "web-1 (True, True, {'A': 'b'})"
+
+
+def test_an_error_in_a_forked_process_is_in_its_log(home: Path) -> None:
+    (home / "logs").mkdir()
+    forked = fork("web-1", partial(divmod, 1, 0), home / "logs" / "web-1.log", {}, signal.SIGTERM)
+    assert forked.wait(10) == 1
+    assert "ZeroDivisionError" in (home / "logs" / "web-1.log").read_text()
 
 
 def test_a_stopped_process_is_ended_and_its_restart_is_told(beating: Child) -> None:
@@ -180,7 +207,7 @@ def test_the_pause_grows_while_a_child_cannot_be_started(home: Path) -> None:
         with pytest.raises(EmbeddedError):
             broken.launch()
         pauses.append(broken.pause)
-    assert pauses == [1.0, 2.0, 4.0]
+    assert pauses == [0.2, 0.4, 0.8]
     assert broken.state == "ended"
     del home
 

@@ -22,7 +22,7 @@ from django.contrib.auth import get_user_model
 from django.db import OperationalError, connection
 from django.test import Client
 
-from deploy.supervisor import programs
+from deploy.programs import programs
 from incidents import queries
 from incidents.reactors import follower
 from ingest.alerts.deliveries import delivered
@@ -247,9 +247,9 @@ def test_the_process_receives_mails_behind_tls_until_it_is_told_to_end(
 
 
 def test_everything_starts_it_only_where_a_port_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "mail" not in [name for name, *_ in programs()]
+    assert "mail" not in [program.name for program in programs()]
     monkeypatch.setattr(settings, "MAIL_PORT", 2525)
-    assert "mail" in [name for name, *_ in programs()]
+    assert "mail" in [program.name for program in programs()]
 
 
 def test_the_page_shows_the_address_to_staff_alone(monkeypatch: pytest.MonkeyPatch) -> None:

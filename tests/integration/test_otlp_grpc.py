@@ -31,7 +31,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
 from deploy import health
-from deploy.supervisor import programs
+from deploy.programs import programs
 from ingest.api import keys, limits, otlp_receiving
 from ingest.api.models import Refusal
 from ingest.api.otlp_grpc import OtlpServer
@@ -288,9 +288,9 @@ def test_a_server_that_ends_loses_nothing_it_acknowledged(
 
 
 def test_everything_starts_it_only_where_a_port_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "otlp" not in [name for name, *_ in programs()]
+    assert "otlp" not in [program.name for program in programs()]
     monkeypatch.setattr(settings, "OTLP_GRPC_PORT", 4317)
-    assert "otlp" in [name for name, *_ in programs()]
+    assert "otlp" in [program.name for program in programs()]
     assert "otlp" in health.NEEDED
 
 

@@ -26,6 +26,7 @@ from deploy.demo.sender import Sender
 from deploy.demo.witness import Witness
 from deploy.demo.world import HEALTHY
 from deploy.embedded import EmbeddedError, Home
+from deploy.programs import Program
 from deploy.supervisor import CannotStart, reachable, running, stopping_on_signals
 
 SPEED = 50.0
@@ -64,24 +65,26 @@ class Command(BaseCommand):
 
 def show(home: Home, screen: Screen, speed: float) -> None:
     """Run until interrupted."""
-    stop = threading.Event()
     if os.geteuid() == 0:
         screen.say("running as root: good enough for a look, and `manage.py up` refuses it (DOSSIER_AS_ROOT)")
     with running(home, screen.say) as supervisor:
-        notes = Notes.load(home.root / "demo.json") or begin(home.root / "demo.json", speed)
-        introduce(notes, screen)
-        sender = Sender(f"http://{reachable(settings.BIND)}:{settings.PORT}", notes.key, stop)
-        feeder = Feeder(notes, sender, screen, speed)
-        witness = Witness(sender, screen, feeder.demo)
-        threads = [threading.Thread(target=part.run, daemon=True) for part in (feeder, witness)]
-        for thread in threads:
-            thread.start()
-        try:
-            while True:
-                supervisor.watch()
-                time.sleep(0.2)
-        finally:
-            stop.set()
+        file = home.root / "demo.json"
+        introduce(Notes.load(file) or begin(file, speed), screen)
+        supervisor.run(Program("world", lambda _: feed(file, screen, speed), beats=False, logs=False))
+        while True:
+            supervisor.watch()
+            time.sleep(0.2)
+
+
+def feed(file: Path, screen: Screen, speed: float) -> None:
+    """In a process of its own: send the world, and compare tickets with what is true of it. Goes on for ever."""
+    notes = Notes.load(file)
+    assert notes is not None
+    sender = Sender(f"http://{reachable(settings.BIND)}:{settings.PORT}", notes.key, threading.Event())
+    feeder = Feeder(notes, sender, screen, speed)
+    threading.Thread(target=Witness(sender, screen, feeder.demo).run, daemon=True).start()
+    feeder.run()
+    sender.stop.wait()  # what the door refuses it would refuse again
 
 
 def begin(path: Path, speed: float) -> Notes:

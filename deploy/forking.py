@@ -1,0 +1,18 @@
+"""What a process needs before it imports what its forks will run."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from django.conf import settings
+
+
+def prepare() -> None:
+    """Have counters of all processes meet in files, and numeric libraries start no threads."""
+    metrics = settings.HOME.root / "metrics"
+    with suppress(OSError):  # said when the home is claimed
+        metrics.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(metrics)
+    # There is about one process a core; pools of threads in each would only get in each other's way.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

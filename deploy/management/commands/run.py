@@ -1,0 +1,37 @@
+"""`manage.py run NAME`: one of the processes that `manage.py up` keeps running, alone, until SIGTERM."""
+
+from __future__ import annotations
+
+import socket
+from argparse import ArgumentParser
+
+from django.core.management.base import BaseCommand, CommandError
+
+from deploy.programs import listen, programs
+
+
+class Command(BaseCommand):
+    help = "Run one process in the foreground: web, events, worker, scheduler, followers, delivery, mail or otlp."
+    requires_system_checks: list[str] = []  # noqa: RUF012  # Django declares it so
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name")
+        parser.add_argument(
+            "--fd",
+            type=int,
+            help="an inherited socket to listen on; several processes may share it (default: PORT is opened)",
+        )
+
+    def handle(self, *, name: str, fd: int | None, **options: object) -> None:
+        known = {program.kind: program for program in reversed(programs())}
+        if (program := known.get(name)) is None:
+            raise CommandError(f"no process {name!r}; there are: {', '.join(sorted(known))}")
+        program.run(None if program.port is None else _opened(program.port, fd))
+
+
+def _opened(port: int, fd: int | None) -> socket.socket:
+    try:
+        return listen(port) if fd is None else socket.socket(fileno=fd)
+    except OSError as error:
+        where = f"port {port}" if fd is None else f"file descriptor {fd}"
+        raise CommandError(f"cannot listen on {where}: {error.strerror}") from error
