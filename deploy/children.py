@@ -118,6 +118,10 @@ class Child:
             self.due = time.monotonic() + self.pause
             raise
 
+    def adopt(self, process: Process) -> None:
+        """Keep one running that an earlier version of the supervisor has started; it has no heartbeat here."""
+        self.process, self.started, self.due = process, time.monotonic(), None
+
     @property
     def state(self) -> str:
         """running, starting, silent or ended; as of the last look."""

@@ -19,7 +19,9 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from types import FrameType
 from typing import IO
 
@@ -28,11 +30,12 @@ from django.core.management import call_command
 from django.db import connections
 from redis.exceptions import RedisError
 
-from deploy import broker, disk, processes
-from deploy.children import Child, Process, end_left_over, fork, rotate
+from deploy import broker, disk, processes, replacing
+from deploy.children import Child, Forked, Process, end_left_over, fork, rotate
 from deploy.embedded import EmbeddedError, Home, start_broker, start_postgres
 from deploy.postgres.base import VARIABLE as PROCESS
 from deploy.programs import Program, kind_of, listen, preload, programs
+from deploy.replacing import Handed, Request
 from deploy.static import collect
 from ingest.commands import heartbeat
 
@@ -62,34 +65,113 @@ class Supervisor:
         self.programs: list[Child] = []
         self.sockets: dict[int, socket.socket] = {}
         self.lock: IO[str] | None = None
+        self.taking_over = False
         self.looked = 0.0
         self.warned = ""
         self.unanswered = 0.0
 
     def start(self) -> None:
         """Start everything; returns when pages answer. CannotStart or EmbeddedError says why not."""
+        if (handed := replacing.taken_over()) is not None:
+            self._take_over(handed)
+            return
         self.lock = self.home.claim()
         for pid in end_left_over(self.home.root):
             self.say(f"ended process {pid}, left over from an earlier start")
         self.sockets = open_ports()
         self._prepare()
-        self._start_servers()
-        collect()  # before the import, which lists the files that are there
-        preload()
-        self._migrate()
-        self._check_key()
+        for child in self._servers():
+            self.say(f"{child.name}: starting")
+            self.servers.append(child)
+            child.launch()
+        make_ready(self.say)
         gc.collect()
         gc.freeze()  # a round that walked through it would copy what the forks share
         for program in programs():
             self.run(program)
         self._wait_for_pages()
 
+    def _take_over(self, handed: Handed) -> None:
+        """Go on with the servers and sockets of the version before, and put our processes in the place of its own."""
+        self.lock, self.sockets, self.taking_over = os.fdopen(handed.lock, "a+"), handed.opened(), True
+        for child in self._servers():
+            self.servers.append(child)
+            if not replacing.adopt(child, handed):
+                child.launch()
+        preload()
+        gc.collect()
+        gc.freeze()
+        every = programs()
+        for program in every:
+            if program.kind == "web":
+                self.run(program)
+        if self._beats():
+            self._end_replaced(handed)
+            for program in every:
+                if program.kind != "web":
+                    self.run(program)
+            replacing.forget(self.home)
+        else:
+            self._go_on_with(handed)
+        self.taking_over = False
+
+    def _beats(self) -> bool:
+        """Wait until every process that was started shows a heartbeat; whether they did in time."""
+        deadline = time.monotonic() + START_PATIENCE
+        while any(child.state != "running" for child in self.programs):
+            if time.monotonic() > deadline:
+                return False
+            self.watch()
+            time.sleep(0.1)
+        return True
+
+    def _go_on_with(self, handed: Handed) -> None:
+        """Keep the processes of the version before: those of this one do not come up."""
+        for child in self.programs:
+            child.end(time.monotonic())
+        self.programs = [self._child(program) for program in programs()]
+        for child in self.programs:
+            if not replacing.adopt(child, handed):
+                child.launch()
+        why = f"web processes did not come up, see {self.home.logs / 'web-1.log'}; those before go on"
+        if (request := replacing.read(self.home)) is not None:
+            replacing.write(self.home, replace(request, failed=why))
+        self.say(f"{clock_time()} nothing was replaced: {why}")
+
+    def _end_replaced(self, handed: Handed) -> None:
+        """Ask the processes of the version before to stop, all at once, and wait as long as each may take."""
+        asks, servers = {one.name: one.ask for one in programs()}, {child.name for child in self.servers}
+        old = [
+            Child(name, partial(Forked, pid), asks.get(name, signal.SIGTERM), Forked(pid))
+            for name, pid in handed.children.items()
+            if name not in servers
+        ]
+        for child in old:
+            child.ask_to_stop()
+        asked = time.monotonic()
+        for child in sorted(old, key=patience):
+            child.end(asked + patience(child))
+
+    def _hand_over(self, request: Request) -> None:
+        """Become the version that asks for it; goes on where that cannot be started."""
+        self.say(f"{clock_time()} replaced by {request.program[1]}")
+        connections.close_all()
+        assert self.lock is not None
+        children = [*self.servers, *self.programs]
+        try:
+            replacing.become(request, replacing.hand_over(self.lock.fileno(), self.sockets, children))
+        except OSError as error:
+            replacing.write(self.home, replace(request, failed=f"{request.program[0]}: {error.strerror}"))
+
     def run(self, program: Program) -> None:
         """Start it and keep it running."""
+        self.programs.append(self._child(program))
+        self.programs[-1].launch()
+
+    def _child(self, program: Program) -> Child:
         child = Child(program.name, lambda: self._fork(child, program), program.ask, told=self._told)
         child.patience = HANGS_AFTER.get(program.kind, 20.0)
-        self.programs.append(child)
-        child.launch()
+        return child
 
     def watch(self) -> None:
         """Start again what has ended or hangs. Call it a few times a second."""
@@ -105,6 +187,8 @@ class Supervisor:
             self._look_around()
 
     def _look_around(self) -> None:
+        if not self.taking_over and (request := replacing.read(self.home)) and not request.failed:
+            self._hand_over(request)
         rotate(self.home.logs)
         for child in self.servers:
             if child.name == "broker" and child.due is None:
@@ -146,7 +230,7 @@ class Supervisor:
             child.ask_to_stop()
         asked = time.monotonic()
         for child in reversed(self.programs):
-            child.end(asked + PATIENCE.get(kind_of(child.name), 3.0))
+            child.end(asked + patience(child))
         connections.close_all()
         for child in reversed(self.servers):
             child.ask_to_stop()
@@ -162,35 +246,19 @@ class Supervisor:
             secret.touch(mode=0o600)
             secret.write_text(settings.SECRET_KEY)
         processes.forget(self.home.root)
+        replacing.forget(self.home)
         for name in ("metrics", "heartbeats"):
             shutil.rmtree(self.home.root / name, ignore_errors=True)
             (self.home.root / name).mkdir(mode=0o700)
 
-    def _migrate(self) -> None:
-        from deploy.health import migrated  # when Django is set up
-
-        if not migrated():
-            self.say("database: migrating")
-            call_command("migrate", verbosity=0, interactive=False)
-
-    def _check_key(self) -> None:
-        from incidents.delivery.key import WrongKeyError, check_key  # when Django is set up
-
-        try:
-            check_key()
-        except WrongKeyError as error:
-            raise CannotStart(f"{error}.") from None
-
-    def _start_servers(self) -> None:
-        if not settings.DATABASE_URL:
-            self.servers.append(
-                Child("database", lambda: start_postgres(self.home), signal.SIGINT, told=self._told)
-            )
-        if not settings.REDIS_URL:
-            self.servers.append(Child("broker", lambda: start_broker(self.home), told=self._told))
-        for child in self.servers:
-            self.say(f"{child.name}: starting")
-            child.launch()
+    def _servers(self) -> list[Child]:
+        """Those that this node runs itself."""
+        database = Child("database", lambda: start_postgres(self.home), signal.SIGINT, told=self._told)
+        broker = Child("broker", lambda: start_broker(self.home), told=self._told)
+        return [
+            *([] if settings.DATABASE_URL else [database]),
+            *([] if settings.REDIS_URL else [broker]),
+        ]
 
     def _fork(self, child: Child, program: Program) -> Process:
         environment = {**os.environ, "DOSSIER_HOME": str(self.home.root), PROCESS: program.kind}
@@ -225,6 +293,28 @@ class Supervisor:
 
 def clock_time() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def patience(child: Child) -> float:
+    """Seconds that it has to stop."""
+    return PATIENCE.get(kind_of(child.name), 3.0)
+
+
+def make_ready(say: Say) -> None:
+    """All that can be done before processes of this version run: files, imports, migrations. CannotStart where the
+    database has secrets under another key."""
+    collect()  # before the import, which lists the files that are there
+    preload()
+    from deploy.health import migrated  # when Django is set up
+    from incidents.delivery.key import WrongKeyError, check_key
+
+    if not migrated():
+        say("database: migrating")
+        call_command("migrate", verbosity=0, interactive=False)
+    try:
+        check_key()
+    except WrongKeyError as error:
+        raise CannotStart(f"{error}.") from None
 
 
 def open_ports() -> dict[int, socket.socket]:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
+from argparse import ArgumentParser
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+from django.db import connections
 
+from deploy import replacing
 from deploy.embedded import EmbeddedError
-from deploy.supervisor import CannotStart, running, stopping_on_signals
+from deploy.supervisor import CannotStart, make_ready, running, stopping_on_signals
+from deploy.version import VERSION
 
 
 class Command(BaseCommand):
@@ -19,12 +24,22 @@ class Command(BaseCommand):
     )
     requires_system_checks: list[str] = []  # noqa: RUF012  # Django declares it so
 
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--replace",
+            action="store_true",
+            help="put this version in the place of the one that runs in DOSSIER_HOME, which serves until this one does",
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
         if os.geteuid() == 0 and not settings.AS_ROOT:
             raise CommandError(
                 "up does not run as root: pages, analyzers and plugins would be root, too. Start it as another user, or"
                 " with DOSSIER_AS_ROOT=true where there is none, as in a container."
             )
+        if options["replace"]:
+            self.replace()
+            return
         try:
             with stopping_on_signals(), running(settings.HOME, self.say) as supervisor:
                 self.say(f"Dossier answers on {settings.BASE_URL}; Ctrl-C stops it")
@@ -35,6 +50,24 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         except KeyboardInterrupt:
             self.say("stopped")
+
+    def replace(self) -> None:
+        try:
+            environment = replacing.its_environment(replacing.running(settings.HOME))
+            program = [sys.executable, str(settings.BASE_DIR / "manage.py")]
+            if environment != dict(os.environ):  # read again under the settings of the one that runs
+                os.execve(program[0], [*program, "up", "--replace"], environment)
+            make_ready(self.say)
+            connections.close_all()
+            replacing.ask(settings.HOME, program)
+            while (failed := replacing.outcome(settings.HOME)) is None:
+                replacing.running(settings.HOME)
+                time.sleep(0.2)
+        except (replacing.ReplacementError, CannotStart) as error:
+            raise CommandError(str(error)) from error
+        if failed:
+            raise CommandError(f"nothing was replaced: {failed}")
+        self.say(f"replaced: {settings.BASE_URL} is served by {settings.BASE_DIR}, version {VERSION}")
 
     def say(self, line: str) -> None:
         self.stdout.write(line)
