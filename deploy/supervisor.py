@@ -50,6 +50,9 @@ BROKER_PATIENCE = 15.0
 HANGS_AFTER = {"web": 6.0, "events": 10.0, "otlp": 10.0}
 """Seconds without a heartbeat after which a process is ended; 20 where nothing is said."""
 
+_asked_to_stop: list[bool] = []
+"""Since the signal: an exception that is raised while Python finalizes an object is lost."""
+
 
 class CannotStart(RuntimeError):
     """Dossier cannot start here; the message is one line that says why and what to do."""
@@ -175,6 +178,8 @@ class Supervisor:
 
     def watch(self) -> None:
         """Start again what has ended or hangs. Call it a few times a second."""
+        if _asked_to_stop:
+            raise KeyboardInterrupt
         for child in [*self.servers, *self.programs]:
             try:
                 child.watch(lambda line: self.say(f"{clock_time()} {line} (logs in {self.home.logs})"))
@@ -319,7 +324,8 @@ def make_ready(say: Say) -> None:
 
 def open_ports() -> dict[int, socket.socket]:
     """The sockets of pages and live updates, bound. CannotStart when DOSSIER_BIND is no address of this machine, or,
-    with a port that can be had, when PORT, EVENTS_PORT, MAIL_PORT or OTLP_GRPC_PORT is taken or not this user's to open.
+    with a port that can be had, when one of PORT, EVENTS_PORT, MAIL_PORT and OTLP_GRPC_PORT is taken or not this
+    user's to open.
     """
     if problem := port_problem(0):
         raise CannotStart(
@@ -368,12 +374,14 @@ def stopping_on_signals() -> Iterator[None]:
     """Let SIGTERM and SIGHUP (a closed terminal) end the block as Ctrl-C does: by KeyboardInterrupt."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
+        _asked_to_stop.append(True)
         raise KeyboardInterrupt
 
     before = {n: signal.signal(n, interrupt) for n in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)}
     try:
         yield
     finally:
+        _asked_to_stop.clear()
         for number, handler in before.items():
             signal.signal(number, handler)
 
