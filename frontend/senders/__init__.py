@@ -1,6 +1,6 @@
 """The doors as those who configure senders see them: what to paste, what an answer means, how alerts end.
 
-One entry a page of `/docs/doors/…`; the page of integrations shows the same configuration with a new key in it.
+One entry per page of `frontend/docs/integrate`; the page of integrations shows the same configuration with a new key.
 """
 
 from frontend.senders.alerting import ALERTING
