@@ -80,6 +80,10 @@ def test_what_a_tickets_alerts_have_in_common_is_silenced_and_heard_again(consol
     page.get_by_label("30 min", exact=True).check()
     page.get_by_role("button", name="Silence", exact=True).click()
     expect(page.locator("[data-silenced]")).to_contain_text("Silenced until")
+    inbox = console.open("/")
+    inbox.set_viewport_size({"width": 390, "height": 844})
+    assert inbox.evaluate("document.documentElement.scrollWidth") <= 390
+    inbox.set_viewport_size({"width": 1280, "height": 900})
     send(disk("f1", "DiskBusy"))
     page = console.open("/silences")
     expect(page.get_by_role("region", name="Held back")).to_contain_text("Rack 12 is rebuilt")

@@ -124,10 +124,10 @@ def test_what_cannot_be_read_ends_with_its_incident() -> None:
 def test_what_cannot_be_read_is_red_on_every_page_of_staff_and_on_the_incident() -> None:
     deliver(0)
     body = signed_in("dora", is_staff=True).get("/incidents/1").content.decode()
-    assert 'class="offline operator" role="alert"><strong>secrets: ' in body
+    assert 'class="operator" role="alert"><strong>Secrets: ' in body
     assert "Nobody was reached: bob" in body
     assert unreachable(["bob"]) == {"bob": reachability.UNREADABLE}
-    assert "secrets: " not in signed_in("eve").get("/").content.decode()
+    assert "Secrets: " not in signed_in("eve").get("/").content.decode()
 
 
 def test_a_signed_webhook_whose_secret_is_lost_is_not_sent_without_its_signature(

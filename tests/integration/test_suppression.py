@@ -59,6 +59,13 @@ def time_passes(seconds: float = 5) -> None:
         do(timezone.now() + timedelta(seconds=seconds))
 
 
+def at_present(incident: str) -> Clock:
+    """A clock that goes on from now, however long the test took so far."""
+    clock = Clock(incident)
+    clock.now = timezone.now()
+    return clock
+
+
 def test_a_silence_made_from_an_incident_stops_its_calls_at_once_and_says_until_when() -> None:
     incident = fired()
     clock = Clock(incident)
@@ -103,7 +110,7 @@ def test_ending_the_silence_starts_the_calls_anew() -> None:
     made = silence(incidents=[incident])
     assert silences.end_silence(made, ALICE)
     assert ticket(1).incident.state == "open"
-    Clock(incident).later(1)
+    at_present(incident).later(1)
     assert calls(incident) == ["alice"]
 
 
@@ -164,13 +171,6 @@ def test_a_report_by_a_person_resumes_the_calls() -> None:
 
 def resumed(incident: str) -> None:
     commands.undo(incident, "snooze", ALICE)
-
-
-def at_present(incident: str) -> Clock:
-    """A clock that goes on from now, however long the test took so far."""
-    clock = Clock(incident)
-    clock.now = timezone.now()
-    return clock
 
 
 def state() -> str:
