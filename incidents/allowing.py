@@ -6,14 +6,25 @@ People are actors `user:NAME`. Keys have their scopes, which the API checks, and
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from datetime import timedelta
+from typing import Any, Final
 
 from incidents.catalog.models import Route, Service
 from incidents.domain.permissions import ANYWHERE, CONFIGURE, Forbidden, Person, may, refusal
 from incidents.domain.routing import DEEPEST, covers
-from incidents.projections.models import IncidentRow
+from incidents.domain.silencing import Matcher
+from incidents.domain.values import STATES
+from incidents.projections.models import IncidentRow, MemberAlert
 from incidents.roles import actor_name, person, who_can
-from ingest.queries import Context
+from ingest.queries import Context, alerts
+
+LONG_SILENCE = timedelta(days=31)
+AT_A_TEAM: Final = "resolve"
+"""What a responder may do at their own team only: who may do it there may silence what is the team's, too."""
+UNRESOLVED: Final = tuple(state for state in STATES if state != "resolved")
+MOST_ALERTS: Final = 5_000
+"""Firing alerts of other teams that a silence is held against, the newest first."""
+AT_ONCE: Final = 500
 
 __all__ = [
     "actor_name",
@@ -21,6 +32,7 @@ __all__ = [
     "allow_configuring",
     "allow_patterns",
     "allow_route",
+    "allow_silence",
     "person",
     "refusals",
     "who_can",
@@ -97,6 +109,40 @@ def allow_patterns(
                 f"`{pattern}` matches components beyond those that services and rules of {team} name; staff give a "
                 "team its components"
             )
+
+
+def allow_silence(context: Context, matchers: Collection[Matcher], lasts: timedelta) -> None:
+    """Raises Forbidden where a person who is not staff silences what fires now at another team, or for very long.
+
+    What the matchers will fit later cannot be told; so a silence of more than LONG_SILENCE takes a manager.
+    """
+    allow("silence", context)
+    who = _not_staff(context)
+    if who is None:
+        return
+    if lasts > LONG_SILENCE and not who.has("manager"):
+        raise Forbidden(
+            f"a silence of more than {LONG_SILENCE.days} days takes a manager of a team, or staff; {who.name} is none"
+        )
+    own = [team for team in who.roles if may(who, AT_A_TEAM, (team,))]
+    if (found := _fitting_elsewhere(matchers, own)) is not None:
+        raise Forbidden(
+            f"it would silence #{found.number} of {found.team}, which is for responders of {found.team} and staff; add"
+            " a matcher that leaves it out"
+        )
+
+
+def _fitting_elsewhere(matchers: Collection[Matcher], own: Collection[str]) -> IncidentRow | None:
+    """An open incident of a team that is none of one's own, with a firing alert that the matchers fit."""
+    members = MemberAlert.objects.filter(resting=False, incident__state__in=UNRESOLVED)
+    members = members.exclude(incident__team__in=own).order_by("-at", "-pk").select_related("incident")
+    newest = {str(one.alert): one.incident for one in members[:MOST_ALERTS]}
+    ids = list(newest)
+    for start in range(0, len(ids), AT_ONCE):
+        for found in alerts(ids[start : start + AT_ONCE]):
+            if all(one.matches(found.alert.labels) for one in matchers):
+                return newest[found.id]
+    return None
 
 
 def _not_staff(context: Context) -> Person | None:

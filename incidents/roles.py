@@ -42,9 +42,13 @@ def who_can(command: str, teams: Collection[str]) -> list[str]:
     return sorted(set(found.values_list("user__username", flat=True)))
 
 
-def allow_anywhere(command: str, context: Context) -> None:
-    """Raises Forbidden where the actor is a person who may not do that, in whatever team."""
+def allow_at(command: str, team: str | None, context: Context) -> None:
+    """Raises Forbidden where the actor is a person who may not do that to what belongs to the team.
+
+    What belongs to no team is open to those who may do it in any.
+    """
     name = actor_name(context)
     who = None if name is None else person(name)
-    if who is not None and not may(who, command, ()):
-        raise Forbidden(refusal(who, command, (), who_can(command, ())))
+    teams = list(who.roles) if who is not None and team is None else [team] if team else []
+    if who is not None and not may(who, command, teams):
+        raise Forbidden(refusal(who, command, teams, who_can(command, teams)))

@@ -14,7 +14,7 @@ from django.db.models import Count
 from django.utils import timezone
 
 from incidents import queries, suppression
-from incidents.allowing import allow
+from incidents.allowing import allow, allow_silence
 from incidents.catalog.models import Silence
 from incidents.correlation.models import SilenceRecurrence
 from incidents.domain.alerting import matched_labels
@@ -71,7 +71,7 @@ def create_silence(
     """Alerts that every matcher fits call nobody from `starts_at` (None: now) until `ends_at`, and `again`.
 
     Incidents all of whose firing alerts it covers notify nobody meanwhile: those of these ids from now on, others
-    within seconds. Raises Invalid.
+    within seconds. Raises Invalid, Forbidden.
     """
     allow("silence", context)
     now = timezone.now()
@@ -87,6 +87,7 @@ def create_silence(
         comment=check_text("comment", comment, 2_000, blank=False),
     )
     recurrence = None if again is None else _recurring(row, again)
+    allow_silence(context, held, row.ends_at - start)
     with transaction.atomic():
         row.save(force_insert=True)
         if recurrence is not None:
@@ -134,6 +135,8 @@ def place_silence(id: uuid.UUID, wanted: Wanted, context: Context) -> None:
     again = None if wanted.again is None else _placed_again(made, wanted.again)
     if again is not None and made.ends_at - max(made.starts_at, now) > LONGEST:
         raise Invalid("recurrence.until", f"must be at most {LONGEST.days} days after the start")
+    if made.ends_at > now:
+        allow_silence(context, matchers_from(wanted.matchers), made.ends_at - max(made.starts_at, now))
     if made.ends_at <= now:
         if row is not None:
             end_silence(row, context)

@@ -15,16 +15,17 @@ from incidents.domain.decide import Refused
 ROLES: Final = ("viewer", "responder", "manager", "admin")
 """From the one that may do least."""
 
-ANYWHERE: Final = frozenset({"open", "accept", "analyze", "comment", "escalate", "override", "silence"})
+ANYWHERE: Final = frozenset({"open", "accept", "analyze", "comment", "escalate", "silence"})
 """What a responder of any team may do: to report, to say something, to call for help, to have an analyzer look, to
-stand in for somebody on call. Not to reassign: whoever takes an incident to their own team may do the rest to it."""
+silence what is not another team's. Not to reassign: whoever takes an incident to their own team may do the rest to it.
+"""
 AT_ITS_TEAM: Final = frozenset(
     {
-        "acknowledge", "assign", "attach_evidence", "bounce", "hand_over", "link", "merge", "reopen", "resolve",
-        "set_severity", "set_title", "snooze", "split", "split_off", "unacknowledge", "undo",
+        "acknowledge", "assign", "attach_evidence", "bounce", "hand_over", "link", "merge", "override", "reopen",
+        "resolve", "set_severity", "set_title", "snooze", "split", "split_off", "unacknowledge", "undo",
     }
 )  # fmt: skip
-"""What a responder of the ticket's team may do."""
+"""What a responder of the team of the ticket, or of the schedule, may do."""
 CONFIGURE: Final = "configure"
 """Changing what belongs to a team: a manager of that team may."""
 ADMINISTER: Final = "administer"

@@ -19,7 +19,7 @@ from incidents.domain.times import rfc3339
 from incidents.domain.values import Invalid, Refused, check_line
 from incidents.oncall import queries
 from incidents.oncall.models import Feed, Override, Schedule
-from incidents.roles import allow_anywhere
+from incidents.roles import allow_at
 from ingest.commands import record_configuration
 from ingest.queries import Context
 
@@ -45,10 +45,9 @@ def override(
     context: Context,
 ) -> Override:
     """`person` is on call from `starts_at` (None: now) until `ends_at`. Raises Invalid, NoSuchSchedule."""
-    allow_anywhere("override", context)
+    row = _to_override(schedule, context)
     user, why = person_named("person", person), _reason(reason)
     begins, ends = times_of(starts_at, ends_at, now)
-    row = _for_update(schedule)
     [made] = _make(row, [(user, begins, ends)], why, None, now, context)
     return made
 
@@ -56,8 +55,7 @@ def override(
 @transaction.atomic
 def end_override(schedule: str, id: str, now: datetime, context: Context) -> None:
     """From now on it counts no more. Raises Refused, NoSuchOverride, NoSuchSchedule."""
-    allow_anywhere("override", context)
-    row = _for_update(schedule)
+    row = _to_override(schedule, context)
     one = row.overrides.select_related("person").filter(pk=_uuid(id)).first()
     if one is None:
         raise NoSuchOverride(f"There is no override {id[:60]}.")
@@ -78,10 +76,9 @@ def swap(
     schedule: str, first: Stretch, second: Stretch, reason: object, now: datetime, context: Context
 ) -> list[Override]:
     """Each of two people takes a stretch of the other's. Raises Invalid, NoSuchSchedule."""
-    allow_anywhere("override", context)
+    row = _to_override(schedule, context)
     users = {one.person: person_named(f"{name}.person", one.person) for name, one in _named(first, second)}
     why = _reason(reason)
-    row = _for_update(schedule)
     spans = [times_of(one.start, one.end, now, f"{name}.") for name, one in _named(first, second)]
     known = queries.rota(row, min(start for start, _ in spans), max(end for _, end in spans))
     taken = swapped(known, first, second, now)
@@ -92,8 +89,7 @@ def swap(
 @transaction.atomic
 def take_back_swap(schedule: str, id: str, now: datetime, context: Context) -> None:
     """As if it had not been made. Raises Refused once a part of it has begun, NoSuchOverride, NoSuchSchedule."""
-    allow_anywhere("override", context)
-    row = _for_update(schedule)
+    row = _to_override(schedule, context)
     parts = list(row.overrides.select_related("person").filter(swap=_uuid(id), swap__isnull=False))
     if not parts:
         raise NoSuchOverride(f"There is no swap {id[:60]}.")
@@ -162,6 +158,13 @@ def _for_update(slug: str) -> Schedule:
     if row is None:
         raise queries.NoSuchSchedule(slug)
     return row
+
+
+def _to_override(slug: str, context: Context) -> Schedule:
+    """The same, for who may stand in or have others stand in. Raises Forbidden."""
+    found = queries.find_schedule(slug)
+    allow_at("override", found.team.slug if found.team else None, context)
+    return _for_update(slug)
 
 
 def _named(first: Stretch, second: Stretch) -> tuple[tuple[str, Stretch], tuple[str, Stretch]]:

@@ -16,6 +16,7 @@ from incidents.api.urls import ACTIONS
 from incidents.catalog.models import Membership, Route, Silence, Team
 from incidents.commands import Report
 from incidents.domain.permissions import ANYWHERE, AT_ITS_TEAM, Forbidden
+from incidents.oncall.models import Override, Schedule
 from incidents.projections.models import IncidentRow
 from ingest.api import keys
 from ingest.queries import Context, configured
@@ -132,6 +133,60 @@ def test_silences_are_for_responders_of_any_team(ticket: str, who: str) -> None:
     assert answer.status_code == (201 if allowed else 403)
     assert client.post("/silences", form).status_code == (302 if allowed else 403)
     assert Silence.objects.count() == (2 if allowed else 0)
+
+
+def silence(client: Client, days: float, matchers: str = 'disk=~"d.*"') -> Any:
+    ends = (datetime.now(UTC) + timedelta(days=days)).isoformat()
+    body = {"matchers": matchers, "ends_at": ends, "comment": "being replaced"}
+    return client.post("/api/v1/silences", body, content_type="application/json")
+
+
+@pytest.mark.parametrize("who", WHO[2:])
+def test_a_silence_of_a_year_is_for_managers_and_staff(ticket: str, who: str) -> None:
+    del ticket
+    client = somebody(who)
+    assert silence(client, 365).status_code == (201 if who in ("manager", "staff") else 403)
+    assert silence(client, 30).status_code == 201
+
+
+def rota(client: Client, team: str | None) -> Any:
+    """Charlie puts himself on a rota of Bob's."""
+    bob = get_user_model().objects.get(username="bob")
+    layers = [
+        {
+            "participants": [[bob.username]],
+            "starts_on": "2026-01-01",
+            "every": 1,
+            "unit": "weeks",
+            "at": "09:00",
+        }
+    ]
+    where = None if team is None else Team.objects.get(slug=team)
+    Schedule.objects.create(slug="disks", name="Disks", team=where, layers=layers)
+    ends = (datetime.now(UTC) + timedelta(days=20)).isoformat()
+    body = {"person": "charlie", "ends_at": ends, "reason": "I can"}
+    return client.post("/api/v1/schedules/disks/overrides", body, content_type="application/json")
+
+
+@pytest.mark.parametrize("who", WHO)
+def test_who_is_on_call_is_changed_by_responders_of_the_rota_s_team_and_staff(ticket: str, who: str) -> None:
+    del ticket
+    client = somebody(who)
+    assert rota(client, "storage").status_code == (201 if who in OF_THE_TEAM else 403)
+    assert Override.objects.count() == (1 if who in OF_THE_TEAM else 0)
+
+
+def test_the_override_of_another_team_is_not_ended(ticket: str) -> None:
+    del ticket
+    made = rota(somebody("staff"), "storage").json()["id"]
+    client = somebody("responder elsewhere", "alice")
+    assert client.delete(f"/api/v1/schedules/disks/overrides/{made}").status_code == 403
+    assert Override.objects.get().ends_at > datetime.now(UTC) + timedelta(days=1)
+
+
+def test_a_rota_of_no_team_is_for_responders_of_any(ticket: str) -> None:
+    del ticket
+    assert rota(somebody("responder elsewhere"), None).status_code == 201
 
 
 def test_where_nobody_is_in_a_team_everybody_may_work_on_tickets() -> None:
