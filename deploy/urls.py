@@ -65,7 +65,7 @@ def _unavailable(request: HttpRequest) -> HttpResponse:
     """A page for people, which asks again by itself or holds what was typed; a line for its scripts, who go on as they
     are; a problem for programs. Nothing here reads the database."""
     if request.path_info.startswith(OF_PROGRAMS):
-        answer = problem(503, "Service Unavailable", Unavailable.default_detail)
+        answer = problem(503, "Service Unavailable", str(Unavailable().detail))
     elif "text/html" not in request.headers.get("Accept", ""):
         answer = HttpResponse("the database does not answer", status=503, content_type="text/plain")
     else:

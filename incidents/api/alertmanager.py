@@ -40,8 +40,9 @@ from incidents.silences import (
     span_of,
     state_of,
 )
-from ingest.api.alerts import DOWN, RETRY_AFTER, alertmanager_api, key_of
+from ingest.api.alerts import RETRY_AFTER, alertmanager_api, key_of
 from ingest.api.keys import Key
+from ingest.api.problems import down
 from ingest.doors.alert import BadPayload, instant
 from ingest.doors.json_body import read_object
 from ingest.queries import Context
@@ -81,7 +82,7 @@ def _answers(scope: str, *methods: str) -> Callable[[View], View]:
             except (Invalid, BadPayload) as error:
                 answer = _text(400, str(error))
             except (OperationalError, InterfaceError):
-                answer = _text(503, DOWN)
+                answer = _text(503, down())
                 answer["Retry-After"] = RETRY_AFTER
             if answer.status_code == 401:
                 answer["WWW-Authenticate"] = 'Bearer realm="dossier", Basic realm="dossier"'

@@ -22,7 +22,7 @@ from ingest.alerts import heartbeats
 from ingest.alerts.receiving import Delivery, Taken, receive
 from ingest.api.keys import Key, authenticate, find
 from ingest.api.limits import Overloaded, admitted, in_turn
-from ingest.api.problems import problem
+from ingest.api.problems import down, problem
 from ingest.api.reading import read_body
 from ingest.api.refusals import note, note_unread
 from ingest.doors import generic, grafana, prometheus, recognition
@@ -35,7 +35,6 @@ from ingest.telemetry.faults import BadBody, TooLarge
 
 RETRY_AFTER = "5"
 ENCODINGS = ("", "identity", "gzip", "x-gzip", "zstd")
-DOWN = "The database does not answer; nothing was stored."
 
 Refuse = Callable[[int, str], HttpResponse]
 
@@ -100,7 +99,7 @@ def refused(refuse: Refuse, error: Exception, overloaded: int = 503) -> HttpResp
         case BadBody() | BadPayload():
             answer = refuse(400, f"Nothing was stored: {error}.")
         case _:
-            answer = refuse(overloaded, DOWN)
+            answer = refuse(overloaded, down())
             answer["Retry-After"] = RETRY_AFTER
     if answer.status_code == 401:
         answer["WWW-Authenticate"] = 'Bearer realm="dossier"'

@@ -22,8 +22,9 @@ from http import HTTPStatus
 from typing import Literal
 
 from django.conf import settings
-from django.utils.module_loading import import_string
 from prometheus_client import Counter as Counted
+
+from ingest.api.problems import disk_is_scarce
 
 PATIENCE = 1.0
 """Seconds after which a request that is under way counts as slow."""
@@ -127,12 +128,6 @@ def intake() -> Intake:
     return Intake(settings.KEY_RATE, settings.WEB_THREADS)
 
 
-@cache
-def _is_closed(name: str) -> Callable[[], bool]:
-    found: Callable[[], bool] = import_string(name)
-    return found
-
-
 _one_large = threading.Lock()
 
 
@@ -151,7 +146,7 @@ def in_turn(size: int) -> Iterator[None]:
 def admitted(key: str, door: str) -> Iterator[None]:
     """As `Intake.admitted` of this process, and counts who was refused. Raises Overloaded."""
     try:
-        if door in TELEMETRY and _is_closed(settings.REFUSE_TELEMETRY)():
+        if door in TELEMETRY and disk_is_scarce():
             raise DiskFull
         with intake().admitted(key):
             yield

@@ -10,6 +10,7 @@ from django.views.decorators.csrf import csrf_exempt
 from ingest.api.keys import authenticate
 from ingest.api.limits import Overloaded
 from ingest.api.otlp_receiving import Done, RefusedError, Request, admitting, largest, take
+from ingest.api.problems import down
 from ingest.api.reading import read_body
 from ingest.doors.bodies import decompress
 from ingest.doors.otlp_messages import JSON, PROTOBUF, SIGNALS, Signal, answer, status
@@ -55,7 +56,7 @@ def _answered(request: HttpRequest, signal: Signal) -> HttpResponse:
     except BadBody as error:
         return _status(400, f"Nothing was stored: {error}.", form)
     except (OperationalError, InterfaceError):
-        return _status(503, "The database does not answer; nothing was stored.", form)
+        return _status(503, down(), form)
     told = HttpResponse(answer(signal, form, done.rejected, done.message), content_type=form)
     if done.receipt:
         told["Dossier-Receipt"] = done.receipt

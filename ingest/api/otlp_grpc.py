@@ -28,6 +28,7 @@ from google.rpc.status_pb2 import Status
 from ingest.api.keys import Key, authenticate
 from ingest.api.limits import Overloaded
 from ingest.api.otlp_receiving import Done, RefusedError, Request, admitting, largest, take
+from ingest.api.problems import down
 from ingest.doors.otlp_messages import PROTOBUF, SIGNALS, Signal, answer
 from ingest.telemetry import liveness
 from ingest.telemetry.faults import BadBody, TooLarge
@@ -125,7 +126,7 @@ def _exporting(signal: Signal) -> Callable[[Iterator[bytes], Context], bytes]:
             _abort(context, 400, f"Nothing was stored: {error}.")
         except (OperationalError, InterfaceError) as error:
             _log.warning("a request of OTLP was put off: %s", error)
-            _abort(context, 503, "The database does not answer; nothing was stored.", RETRY_AFTER)
+            _abort(context, 503, down(), RETRY_AFTER)
         if done.receipt:
             context.set_trailing_metadata((("dossier-receipt", done.receipt),))
         return answer(signal, PROTOBUF, done.rejected, done.message)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import cache
 from http import HTTPStatus
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpResponse
+from django.utils.module_loading import import_string
 from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import exception_handler as drf_handler
@@ -28,11 +32,31 @@ def problem(status: int, title: str, detail: str = "", **more: Any) -> HttpRespo
     return HttpResponse(json.dumps(body), status=status, content_type=CONTENT_TYPE)
 
 
+@cache
+def _probe(name: str) -> Callable[[], bool]:
+    found: Callable[[], bool] = import_string(name)
+    return found
+
+
+def disk_is_scarce() -> bool:
+    """Whether the disk of this node is nearly full (`settings.REFUSE_TELEMETRY`)."""
+    return _probe(settings.REFUSE_TELEMETRY)()
+
+
+def down() -> str:
+    """Why nothing can be stored, where the database does not answer."""
+    if disk_is_scarce():
+        return "The disk of Dossier is full and the database does not answer; nothing was stored."
+    return "The database does not answer; nothing was stored."
+
+
 class Unavailable(exceptions.APIException):
     status_code = HTTPStatus.SERVICE_UNAVAILABLE
-    default_detail = "The database does not answer; nothing was stored. Try again."
     wait = 5
     """Seconds, which DRF says as `Retry-After`."""
+
+    def __init__(self) -> None:
+        super().__init__(f"{down()} Try again.")
 
 
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:

@@ -18,6 +18,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from ingest.api.keys import Key, authenticate
 from ingest.api.limits import Overloaded, admitted, in_turn
+from ingest.api.problems import down
 from ingest.api.reading import read_body
 from ingest.api.refusals import noted
 from ingest.doors.remote_write import MESSAGES, MOST_BYTES, Version, Written, rows, unpack
@@ -46,7 +47,7 @@ def write(request: HttpRequest) -> HttpResponse:
             )
         return noted(_answered(request, key), key.name, "remote write")
     except (OperationalError, InterfaceError):
-        return _said(503, "The database does not answer; nothing was stored.", Retry_After=RETRY_AFTER)
+        return _said(503, down(), Retry_After=RETRY_AFTER)
 
 
 def _answered(request: HttpRequest, key: Key) -> HttpResponse:

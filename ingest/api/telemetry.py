@@ -17,7 +17,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from ingest.api.keys import Key, authenticate
 from ingest.api.limits import Overloaded, admitted
-from ingest.api.problems import problem
+from ingest.api.problems import down, problem
 from ingest.api.reading import read_body
 from ingest.api.refusals import noted
 from ingest.doors.bodies import ENCODINGS, decompress
@@ -41,7 +41,7 @@ def _says_when_down(view: View) -> View:
         try:
             return view(request, *args, **kwargs)
         except (OperationalError, InterfaceError):
-            answer = problem(503, "Service Unavailable", "The database does not answer; nothing was stored.")
+            answer = problem(503, "Service Unavailable", down())
             answer["Retry-After"] = RETRY_AFTER
             return answer
 

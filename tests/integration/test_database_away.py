@@ -10,6 +10,8 @@ from django.contrib.auth import get_user_model
 from django.db import connection
 from django.test import Client
 
+from deploy import disk
+
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
 
@@ -69,3 +71,27 @@ def test_programs_get_a_problem(alice: Client, path: str) -> None:
 def test_another_mistake_stays_one(alice: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("deploy.health.broker.ping", lambda: 1 / 0)
     assert alice.get("/readyz", headers=BROWSER).status_code == 500
+
+
+PATHS_OF_SENDERS = (
+    "/api/v2/alerts",
+    "/api/v1/telemetry/unit_failure",
+    "/api/v1/write",
+    "/v1/metrics",
+    "/api/v1/incidents",
+)
+
+
+@pytest.mark.parametrize("path", PATHS_OF_SENDERS)
+@pytest.mark.parametrize(
+    ("free", "says"), [(0, "The disk of Dossier is full"), (50, "The database does not answer")]
+)
+def test_senders_are_told_of_a_full_disk(
+    alice: Client, monkeypatch: pytest.MonkeyPatch, path: str, free: int, says: str
+) -> None:
+    monkeypatch.setattr(disk, "measure", lambda _: disk.Space(free, 100))
+    monkeypatch.setattr(disk, "_last", {})
+    answer = alice.post(path, b"[]", content_type="application/json", HTTP_AUTHORIZATION="Bearer dsr_x")
+    assert answer.status_code == 503
+    assert says in answer.content.decode()
+    assert "nothing was stored" in answer.content.decode()

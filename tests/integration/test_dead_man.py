@@ -17,7 +17,7 @@ from pytest_django import Settings
 
 from deploy import disk, outside, processes
 from deploy.embedded import Home
-from incidents.delivery.alive import alive
+from incidents.worker.heartbeat import alive
 from ingest.commands import record_configuration
 from ingest.log import clock
 from ingest.log.follow import Follower, run_once

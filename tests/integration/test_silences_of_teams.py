@@ -38,7 +38,7 @@ def test_a_responder_of_another_team_is_told_which_incident_it_would_silence(fir
     client = somebody("responder elsewhere")
     answer = silence(client, 0.1)
     assert answer.status_code == 403
-    assert f"it would silence #{firing.number} of storage" in answer.content.decode()
+    assert f"It would silence #{firing.number} of storage" in answer.content.decode()
     assert Silence.objects.count() == 0
     assert silence(client, 0.1, 'disk=~"d.*", rack!="r1"').status_code == 201
 
