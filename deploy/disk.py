@@ -15,6 +15,8 @@ SCARCE = 0.05
 """Share below which telemetry is refused, so that alerts and incidents still find room."""
 PLENTY = 10 * 2**30
 """Bytes that are never scarce, on however large a disk."""
+FULL = 16 * 2**20
+"""Bytes below which Postgres, whose log grows by as much at a time, may store nothing."""
 KEPT = 5.0
 """Seconds for which a measurement is used again."""
 
@@ -35,6 +37,10 @@ class Space:
     @property
     def scarce(self) -> bool:
         return self.share < SCARCE and self.free < PLENTY
+
+    @property
+    def full(self) -> bool:
+        return bool(self.size) and self.free < FULL
 
     @property
     def warning(self) -> str:

@@ -59,7 +59,7 @@ def reasons() -> list[str]:
     """Why requests cannot be served, or what they ask for would come late; empty where all is well."""
     if stops := draining():
         return [stops]
-    checks = (database, migrations, secret_key, queue, clocks, running, followers, delivery)
+    checks = (database, disk_full, migrations, secret_key, queue, clocks, running, followers, delivery)
     return [reason for check in checks if (reason := check())]
 
 
@@ -185,6 +185,10 @@ def database() -> str | None:
         return None
 
     return _or_away(probe, "database: does not answer")
+
+
+def disk_full() -> str | None:
+    return "disk: full; nothing can be stored" if disk.space().full else None
 
 
 def migrations() -> str | None:

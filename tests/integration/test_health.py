@@ -74,6 +74,16 @@ def test_a_broker_that_is_away_is_named(client: Client, monkeypatch: pytest.Monk
     assert (answer.status_code, answer.json()["reasons"]) == (503, ["broker: does not answer"])
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize(("free", "found"), [(2**20, ["disk: full; nothing can be stored"]), (2**30, [])])
+def test_a_full_disk_is_named(
+    client: Client, monkeypatch: pytest.MonkeyPatch, free: int, found: list[str]
+) -> None:
+    monkeypatch.setattr(disk, "measure", lambda _: disk.Space(free, 2**40))
+    monkeypatch.setattr(disk, "_last", {})
+    assert client.get("/readyz").json()["reasons"] == found
+
+
 def test_a_socket_is_spelt_as_celery_spells_it(settings: Settings, home: Home) -> None:
     settings.CELERY_BROKER_URL = f"redis+socket://{home.broker_socket}?virtual_host=3"
     broker.client.cache_clear()
