@@ -82,7 +82,7 @@ def explain(seen: Observed, rules: Rules) -> Explained:
     search = _Search(seen, rules)
     if seen.failing.rows:
         search.cover()
-        search.prune()
+        search.prune(together=False)
         search.grow()
         for _ in range(3):
             if not search.prune():
@@ -180,14 +180,15 @@ class _Search:
             rows[self.model.rows_of(component)] = False
         return ~self.seen.paths.holding(self.chosen), rows
 
-    def prune(self) -> bool:
-        """Drop members that the others make unnecessary, the least needed first, a quarter of these at a time; whether
-        any was.
+    def prune(self, *, together: bool = True) -> bool:
+        """Drop members that the others make unnecessary, the least needed first, a quarter of these at a time, and say
+        whether any was. Each of several needs less, but not if they do not count `together`: those of a cover are
+        candidates, and many doubtful ones would vouch for each other.
         """
         dropped = False
         while self.chosen:
             evidence = self.evidence()
-            surplus = evidence - self._bar(len(self.chosen))[self.chosen]
+            surplus = evidence - self._bar(len(self.chosen) if together else 1)[self.chosen]
             counts = [self._counts(*self._without(at)) for at in range(len(self.chosen))]
             weak = (surplus < 0) | ~np.array(counts)
             if not weak.any():
