@@ -25,14 +25,15 @@ Floats = NDArray[np.float64]
 
 FIRST_SEED, TRIALS = 5_000, 12
 _LOUD = (
-    *("black_hole", "black_holes", "black_hole_agents", "black_hole_wrong", "black_hole_podset"),
+    *("black_hole", "black_holes", "black_hole_wrong", "black_hole_podset"),
     *("podset_down", "podset_slow", "spine_drops", "spine_slow", "tor_down", "server_slow", "always"),
 )
+_FAINT = ("podset_drops", "tor_drops", "black_hole_agents")
 BARS: Mapping[str, str] = MappingProxyType(
     {
         **{f"{case} {what}": ">= 0.95" for case in _LOUD for what in ("recall", "precision")},
-        **{f"{case} recall": ">= 0.8" for case in ("podset_drops", "tor_drops")},
-        **{f"{case} precision": ">= 0.95" for case in ("podset_drops", "tor_drops", "several")},
+        **{f"{case} recall": ">= 0.7" for case in _FAINT},
+        **{f"{case} precision": ">= 0.95" for case in (*_FAINT, "several", "several_agents")},
         **{f"{case} false blames a window": "<= 0.05" for case in CASES},
     }
 )

@@ -20,7 +20,7 @@ from analyzers.simulators.mesh import SPINE, Fault, Mesh, State, build, draw_fau
 from analyzers.simulators.mesh_windows import BENIGN, Scene, scene, window_of, with_event
 from analyzers.testing import Case, check_analyzer
 
-MESH = build(3, 6, 8)
+MESH = build(3, 5, 6)
 TRIES = 60
 
 
@@ -49,7 +49,7 @@ def named(verdict: dict[str, Any]) -> list[str]:
 def test_it_has_the_properties_of_an_analyzer(kind: str) -> None:
     check_analyzer(
         ANALYZER,
-        lambda seed, faulty: drawn(seed, *([kind] if faulty else []), mesh=build(3, 5, 5)),
+        lambda seed, faulty: drawn(seed, *([kind] if faulty else []), mesh=build(3, 4, 4)),
         seeds=[1],
     )
 
@@ -85,7 +85,7 @@ def test_a_black_hole_is_put_down_to_its_switch(kind: str) -> None:
 
 def test_a_ticket_about_a_pod_that_is_down_says_so_in_its_title() -> None:
     (suspect,) = verdict_of(drawn(11, "pod_down").window)["suspects"]
-    assert suspect["says"] == "is down: 8 of its 8 servers are silent"
+    assert suspect["says"] == "is down: 6 of its 6 servers are silent"
 
 
 def test_reloads_above_the_budget_are_advised_to_wait() -> None:
