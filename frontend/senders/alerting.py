@@ -203,7 +203,9 @@ datasources:
         ("generic-webhook",),
         "generic",
         "Whatever can post JSON or a form. Common names of fields (`title`, `status`, `severity`, `key`, `labels`, …) "
-        "are understood; for others the integration gets a mapping, which is tried on its page before it is stored.",
+        "are understood; for others the integration gets a mapping, which is tried on its page before it is stored. "
+        "In `words`, `*` is any text that is not listed and `ignored: reason` leaves a message out; with "
+        "`reads_titles` a title such as `[OK] Disk` says the status where no field does.",
         (
             (
                 "try it",
@@ -214,13 +216,15 @@ datasources:
             (
                 "a mapping",
                 """{"items": "$.events", "title": "{check} on {host}", "key": "{host}/{check}",
- "status": {"from": "$.state", "words": {"RED": "firing", "GREEN": "resolved", "GREY": "ignored"}},
+ "status": {"from": "$.state", "words": {"RED": "firing", "GREEN": "resolved", "GREY": "ignored: no data"}},
  "component": "host/{host}", "group": "$.check", "labels": "$.tags"}
 """,
             ),
         ),
-        f"200 with `accepted`, `receipt` and, where some alerts of a body are no good, `refused`. {COMMITTED}",
-        f"{BODY} At most 1,000 alerts a body.",
+        "200 with `accepted`, `receipt`, `refused` for alerts of the body that are no good, and `left_out` for those "
+        "that the mapping leaves out (`ignored: reason`). 202 where no mapping reads the payload: it is stored, and "
+        f"the page of the integration proposes one. {COMMITTED}",
+        f"{BODY} At most 100,000 alerts a body.",
         AGAIN,
         "The mapping says what the key is, and which word means resolved. Without a resolved message an alert fires "
         f"until a person resolves its ticket. {TICKET}",
