@@ -145,12 +145,20 @@ def test_records_that_are_rare_or_follow_what_is_asked_blame_nobody() -> None:
     assert suspects(without("cache missed", 1)) == []
 
 
-def test_errors_that_were_always_there_blame_nobody_until_there_are_many() -> None:
-    past = [*USUAL, ("cart-0", "get <*> failed: timeout", "error", 3)]
+TIMEOUT = "get <*> failed: timeout"
+
+
+def test_more_errors_that_were_always_there_blame_who_finishes_less_too() -> None:
+    past = [*USUAL, ("cart-0", TIMEOUT, "error", 3)]
     assert suspects(past, past=past) == []
-    assert suspects([*USUAL, ("cart-0", "get <*> failed: timeout", "error", 40)], past=past) == [
-        "service/cart"
-    ]
+    fewer = [*without("get <*> completed", 20), ("cart-0", TIMEOUT, "error", 40)]
+    assert suspects(fewer, past=past) == ["service/cart"]
+
+
+def test_a_burst_of_known_errors_that_no_request_feels_blames_nobody() -> None:
+    past = [*USUAL, ("store-0", "client closed the request after <*> ms", "error", 5)]
+    burst = [*USUAL, ("store-0", "client closed the request after <*> ms", "error", 57)]
+    assert suspects(burst, past=past) == []
 
 
 def test_records_of_windows_without_records_are_not_new() -> None:

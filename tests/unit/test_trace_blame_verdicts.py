@@ -13,7 +13,7 @@ from analyzers.builtin.trace_blame import ANALYZER
 from analyzers.contract import Window
 from analyzers.shell import judge
 from analyzers.simulators.trace_rows import truth_of, window
-from analyzers.simulators.traces import Fault, System, build_system, draw_fault, record
+from analyzers.simulators.traces import Fault, Operation, System, build_system, draw_fault, record
 from analyzers.testing import Case, check_analyzer
 
 HISTORY = 3
@@ -146,3 +146,23 @@ def test_the_share_of_traces_hit_comes_with_its_interval() -> None:
     estimate = verdict["suspects"][0]["estimate"]
     assert estimate["low"] < estimate["failure_rate"] <= estimate["high"]
     assert estimate["failure_rate"] > 0.9
+
+
+def asked(share: float) -> System:
+    """A shop of three pages, each of which asks a cart in that share of its requests, else its cache."""
+    pages = tuple(Operation(0, f"page {name}", 3000.0, 0.3, ((3, share),)) for name in "abc")
+    return System(
+        services=("shop", "cart", "bank"),
+        replicas=(("shop-a",), ("cart-a",), ("bank-a",)),
+        operations=(*pages, Operation(1, "items", 2000.0, 0.3, ()), Operation(2, "pay", 4000.0, 0.3, ())),
+        entries=((0, 60.0), (1, 60.0), (2, 60.0), (4, 60.0)),
+        way_us=(800.0,) * 5,
+    )
+
+
+@pytest.mark.parametrize(("share", "named"), [(0.95, []), (0.05, ["service/shop"])])
+def test_more_calls_are_a_cold_cache_and_fewer_a_fault(share: float, named: list[str]) -> None:
+    rng = np.random.default_rng(5)
+    history = tuple(window(record(asked(0.5), rng, minute), minute) for minute in range(HISTORY))
+    verdict = judge(ANALYZER, window(record(asked(share), rng, HISTORY), HISTORY, history))
+    assert [one["component"] for one in verdict["suspects"]] == named

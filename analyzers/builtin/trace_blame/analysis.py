@@ -176,7 +176,7 @@ def _moment(microseconds: int | None, window: Window) -> datetime | None:
 
 ANALYZER = Analyzer(
     name="trace_blame",
-    version="2.0.0",
+    version="2.1.0",
     title="Blames the service or instance that explains what changed in traces",
     inputs=INPUTS,
     params=PARAMS,

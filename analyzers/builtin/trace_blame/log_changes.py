@@ -25,7 +25,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import logsumexp
-from scipy.stats import nbinom
 
 from analyzers.builtin.trace_blame.logs import Logs
 from analyzers.builtin.trace_blame.normal import most_said, novelty
@@ -58,6 +57,11 @@ SURPRISING = 2.0
 MOST_PLAIN = 3.0
 """Most that new records say that tell of nothing bad, in nats: a new version writes such ones. The same for missing
 records after few windows."""
+
+MOST_BURST = 5.0
+"""Most that more records of a known bad kind say by themselves, in nats: programs write such records in bursts for
+reasons that no request feels, and a few windows of history seldom hold one. Other signs have to join.
+"""
 
 SURPRISE_TRUST = 10.0
 
@@ -166,7 +170,7 @@ def _more(logs: Logs, table: Table, bad: Flags, most: float) -> Sign | None:
     support = _weighed(table.now[known], expected, wide, MORE)
     support = np.where(table.now[known] > expected, support, np.minimum(support, 0.0))
     row = int(np.argmax(support))
-    limit = min(most, float(table.now[known][row]))
+    limit = min(most, MOST_BURST, float(table.now[known][row]))
     return _sign(logs, table, 1, int(known[row]), float(expected[row]), float(min(support[row], limit)))
 
 
@@ -219,14 +223,14 @@ def _promised(table: Table, rows: Ints) -> tuple[Floats, Floats]:
 def _weighed(count: Floats, expected: Floats, wide: Floats, factors: Floats) -> Floats:
     """Negative binomial with any of the factors against the same with none; `wide` is the variance of the logarithm of
     the mean."""
-    shape = 1.0 / wide
-    low = np.maximum(expected, 1e-9)
+    shape, mean = 1.0 / wide, np.maximum(expected, 1e-9)
 
-    def log_pmf(mean: Floats) -> Floats:
-        return np.asarray(nbinom.logpmf(count, shape, shape / (shape + mean)))
+    def log_likelihood(mean: Floats) -> Floats:
+        """Without the terms that do not depend on the mean."""
+        return np.asarray(count * np.log(mean) - (count + shape) * np.log(shape + mean))
 
-    under = np.array([log_pmf(np.maximum(low * factor, 1e-3)) for factor in factors])
-    return np.asarray(logsumexp(under, axis=0) - np.log(len(factors)) - log_pmf(low))
+    under = log_likelihood(np.maximum(np.multiply.outer(factors, mean), 1e-3))
+    return np.asarray(logsumexp(under, axis=0) - np.log(len(factors)) - log_likelihood(mean))
 
 
 def learnt_most(logs: Logs, tables: list[Table]) -> float:

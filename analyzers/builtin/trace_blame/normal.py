@@ -352,6 +352,7 @@ def oddities(shapes: Shapes, usual: Habits, rows: Ints, by_instance: bool = Fals
         seen = totals(at[known], spans[known], len(usual.key))
         whole = _mixture(seen, usual, shapes.places)[place]
         mix = np.where((past > 0) & ~shapes.asks[place], np.minimum(whole, telling * count), 0.0)
+        mix = np.where(_lessened(shapes, usual, seen)[place], mix, np.minimum(mix, 0.0))
         met = totals(usual.place, seen, shapes.places)[usual.place]
         over = np.maximum(0.0, seen - usual.share * met)
         gained = gained + totals(usual.place, over, shapes.places)[place]
@@ -364,6 +365,18 @@ def oddities(shapes: Shapes, usual: Habits, rows: Ints, by_instance: bool = Fals
         np.minimum(mix, MOST_MIX),
         gained / np.maximum(count, 1),
     ), rows[heads]
+
+
+def _lessened(shapes: Shapes, usual: Habits, seen: Floats) -> Flags:
+    """By place, whether the known outcomes call less than usual or end in errors more often: what calls more does more
+    work, as after a cold start of a cache.
+    """
+    of = usual.key % usual.width
+    calls = np.array([len(called) for _, called in shapes.outcomes], dtype=np.float64)[of]
+    errors = np.array([error for error, _ in shapes.outcomes], dtype=np.float64)[of]
+    change = seen / np.maximum(1.0, totals(usual.place, seen, shapes.places)[usual.place]) - usual.share
+    fewer = totals(usual.place, change * calls, shapes.places) < 0
+    return np.asarray(fewer | (totals(usual.place, change * errors, shapes.places) > 0))
 
 
 def novelty(unseen: Floats, count: Floats, past: Floats, surprise: Floats) -> Floats:
