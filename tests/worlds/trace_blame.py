@@ -36,6 +36,7 @@ EVERY = timedelta(minutes=5)
 HISTORY = 12
 JUDGED = 6
 WINDOWS = HISTORY + JUDGED
+EVERY_WINDOW = range(WINDOWS)
 WINDOW_US = 300e6
 FAULT_FROM, FAULT_UNTIL = HISTORY + 2, HISTORY + 5
 SPANS = 1_700
@@ -395,26 +396,26 @@ def _stack(op: Operation, number: int) -> str:
     return f"unhandled {kind} in {op.name}\n  at app.{where}.{method}({where}.java:{40 + number % 5})"
 
 
-def make(seed: int, case: str) -> World:
-    """The world of a case. Raises KeyError for a case that is not in `CASES`."""
-    app, faults, notes = _simulate(seed, case)
-    return World(
-        case, seed, {"span": _kept(app)}, EVERY, START + HISTORY * EVERY, tuple(faults), tuple(notes)
-    )
+def make(seed: int, case: str, within: range = EVERY_WINDOW) -> World:
+    """The world of a case, of its windows `within`. Raises KeyError for a case that is not in `CASES`."""
+    return make_logged(seed, case, within)[0]
 
 
-def logs(seed: int, case: str) -> list[dict[str, Any]]:
+def logs(seed: int, case: str, within: range = EVERY_WINDOW) -> list[dict[str, Any]]:
     """The log lines of the same world in the order of time."""
-    return sorted(_simulate(seed, case)[0].lines, key=lambda line: str(line["time"]))
+    return make_logged(seed, case, within)[1]
 
 
-def _simulate(seed: int, case: str) -> tuple[Application, list[Fault], list[str]]:
+def make_logged(seed: int, case: str, within: range = EVERY_WINDOW) -> tuple[World, list[dict[str, Any]]]:
+    """The world and its log lines, of one simulation."""
     app, requests, faults, notes = prepare(seed, case)
-    for window in range(WINDOWS):
+    for window in within:
         _requests(app, window, requests)
         _background(app, window)
     notes += [f"{one.kind} of {one.service} reached {one.hits} times" for one in app.effects]
-    return app, faults, notes
+    rows = {"span": _kept(app)}
+    world = World(case, seed, rows, EVERY, START + HISTORY * EVERY, tuple(faults), tuple(notes))
+    return world, sorted(app.lines, key=lambda line: str(line["time"]))
 
 
 def prepare(seed: int, case: str) -> tuple[Application, int, list[Fault], list[str]]:

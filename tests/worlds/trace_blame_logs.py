@@ -13,13 +13,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def make(seed: int, case: str) -> World:
-    world = trace_blame.make(seed, case)
-    return replace(world, rows={**world.rows, "log_count": counts(seed, case)})
-
-
-def counts(seed: int, case: str) -> list[Row]:
-    """The lines of a world as `log_count` rows."""
-    return list(count_rows(map(_record, trace_blame.logs(seed, case)), Templates()))
+    world, lines = trace_blame.make_logged(seed, case)
+    counts: list[Row] = list(count_rows(map(_record, lines), Templates()))
+    return replace(world, rows={**world.rows, "log_count": counts})
 
 
 def _record(line: Row) -> Record:
