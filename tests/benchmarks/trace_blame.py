@@ -39,6 +39,9 @@ from tests.benchmarks.real_traces import directory
 from tests.benchmarks.scoring import monotone, spread, windows_row, windows_until
 from tests.benchmarks.script import script
 from tests.benchmarks.trace_blame_recorded import recorded_rows, verdict_on
+from tests.benchmarks.trace_blame_stretches import rows as stretch_rows
+from tests.benchmarks.worlds import reliability
+from tests.benchmarks.worlds_trace_blame import SIMPLE
 
 Row = dict[str, Any]
 
@@ -61,6 +64,9 @@ class Told:
     false: int = 0
     inconclusive: bool = False
     evidence: tuple[tuple[float, bool], ...] = ()
+    stated: tuple[tuple[float, bool], ...] = ()
+    beside: tuple[tuple[str, bool, bool], ...] = ()
+    """Simpler methods on the same window: the name, whether it names the faulty service, and another one."""
 
 
 def run(job: Job) -> Told:
@@ -83,14 +89,35 @@ def run(job: Job) -> Told:
         false=sum(name not in guilty for name in names),
         inconclusive=verdict.status == "inconclusive",
         evidence=weighed,
+        stated=tuple((one.score or 0.0, one.component in guilty) for one in verdict.suspects),
+        beside=tuple(
+            (name, any(one in guilty for one in said), any(one not in guilty for one in said))
+            for name, method in SIMPLE.items()
+            for said in [method(window)]
+        ),
     )
 
 
+def beside(seen: Sequence[Told], place: int) -> str:
+    """How often each simpler method names the faulty service (1), or another one (2), with intervals."""
+    found = []
+    for name in SIMPLE:
+        hits = sum(one[place] is True for each in seen for one in each.beside if one[0] == name)
+        low, high = wilson(hits, len(seen))
+        found.append(f"{name} {hits / len(seen):.3f} [{low:.3f}, {high:.3f}]")
+    return ", ".join(found)
+
+
 def simulated_rows(trials: int, first: int) -> Iterator[Row]:
+    stated: list[tuple[float, bool]] = []
     for kind in FAULTS:
-        yield fault_row(kind, spread(run, [Job(first + n, kind) for n in range(trials)]))
+        seen = spread(run, [Job(first + n, kind) for n in range(trials)])
+        stated += [pair for one in seen for pair in one.stated]
+        yield fault_row(kind, seen)
     healthy = spread(run, [Job(first + n) for n in range(2 * trials)])
+    stated += [pair for one in healthy for pair in one.stated]
     yield false_row("healthy", healthy, "<= 0.02")
+    yield from reliability("simulated", stated)
     for kind in FAULTS:
         taken = spread(until_ticket, [Job(first + n, kind) for n in range(trials)])
         row = windows_row(f"simulated, {kind}: windows until a ticket", taken, "windows")
@@ -125,7 +152,9 @@ def fault_row(kind: str, seen: Sequence[Told]) -> Row:
         ),
         "note": f"recall {found / len(seen):.3f} [{low:.3f}, {high:.3f}], precision "
         f"{(named - false) / max(1, named):.3f} [{p_low:.3f}, {p_high:.3f}], exact component "
-        f"{exact / len(seen):.3f}, quiet {sum(not one.named for one in seen)}, {len(seen)} windows",
+        f"{exact / len(seen):.3f}, quiet {sum(not one.named for one in seen)}, {len(seen)} windows; "
+        f"beside it recall {beside(seen, 1)}, "
+        f"windows with a wrong name {beside(seen, 2)}",
     }
 
 
@@ -141,7 +170,7 @@ def false_row(name: str, seen: Sequence[Told], bar: str | None) -> Row:
         "bar": bar,
         "interval": [low, high],
         "note": f"windows that accuse anyone {accused} of {len(seen)} [{low:.4f}, {high:.4f}], "
-        f"inconclusive {sum(one.inconclusive for one in seen)}",
+        f"inconclusive {sum(one.inconclusive for one in seen)}; beside it {beside(seen, 2)}",
     }
 
 
@@ -231,6 +260,7 @@ def figures(trials: int, first: int) -> Iterator[Row]:
         print("recorded traces: TRACES_DIR is not set; nothing to read")
     else:
         yield from recorded_rows(root)
+        yield from stretch_rows(root, SIMPLE)
     yield from simulated_rows(trials, first)
     yield from growth_rows()
 
