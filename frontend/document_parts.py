@@ -28,11 +28,11 @@ SETTINGS = SIZES | {"KEY_RATE", "READS_AT_ONCE", "WEB_THREADS", "WEB_WORKERS"}
 """The settings whose values pages show. No secret is among them."""
 
 
-def parts() -> dict[str, str]:
-    """Every part by name, with the settings of this installation."""
-    return {name: made() for name, made in computed().items()} | {
-        name: value(name, str(getattr(settings, name))) for name in SETTINGS
-    }
+def parts(names: Iterable[str]) -> dict[str, str]:
+    """The parts of these names, with the settings of this installation; unknown names are left out."""
+    made = computed()
+    found = {name: made[name]() for name in names if name in made}
+    return found | {name: value(name, str(getattr(settings, name))) for name in SETTINGS.intersection(names)}
 
 
 def computed() -> dict[str, Callable[[], str]]:

@@ -49,7 +49,8 @@ def read_document(request: HttpRequest, slug: str) -> HttpResponse:
     if moved := MOVED.get(slug) or (f"integrate/{old}" if old != slug else None):
         return HttpResponseRedirect(reverse("document", args=[moved]))
     try:
-        found = documents.document(slug, parts(), settings.BASE_URL)
+        names = documents.part_names(documents.source(slug))
+        found = documents.document(slug, parts(names), settings.BASE_URL)
     except KeyError:
         raise Http404(f"no documentation page {slug}") from None
     contents = documents.contents()
