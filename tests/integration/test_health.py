@@ -99,7 +99,7 @@ def test_a_socket_is_spelt_as_celery_spells_it(settings: Settings, home: Home) -
 
 @pytest.mark.django_db
 def test_missing_migrations_are_named(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "_migrated", lambda: False)
+    monkeypatch.setattr(health, "migrated", lambda: False)
     answer = client.get("/readyz")
     assert answer.status_code == 503
     assert answer.json()["reasons"] == ["database: migrations are missing (manage.py migrate)"]
