@@ -26,7 +26,7 @@ def main() -> None:
     offline = len(sys.argv) > 1 and sys.argv[1] in OFFLINE
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "deploy.offline" if offline else "deploy.settings")
     if len(sys.argv) > 1 and sys.argv[1] in TOGETHER:
-        from deploy.forking import prepare
+        from deploy.supervisor.fork_server import prepare
 
         prepare()
     from django.core.management import execute_from_command_line
@@ -35,7 +35,7 @@ def main() -> None:
     try:
         execute_from_command_line(sys.argv)
     except Exception as error:
-        from deploy.surroundings import complaint
+        from deploy.supervisor.preflight import complaint
 
         if (line := complaint(error)) is None:
             raise

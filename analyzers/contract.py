@@ -2,7 +2,7 @@
 
 An analyzer is data and one pure function: `Analyzer(name, version, title, inputs, params, analyze)` where
 `analyze(window, params) -> Verdict`. It reads no clock, no database and no unseeded randomness, and does not
-write to what it is given. The shell around it (`analyzers.shell`) checks parameters, bounds time, catches
+write to what it is given. The shell around it (`analyzers.runner`) checks parameters, bounds time, catches
 what is raised, and adds analyzer, version, parameters, window and seconds to the verdict. A crash is never a
 verdict; doubt is `inconclusive`. Importing this module imports neither Django nor numpy.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from ingest.telemetry.reductions import (
+from ingest.telemetry.windows.reductions import (
     STILL_GOING,
     AsOf,
     Count,

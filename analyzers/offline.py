@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from analyzers.contract import Analyzer, Input, Window
-from ingest.doors import superbench
-from ingest.telemetry.columns import Rows
-from ingest.telemetry.faults import NoRows
-from ingest.telemetry.offline import BadFile, read_file, reduce
+from ingest.integrations import superbench
+from ingest.telemetry.decode.columns import Rows
+from ingest.telemetry.errors import NoRows
+from ingest.telemetry.windows.offline import BadFile, read_file, reduce
 
 REGION = "default"
 MOST_WINDOWS = 100_000

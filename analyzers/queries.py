@@ -1,9 +1,13 @@
 """What the floors above may ask of analyzers."""
 
+from analyzers.calculators import CALCULATORS, Bar, Calculator, Curve, Range
+from analyzers.calculators import answer as what_if_answer
+from analyzers.calculators import read as what_if_inputs
 from analyzers.contract import Sums
 from analyzers.registry import RegistryError, UnknownAnalyzer
 from analyzers.registry import get as analyzer
 from analyzers.registry import installed as analyzers
+from analyzers.runner import AnalysisFailed
 from analyzers.runs.coverage import Seen, seen
 from analyzers.runs.feeds import behind as telemetry_behind
 from analyzers.runs.feeds import kinds as kinds_read
@@ -12,6 +16,8 @@ from analyzers.runs.feeds import span as telemetry_span
 from analyzers.runs.inputs import kept_sums, sums_as_rows
 from analyzers.runs.models import Run, Schedule
 from analyzers.runs.outcomes import Outcomes, newest_run, outcomes
+from analyzers.runs.readiness import Wait
+from analyzers.runs.readiness import waits as schedule_waits
 from analyzers.runs.replay import (
     NothingToReplay,
     Replay,
@@ -32,12 +38,6 @@ from analyzers.runs.results import (
     verdict,
 )
 from analyzers.runs.scoring import Cause, Judged, Named, Rule, Score, Share, median_of, score
-from analyzers.runs.waiting import Wait
-from analyzers.runs.waiting import waits as schedule_waits
-from analyzers.shell import AnalysisFailed
-from analyzers.what_if import CALCULATORS, Bar, Calculator, Curve, Range
-from analyzers.what_if import answer as what_if_answer
-from analyzers.what_if import read as what_if_inputs
 
 __all__ = [
     "CALCULATORS",

@@ -22,7 +22,7 @@ import numpy as np
 from analyzers.contract import Analyzer, Paths, Sums, Window
 from analyzers.params import check_params
 from analyzers.registry import faults_of
-from analyzers.shell import judge, verdict_json
+from analyzers.runner import judge, verdict_json
 from analyzers.simulators.tables import paths_of, sums_of
 
 __all__ = ["Case", "MakeCase", "check_analyzer", "check_calculator", "crossing_cases", "paths_of", "sums_of"]

@@ -21,9 +21,9 @@ from django.core.cache import cache
 from django.dispatch import receiver
 from django.http import HttpRequest
 
-from incidents import people, sealing
-from incidents.catalog.models import Membership, Team
+from incidents import encryption, people
 from incidents.domain.permissions import ROLES
+from incidents.teams.models import Membership, Team
 from ingest.commands import retrying
 from ingest.queries import Context
 
@@ -61,10 +61,10 @@ class SealedFactors(DefaultMFAAdapter):  # type: ignore[misc]
     """Secrets of authenticators are encrypted: a dump of the database makes nobody's codes."""
 
     def encrypt(self, text: str) -> str:
-        return sealing.seal(text).decode()
+        return encryption.seal(text).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
-        return sealing.unseal(encrypted_text.encode())
+        return encryption.unseal(encrypted_text.encode())
 
 
 class IdentityProvider(DefaultSocialAccountAdapter):  # type: ignore[misc]

@@ -15,12 +15,12 @@ class DeployConfig(AppConfig):
 
 
 def note_seals(stop: threading.Event) -> None:
-    from deploy import outside  # in the process that runs it only: it imports much
+    from deploy.observability import outside  # in the process that runs it only: it imports much
 
     outside.note_seals(stop)
 
 
 def keep_pinging(stop: threading.Event) -> None:
-    from deploy import outside
+    from deploy.observability import outside
 
     outside.keep_pinging(stop)

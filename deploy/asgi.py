@@ -28,7 +28,7 @@ import structlog  # noqa: E402
 from django.conf import settings  # noqa: E402
 from django.db import InterfaceError, OperationalError, connection  # noqa: E402
 
-from deploy.beats import beating  # noqa: E402
+from deploy.observability.heartbeats import beating  # noqa: E402
 from frontend.live import LONGEST, Change, changes_in, holder, watched_types  # noqa: E402
 from ingest.queries import LOG_CHANNEL, Position, read_all, watermark  # noqa: E402
 

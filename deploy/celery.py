@@ -18,18 +18,18 @@ app.autodiscover_tasks(
         *("incidents.oncall", "incidents.reports", "incidents.scorecards"),
     ]
 )
-app.steps["consumer"].add("deploy.beats:Consuming")
+app.steps["consumer"].add("deploy.observability.heartbeats:Consuming")
 
 
 @worker_init.connect
 def _begin_worker(**_: Any) -> None:
-    from deploy.beats import begin_worker
+    from deploy.observability.heartbeats import begin_worker
 
     begin_worker()
 
 
 @worker_process_init.connect
 def _begin_pool_process(**_: Any) -> None:
-    from deploy.beats import begin_pool_process
+    from deploy.observability.heartbeats import begin_pool_process
 
     begin_pool_process()

@@ -12,8 +12,8 @@ import structlog
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-from deploy import metrics
-from ingest.api.problems import problem
+from deploy.observability import metrics
+from ingest.api.problem_details import problem
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 log = structlog.get_logger("request")

@@ -134,7 +134,7 @@ TELEMETRY_LONG_RETENTION = env.duration(
 )
 TELEMETRY_FUTURE = timedelta(minutes=5)  # how far a sender's clock may be ahead
 
-REFUSE_TELEMETRY = "deploy.disk.is_scarce"
+REFUSE_TELEMETRY = "deploy.observability.disk.is_scarce"
 """Says whether telemetry is refused, so that alerts still find room."""
 
 # Alerts -------------------------------------------------------------------------------------------
@@ -264,18 +264,18 @@ INSTALLED_APPS = [
     "ingest.api",
     "analyzers.runs",
     "incidents",
-    "incidents.catalog",
+    "incidents.teams",
     "incidents.oncall",
-    "incidents.projections",
-    "incidents.correlation",
+    "incidents.incident",
+    "incidents.suppression",
     "incidents.scorecards",
     "incidents.reports",
     "incidents.webhooks",
     "incidents.audit",
-    "incidents.delivery",
+    "incidents.notifications",
     "incidents.worker",
     "incidents.escalation",
-    "incidents.saved",
+    "incidents.saved_views",
     "deploy",
 ]
 MIDDLEWARE = [
@@ -305,8 +305,8 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "deploy.health.for_staff",
-                "deploy.health.operator_warnings",
+                "deploy.observability.health.for_staff",
+                "deploy.observability.health.operator_warnings",
             ]
         },
     }
@@ -431,7 +431,7 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["ingest.api.strict_json.StrictJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "EXCEPTION_HANDLER": "ingest.api.problems.exception_handler",
+    "EXCEPTION_HANDLER": "ingest.api.problem_details.exception_handler",
     "UNAUTHENTICATED_USER": None,
 }
 SPECTACULAR_SETTINGS = {
@@ -443,10 +443,10 @@ SPECTACULAR_SETTINGS = {
     "SERVE_PERMISSIONS": [],
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "ingest.api.telemetry_schema.describe_telemetry",
-        "ingest.api.schema.say_how_errors_look",
-        "ingest.api.doors_schema.describe_doors",
-        "incidents.api.alertmanager_schema.describe_alertmanager",
+        "ingest.api.openapi.telemetry.describe_telemetry",
+        "ingest.api.openapi.schema.say_how_errors_look",
+        "ingest.api.openapi.alerts.describe_doors",
+        "incidents.api.alerts.alertmanager_schema.describe_alertmanager",
     ],
     "ENUM_NAME_OVERRIDES": {
         "IncidentState": "incidents.domain.values.STATES",
@@ -466,10 +466,10 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {"max_retries": 1, "interval_start": 0, "inter
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TIMEZONE = "UTC"
-CELERY_BEAT_SCHEDULER = "deploy.beats:Scheduler"
+CELERY_BEAT_SCHEDULER = "deploy.observability.heartbeats:Scheduler"
 
 # Logs ---------------------------------------------------------------------------------------------
 LOG_LEVEL = env.choice("DOSSIER_LOG_LEVEL", "INFO", env.LEVELS, "least severe level that is logged")
 LOG_FORMAT = env.choice("DOSSIER_LOG_FORMAT", "json", ("json", "console"), "json or console")
-LOGGING_CONFIG = "deploy.logs.configure"
+LOGGING_CONFIG = "deploy.observability.logs.configure"
 LOGGING = {"level": LOG_LEVEL, "format": LOG_FORMAT}

@@ -15,9 +15,9 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.defaults import server_error
 from drf_spectacular.views import SpectacularAPIView
 
+from frontend.time_zones import COOKIE
 from frontend.views.pages import show
-from frontend.zones import COOKIE
-from ingest.api.problems import Unavailable, problem
+from ingest.api.problem_details import Unavailable, problem
 from ingest.commands import database_is_away
 
 _SECRET = re.compile("password|secret")
@@ -104,7 +104,7 @@ for prefix, module in (
     ("", "incidents.api.root_urls"),
     ("api/v1/", "analyzers.api.urls"),
     ("api/v1/", "incidents.api.urls"),
-    ("", "deploy.health"),
+    ("", "deploy.observability.health"),
     ("", "frontend.urls"),
 ):
     if find_spec(module):

@@ -20,15 +20,15 @@ from django.contrib.auth import SESSION_KEY  # noqa: E402
 from django.contrib.auth.models import User  # noqa: E402
 from django.db import DEFAULT_DB_ALIAS, InterfaceError, OperationalError, connections  # noqa: E402
 
-from deploy.beats import beating  # noqa: E402
-from deploy.cores import keep_to_share  # noqa: E402
 from deploy.gateway import SMALL, Gateway, Limits, Sender  # noqa: E402
-from deploy.metrics import READS_REFUSED  # noqa: E402
 from deploy.middleware import SECRETS, BodyLimit  # noqa: E402
+from deploy.observability.heartbeats import beating  # noqa: E402
+from deploy.observability.metrics import READS_REFUSED  # noqa: E402
+from deploy.supervisor.cpu_affinity import keep_to_share  # noqa: E402
 from deploy.wsgi import application as pages  # noqa: E402
 from ingest.api import keys  # noqa: E402
 from ingest.api.middleware import DOORS, POSTED, find_door  # noqa: E402
-from ingest.doors.json_body import LARGEST_ASKED  # noqa: E402
+from ingest.integrations.json_body import LARGEST_ASKED  # noqa: E402
 
 KEY_IN_THE_BODY = "/v2/"
 """PagerDuty's clients send their key so."""

@@ -14,13 +14,13 @@ from django.conf import settings
 
 from frontend.examples import SCHEDULE, WEBHOOK_REQUEST, WEBHOOK_SNIPPET, example
 from frontend.senders import SENDERS, Sender
-from incidents.domain.delivering import FALL_AFTER, MOST_ATTEMPTS
-from incidents.domain.messages import MOST_SHOWN
-from incidents.domain.searching import FIELDS
+from incidents.bulk import MOST_AT_ONCE
+from incidents.domain.notifications.message import MOST_SHOWN
+from incidents.domain.notifications.state import FALL_AFTER, MOST_ATTEMPTS
+from incidents.domain.search import FIELDS
 from incidents.domain.webhooks import LARGEST_BODY
 from incidents.oncall.calendars import MOST_TEXT
-from incidents.several import MOST_AT_ONCE
-from incidents.webhooks.posting import TIMEOUT
+from incidents.webhooks.send import TIMEOUT
 from ingest.queries import TELEMETRY_KINDS
 
 SIZES = frozenset({"ALERT_MAX_BODY", "MAIL_MAX_BODY", "TELEMETRY_MAX_BODY", "TELEMETRY_MAX_DECODED"})

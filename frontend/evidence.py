@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from incidents.domain.spreadsheets import inert
+from incidents.domain.csv import inert
 from incidents.queries import Evidence
 
 TABLE_ROWS = 200

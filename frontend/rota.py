@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from incidents.domain.rotations import Shift
-from incidents.domain.spans import Span, instant, wall
+from incidents.domain.oncall.rotations import Shift
+from incidents.domain.oncall.spans import Span, instant, wall
 
 HUES = 6
 """Colours that people are told apart by, beside their names."""

@@ -9,12 +9,14 @@ class IncidentsConfig(AppConfig):
     verbose_name = "Incidents"
 
     def ready(self) -> None:
-        from incidents import events, heeding, reactors, settling, timers
+        from incidents import events, follower, timers
+        from incidents.alerts import resolve
+        from incidents.routing import auto_assign
         from incidents.worker.loops import register_loop
         from incidents.worker.sweeps import register_sweep
 
         events.register()
-        reactors.register()
-        register_sweep("settling", settling.sweep)
+        follower.register()
+        register_sweep("settling", resolve.sweep)
         register_loop("timers", timers.run)
-        register_loop("suggested teams", heeding.run)
+        register_loop("suggested teams", auto_assign.run)

@@ -17,20 +17,21 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from incidents import merging, reported, settling, splitting, suppression
-from incidents.allowing import allow
-from incidents.catalog.models import Team, routing_table
-from incidents.domain import commands as c
-from incidents.domain.commands import Report, Undoable
-from incidents.domain.contending import Happened, Overtaken
-from incidents.domain.decide import Refused
-from incidents.domain.incident import Incident
-from incidents.domain.routing import route
+from incidents.alerts import resolve as settling
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.commands import Report, Undoable
+from incidents.domain.incident.conflicts import Happened, Overtaken
+from incidents.domain.incident.decide import Refused
+from incidents.domain.incident.state import Incident
+from incidents.domain.routing.rules import route
 from incidents.domain.values import TITLE_LIMIT, Invalid, Severity
-from incidents.projections.asking import Asking, seen_from
-from incidents.projections.knowledge import known_until
-from incidents.projections.models import IncidentRow
-from incidents.projections.store import (
+from incidents.incident import merge as merging
+from incidents.incident import reported
+from incidents.incident import split as splitting
+from incidents.incident.conflicts import Asking, seen_from
+from incidents.incident.models import IncidentRow
+from incidents.incident.reported import KeyReusedError, Once
+from incidents.incident.repository import (
     NoSuchIncident,
     Recorded,
     loaded,
@@ -41,7 +42,10 @@ from incidents.projections.store import (
     record_opening,
     refuse_second,
 )
-from incidents.reported import KeyReusedError, Once
+from incidents.incident.telemetry_horizon import known_until
+from incidents.permissions import allow
+from incidents.suppression import incidents
+from incidents.teams.models import Team, routing_table
 from ingest.commands import retrying
 from ingest.queries import Context, Event, now_utc
 
@@ -168,7 +172,7 @@ def _undo(incident_id: str, command: c.Undo, context: Context) -> Recorded:
     if command.what == "hand_over" or (command.what is None and row is not None and row.state != "snoozed"):
         _refuse_gone(incident_id)
     if row is not None and row.state == "snoozed" and command.what in (None, "snooze"):
-        command = replace(command, overriding=suppression.overriding(incident_id, now_utc()))
+        command = replace(command, overriding=incidents.overriding(incident_id, now_utc()))
     return record(incident_id, command, context)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from incidents.domain.evolve import EVENT_TYPES
+from incidents.domain.incident.evolve import EVENT_TYPES
 from ingest.commands import EventType, register_event_type
 from ingest.queries import Body
 

@@ -11,10 +11,10 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from incidents.allowing import actor_name, person, who_can
-from incidents.catalog.models import Membership, Team
 from incidents.domain.permissions import CONFIGURE, ROLES, Forbidden, Person, may, refusal
 from incidents.domain.values import Invalid
+from incidents.permissions import actor_name, person, who_can
+from incidents.teams.models import Membership, Team
 from ingest.commands import record_configuration
 from ingest.queries import Context
 

@@ -9,16 +9,13 @@ from uuid import UUID
 
 from django.db.models import Count, QuerySet
 
-from incidents.catalog.models import Team
-from incidents.domain.custody import accounted
-from incidents.domain.evolve import fold
-from incidents.domain.incident import Incident
-from incidents.domain.opinion import Opinion
-from incidents.domain.times import parse_rfc3339
+from incidents.domain.incident.evolve import fold
+from incidents.domain.incident.opinions import Opinion
+from incidents.domain.incident.ownership import accounted
+from incidents.domain.incident.state import Incident
+from incidents.domain.time import parse_rfc3339
 from incidents.domain.values import STATES, Invalid, State
-from incidents.filters import ORDERS, PARAMETERS, Filter, parse_filters
-from incidents.lists import PAGE_LIMIT, Page, Past, filtered, first, list_incidents, view_of
-from incidents.projections.members import (
+from incidents.incident.members import (
     Shared,
     alert_titles,
     members_at,
@@ -30,18 +27,16 @@ from incidents.projections.members import (
     tickets_of,
     why_joined,
 )
-from incidents.projections.models import (
-    EvidenceItem,
-    FindingPlaced,
-    IncidentRow,
-    TimelineEntry,
-)
-from incidents.projections.project import entry_of
-from incidents.projections.store import NoSuchIncident, stream_of
-from incidents.projections.timeline import Entry, Evidence, evidence_in, timeline_of, worth_a_screen
-from incidents.projections.view import View
-from incidents.projections.waiting import labels_in_use, storm, values_in_use, with_title
-from incidents.standing import Neighbour, Standing, mark, standing
+from incidents.incident.models import EvidenceItem, FindingPlaced, IncidentRow, TimelineEntry
+from incidents.incident.projection import entry_of
+from incidents.incident.repository import NoSuchIncident, stream_of
+from incidents.incident.timeline_projection import Entry, Evidence, evidence_in, timeline_of, worth_a_screen
+from incidents.incident.view import View
+from incidents.search.filters import ORDERS, PARAMETERS, Filter, parse_filters
+from incidents.search.neighbours import Neighbour, Standing, mark, standing
+from incidents.search.open_stats import labels_in_use, storm, values_in_use, with_title
+from incidents.search.pagination import PAGE_LIMIT, Page, Past, filtered, first, list_incidents, view_of
+from incidents.teams.models import Team
 from ingest.queries import Alert, Event, Position, position_at, read_stream
 
 __all__ = [

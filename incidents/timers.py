@@ -16,8 +16,10 @@ from typing import Final
 
 from django.db import connection, transaction
 
-from incidents import alerting, calming, rescuing, suppression, waking
-from incidents.projections.store import keep_reactor_out
+from incidents.alerts import correlate, flapping
+from incidents.incident import orphans, snooze
+from incidents.incident.repository import keep_reactor_out
+from incidents.suppression import incidents
 from incidents.worker.sweeps import Sweep, sweep_once
 from ingest.commands import PassedOver, check_heartbeats, expire_alerts, in_halves, retrying
 from ingest.queries import now_utc
@@ -65,12 +67,12 @@ class Apart:
 
 OF_SILENCE: Final[Mapping[str, Sweep]] = {"heartbeats": check_heartbeats, "silent senders": expire_alerts}
 OF_TICKETS: Final[Mapping[str, Sweep]] = {
-    "held alerts": Apart(alerting.let_go, alerting.unsilence),
-    "sleeping tickets": Apart(waking.oversleeping, waking.wake),
-    "planned work": Apart(suppression.called_off, suppression.rouse),
-    "silenced incidents": Apart(suppression.newly_covered, suppression.suppress),
-    "quiet tickets": Apart(calming.gone_quiet, calming.settle),
-    "stray tickets": Apart(rescuing.astray, rescuing.rescue),
+    "held alerts": Apart(correlate.let_go, correlate.unsilence),
+    "sleeping tickets": Apart(snooze.oversleeping, snooze.wake),
+    "planned work": Apart(incidents.called_off, incidents.rouse),
+    "silenced incidents": Apart(incidents.newly_covered, incidents.suppress),
+    "quiet tickets": Apart(flapping.gone_quiet, flapping.settle),
+    "stray tickets": Apart(orphans.astray, orphans.rescue),
 }
 
 

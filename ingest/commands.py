@@ -1,24 +1,25 @@
 """What the floors above may have ingest do."""
 
 from ingest import heartbeat
-from ingest.alerts.expiring import expire_some as expire_alerts
-from ingest.alerts.expiring import settle as settle_alerts
+from ingest.alerts.expire import expire_some as expire_alerts
+from ingest.alerts.expire import settle as settle_alerts
 from ingest.alerts.heartbeats import check as check_heartbeats
-from ingest.log.configuration import record_configuration
+from ingest.db.bisect import PassedOver, in_halves
+from ingest.db.database import is_away as database_is_away
+from ingest.db.database import is_lost as database_is_lost
+from ingest.db.server_watch import watch as watch_database
+from ingest.log.append import Extension, append, extend
+from ingest.log.configuration_events import record_configuration
 from ingest.log.copies import rebuild_copies, register_copy
-from ingest.log.database import is_away as database_is_away
-from ingest.log.database import is_lost as database_is_lost
 from ingest.log.follow import Follower, register_follower
 from ingest.log.follow import run_once as run_follower_once
-from ingest.log.halving import PassedOver, in_halves
-from ingest.log.noted import newest as newest_noted_seal
-from ingest.log.noted import note as note_seal
-from ingest.log.noted import text_of as text_of_seal
+from ingest.log.noted_seals import newest as newest_noted_seal
+from ingest.log.noted_seals import note as note_seal
+from ingest.log.noted_seals import text_of as text_of_seal
 from ingest.log.registry import EventType
 from ingest.log.registry import register as register_event_type
-from ingest.log.retrying import retrying
+from ingest.log.retry import retrying
 from ingest.log.seals import seal as seal_log
-from ingest.log.server import watch as watch_database
 from ingest.log.takeover import NAME as SESSION_NAME
 from ingest.log.timestamps import REQUEST as TIMESTAMP_REQUEST
 from ingest.log.timestamps import BadTimestampError
@@ -28,8 +29,7 @@ from ingest.log.timestamps import request as request_timestamp
 from ingest.log.types import UnrecordableEvent
 from ingest.log.verify import BadLog
 from ingest.log.verify import expect as expect_seal
-from ingest.log.writing import Extension, append, extend
-from ingest.telemetry.partitions import maintain as maintain_partitions
+from ingest.telemetry.store.partitions import maintain as maintain_partitions
 
 __all__ = [
     "SESSION_NAME",

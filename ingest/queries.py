@@ -4,27 +4,29 @@ from ingest.alerts.changes import DOOR as CHANGES_DOOR
 from ingest.alerts.changes import ReportedChange, changes
 from ingest.alerts.changes import change as reported_change
 from ingest.alerts.changes import names_of as names_of_changed
-from ingest.alerts.deliveries import Delivered as AlertDelivery
-from ingest.alerts.deliveries import Latest as LatestDelivery
-from ingest.alerts.deliveries import WithoutAlert
-from ingest.alerts.deliveries import delivered as alert_delivery
-from ingest.alerts.deliveries import latest as latest_deliveries
-from ingest.alerts.deliveries import left_out as left_out_deliveries
-from ingest.alerts.deliveries import unread as unread_deliveries
+from ingest.alerts.payloads import Delivered as AlertDelivery
+from ingest.alerts.payloads import Latest as LatestDelivery
+from ingest.alerts.payloads import WithoutAlert
+from ingest.alerts.payloads import delivered as alert_delivery
+from ingest.alerts.payloads import latest as latest_deliveries
+from ingest.alerts.payloads import left_out as left_out_deliveries
+from ingest.alerts.payloads import unread as unread_deliveries
 from ingest.alerts.queries import Brief as AlertBrief
 from ingest.alerts.queries import alerts, alerts_at, firing_alerts, firing_on, labels_carried, open_alerts
 from ingest.alerts.queries import briefs as alert_briefs
 from ingest.alerts.queries import components_of as alert_components
 from ingest.alerts.rows import Standing as Alert
-from ingest.log.clock import is_wrong as clock_is_wrong
-from ingest.log.clock import now as now_utc
-from ingest.log.clock import skew as clock_skew
-from ingest.log.configuration import changes_of_receipt, configured
+from ingest.db.clock import is_wrong as clock_is_wrong
+from ingest.db.clock import now as now_utc
+from ingest.db.clock import skew as clock_skew
+from ingest.db.server_watch import answers as database_answers
+from ingest.log.configuration_events import changes_of_receipt, configured
 from ingest.log.follow import Place as FollowerPlace
 from ingest.log.follow import lags as follower_lags
 from ingest.log.follow import places as follower_places
-from ingest.log.reading import begun as begun_streams
-from ingest.log.reading import (
+from ingest.log.notify import CHANNEL as LOG_CHANNEL
+from ingest.log.read import begun as begun_streams
+from ingest.log.read import (
     head,
     heads,
     moment_of,
@@ -38,31 +40,29 @@ from ingest.log.reading import (
 )
 from ingest.log.registry import registered as registered_event_types
 from ingest.log.seals import newest_seal
-from ingest.log.server import answers as database_answers
 from ingest.log.types import Body, Context, Event, Head, Json, NewEvent, Position, WrongExpectedVersion
-from ingest.log.wake import CHANNEL as LOG_CHANNEL
-from ingest.telemetry.component import is_component, natural
-from ingest.telemetry.crossing import Axis as GridAxis
-from ingest.telemetry.crossing import Crossing, PathSums, cross, default_axes, finer
-from ingest.telemetry.crossing import Seen as KindOnPaths
-from ingest.telemetry.crossing import Steps as PathSteps
-from ingest.telemetry.frozen import dumps as dump_sums
-from ingest.telemetry.frozen import loads as load_sums
+from ingest.telemetry.component_names import is_component, natural
 from ingest.telemetry.kinds import KINDS as TELEMETRY_KINDS
-from ingest.telemetry.lateness import LateRows, late_rows
-from ingest.telemetry.outages import Outage, outages_of
-from ingest.telemetry.path_sums import Source as PathSource
-from ingest.telemetry.path_sums import TooSlow as PathSumsTooSlow
-from ingest.telemetry.path_sums import path_clock, path_rates, path_source, path_sums
-from ingest.telemetry.receipts import StoredRows, TelemetryReceipt
-from ingest.telemetry.receipts import receipt as telemetry_receipt
-from ingest.telemetry.retention import whole_for as telemetry_whole_for
-from ingest.telemetry.windows import DataClock, data_clock, read_window, regions
-from ingest.topology.above import Beneath, rests_on
-from ingest.topology.placed import placed_names
-from ingest.topology.reading import Component, Topology, component, topology_at
+from ingest.telemetry.store.receipts import StoredRows, TelemetryReceipt
+from ingest.telemetry.store.receipts import receipt as telemetry_receipt
+from ingest.telemetry.store.retention import whole_for as telemetry_whole_for
+from ingest.telemetry.windows.late_rows import LateRows, late_rows
+from ingest.telemetry.windows.outages import Outage, outages_of
+from ingest.telemetry.windows.pair_grid import Axis as GridAxis
+from ingest.telemetry.windows.pair_grid import Crossing, PathSums, cross, default_axes, finer
+from ingest.telemetry.windows.pair_grid import Seen as KindOnPaths
+from ingest.telemetry.windows.pair_grid import Steps as PathSteps
+from ingest.telemetry.windows.path_sums import Source as PathSource
+from ingest.telemetry.windows.path_sums import TooSlow as PathSumsTooSlow
+from ingest.telemetry.windows.path_sums import path_clock, path_rates, path_source, path_sums
+from ingest.telemetry.windows.serialize import dumps as dump_sums
+from ingest.telemetry.windows.serialize import loads as load_sums
+from ingest.telemetry.windows.sql import DataClock, data_clock, read_window, regions
+from ingest.topology.inferred import placed_names
+from ingest.topology.read import Component, Topology, component, topology_at
 from ingest.topology.snapshot import Snapshot as TopologySnapshot
 from ingest.topology.snapshot import topology_snapshot
+from ingest.topology.upstream import Beneath, rests_on
 
 __all__ = [
     "CHANGES_DOOR",

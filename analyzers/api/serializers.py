@@ -12,9 +12,9 @@ from rest_framework import serializers
 
 from analyzers.api.fields import SpanField
 from analyzers.runs.models import Run, Schedule
+from analyzers.runs.readiness import Wait, waits
 from analyzers.runs.requests import LONGEST, MOST_HISTORY, BadRun, Wanted, checked_analyzer
 from analyzers.runs.results import is_repeatable, late_rows, verdict
-from analyzers.runs.waiting import Wait, waits
 
 REGION = 255  # characters
 

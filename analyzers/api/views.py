@@ -33,7 +33,7 @@ from analyzers.runs.models import Run, Schedule
 from analyzers.runs.requests import BadRun, NotRepeatable, request_rerun, request_run
 from analyzers.runs.results import runs
 from ingest.api.authentication import HasScope
-from ingest.api.problems import problem
+from ingest.api.problem_details import problem
 from ingest.queries import Context
 
 FILTERS = {

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from analyzers.what_if import CALCULATORS, answer, read
+from analyzers.calculators import CALCULATORS, answer, read
 from ingest.api.authentication import HasScope
 
 _INPUTS = {

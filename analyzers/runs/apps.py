@@ -7,4 +7,4 @@ class RunsConfig(AppConfig):
     verbose_name = "Analyzer runs"
 
     def ready(self) -> None:
-        from analyzers.runs import arrivals, events  # noqa: F401  (registers event types and the follower)
+        from analyzers.runs import data_clock, events  # noqa: F401  (registers event types and the follower)

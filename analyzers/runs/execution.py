@@ -15,14 +15,14 @@ from uuid import UUID
 import structlog
 from django.db import transaction
 
-from analyzers import registry, shell
+from analyzers import registry, runner
 from analyzers.contract import Analyzer
 from analyzers.params import BadParam
 from analyzers.registry import RegistryError, UnknownAnalyzer
 from analyzers.runs import claims, events
-from analyzers.runs.keeping import keep_verdict
 from analyzers.runs.models import Run, State
-from analyzers.runs.reading import NotKept, Reading, UnknownInput, read, read_kept
+from analyzers.runs.window_reader import NotKept, Reading, UnknownInput, read, read_kept
+from analyzers.runs.window_store import keep_verdict
 from ingest.commands import EventType, append
 from ingest.queries import Context, Head, NewEvent
 
@@ -35,7 +35,7 @@ class AnotherVersion(Exception):
 
 
 REFUSALS = (
-    shell.AnalysisFailed, BadParam, RegistryError, UnknownAnalyzer, UnknownInput, AnotherVersion, NotKept
+    runner.AnalysisFailed, BadParam, RegistryError, UnknownAnalyzer, UnknownInput, AnotherVersion, NotKept
 )  # fmt: skip
 """What ends a run as failed. Anything else (a database that is away) leaves it to be taken up again."""
 
@@ -95,8 +95,8 @@ def _judge(run: Run) -> Judged:
         _check_version(analyzer, run.repeats)
     reading = read(run, analyzer) if run.repeats is None else read_kept(run.repeats)
     limit = claims.lease().total_seconds() / 2  # the other half is for reading and recording
-    verdict = shell.judge(analyzer, reading.window, run.params, limit=limit)
-    return Judged(reading, verdict, shell.verdict_json(verdict))
+    verdict = runner.judge(analyzer, reading.window, run.params, limit=limit)
+    return Judged(reading, verdict, runner.verdict_json(verdict))
 
 
 def _check_version(analyzer: Analyzer, first: Run) -> None:

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from analyzers import shell
+from analyzers import runner
 from analyzers.contract import Analyzer, Input, ParamValue, Paths, Sums, Window
 from analyzers.params import BadParam
 from analyzers.runs import feeds
 from analyzers.runs.coverage import Seen
-from analyzers.runs.reading import first_with_rows
 from analyzers.runs.timing import EPOCH, before, span_text
+from analyzers.runs.window_reader import first_with_rows
 from ingest.queries import Position, read_window, watermark
 
 MOST_WINDOWS = 100_000
@@ -128,8 +128,8 @@ def judge_span(
     if not any(table.rows or table.unmatched for table in sums.values()):
         return None
     try:
-        return shell.judge(analyzer, Window(start, end, region, chosen.name, sums), params)
-    except shell.AnalysisFailed as failed:
+        return runner.judge(analyzer, Window(start, end, region, chosen.name, sums), params)
+    except runner.AnalysisFailed as failed:
         reason = failed.reason
     except BadParam as bad:
         reason = str(bad)
@@ -139,8 +139,8 @@ def judge_span(
 def _judged(asked: Replay, window: Window) -> Replayed:
     verdict, error = None, None
     try:
-        verdict = shell.judge(asked.analyzer, window, asked.params)
-    except shell.AnalysisFailed as failed:
+        verdict = runner.judge(asked.analyzer, window, asked.params)
+    except runner.AnalysisFailed as failed:
         error = failed.reason
     return Replayed(window.region, window.start, window.end, verdict, error, Seen(window.sums))
 

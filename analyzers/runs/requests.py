@@ -17,9 +17,9 @@ from analyzers.params import BadParam, check_params
 from analyzers.registry import UnknownAnalyzer
 from analyzers.runs import feeds
 from analyzers.runs.models import Run, State
-from analyzers.runs.reading import UnknownInput, choices
 from analyzers.runs.results import is_repeatable
 from analyzers.runs.timing import span_text
+from analyzers.runs.window_reader import UnknownInput, choices
 
 MOST_HISTORY = 48
 LONGEST = timedelta(days=31)

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from analyzers.registry import UnknownAnalyzer, installed
-from analyzers.runs import feeds, keeping
+from analyzers.runs import feeds, window_store
 from analyzers.runs.events import FINDING, RECORDED, instant
 from analyzers.runs.models import KeptVerdict, Run, State
 from ingest import queries as ingest
@@ -49,7 +49,7 @@ def _recorded(run: Run) -> dict[str, Any] | None:
 
 def is_repeatable(run: Run) -> bool:
     """Whether a run that is done can be done again: its version is installed, and all that it read is still kept."""
-    return run.state == State.DONE and is_installed(run) and keeping.is_repeatable(run)
+    return run.state == State.DONE and is_installed(run) and window_store.is_repeatable(run)
 
 
 def is_installed(run: Run) -> bool:

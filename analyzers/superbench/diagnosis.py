@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from analyzers.superbench.rules import BadRules, Rule, baseline_of
-from ingest.doors.superbench import NodeResults
+from ingest.integrations.superbench import NodeResults
 
 FAILED_TEST = "FailedTest"
 

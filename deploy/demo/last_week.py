@@ -16,14 +16,14 @@ import numpy as np
 from analyzers.commands import record_past_run
 from incidents import queries
 from incidents.commands import Report
-from incidents.domain import commands as c
-from incidents.domain.finding import finding_from
-from incidents.domain.times import rfc3339
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.finding import finding_from
+from incidents.domain.time import rfc3339
 from incidents.domain.values import Severity
-from incidents.past import PastTicket, record_past
+from incidents.incident.backfill import PastTicket, record_past
 from incidents.reports.models import ReportSchedule
 from incidents.reports.periods import Period, period_at
-from incidents.reports.producing import produce_all
+from incidents.reports.produce import produce_all
 from ingest.queries import Context
 
 WEEKS = 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from frontend.senders.form import AGAIN, BODY, COMMITTED, HOST, HTTPS, KEY, TICKET, Sender
-from ingest.doors.mappings import HOSTED, READY
+from ingest.integrations.generic.presets import HOSTED, READY
 
 
 def _ready(name: str, note: str) -> Sender:

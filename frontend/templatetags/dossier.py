@@ -22,8 +22,8 @@ from frontend.charts import bundle_name
 from frontend.markdown import render
 from frontend.settings_map import groups_for, section_of
 from frontend.templatetags import failures, times
-from incidents.domain.alerting import is_storm
-from incidents.domain.span_words import lead_words
+from incidents.domain.incident.grouping import is_storm
+from incidents.domain.oncall.span_text import lead_words
 from ingest.queries import is_component
 
 register = template.Library()

@@ -9,8 +9,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from frontend.templatetags.times import clock, exact_words, span_to
-from incidents.domain.failure import Failure
-from incidents.domain.incident import Incident
+from incidents.domain.incident.failure import Failure
+from incidents.domain.incident.state import Incident
 
 register = template.Library()
 

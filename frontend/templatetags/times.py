@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from frontend import zones
+from frontend import time_zones
 
 register = template.Library()
 Moment = datetime | str | None
@@ -36,7 +36,7 @@ def _time(moment: Moment, kind: str, suffix: str) -> SafeString | str:
     when = as_time(moment)
     if when is None:
         return "–"
-    if (then := zones.past_moment()) is not None:
+    if (then := time_zones.past_moment()) is not None:
         return _element(when, _seen_from(then, when, kind))
     text = words(timezone.now() - when)
     return _element(when, text if text == "now" else text + suffix, mark_safe(f' data-ago="{kind}"'))
@@ -77,7 +77,7 @@ def age(moment: Moment) -> SafeString | str:
 def exact_words(moment: Moment) -> str:
     """`2026-11-21 04:15:20 UTC+1` by the reader's clock, for an attribute."""
     when = as_time(moment)
-    return "–" if when is None else f"{zones.local(when):%Y-%m-%d %H:%M:%S} {zones.offset(when)}"
+    return "–" if when is None else f"{time_zones.local(when):%Y-%m-%d %H:%M:%S} {time_zones.offset(when)}"
 
 
 @register.filter
@@ -99,7 +99,7 @@ def _by_the_clock(found: re.Match[str]) -> tuple[datetime, str] | None:
         when = datetime.fromisoformat(f"{date}T{minute}{second or ':00'}+00:00")
     except ValueError:
         return None  # 2026-13-40
-    return when, f"{zones.local(when):%Y-%m-%d %H:%M{':%S' if second else ''}} {zones.offset(when)}"
+    return when, f"{time_zones.local(when):%Y-%m-%d %H:%M{':%S' if second else ''}} {time_zones.offset(when)}"
 
 
 @register.filter
@@ -138,7 +138,7 @@ def hover(moment: Moment) -> str:
 def clock_words(moment: Moment) -> str:
     """`21 Nov 04:15` by the reader's clock, for an attribute."""
     when = as_time(moment)
-    return "–" if when is None else f"{zones.local(when):%-d %b %H:%M}"
+    return "–" if when is None else f"{time_zones.local(when):%-d %b %H:%M}"
 
 
 @register.filter
@@ -152,14 +152,14 @@ def clock(moment: Moment) -> SafeString | str:
 def day(moment: Moment) -> SafeString | str:
     """`21 Nov 2026` by the reader's clock, with the exact time on hover."""
     when = as_time(moment)
-    return "–" if when is None else _element(when, f"{zones.local(when):%-d %b %Y}")
+    return "–" if when is None else _element(when, f"{time_zones.local(when):%-d %b %Y}")
 
 
 @register.filter
 def zone(moment: Moment) -> str:
     """`UTC+1`: how far the reader's clock is from UTC at that time."""
     when = as_time(moment)
-    return "" if when is None else zones.offset(when)
+    return "" if when is None else time_zones.offset(when)
 
 
 @register.simple_tag
@@ -171,7 +171,7 @@ def now_exact() -> str:
 @register.simple_tag
 def zone_name() -> str:
     """`Europe/Berlin`: by which clock a page is written, and by which what is typed into it is read."""
-    return zones.here().key
+    return time_zones.here().key
 
 
 @register.filter
@@ -189,7 +189,7 @@ def span_to(start: Moment, end: Moment) -> SafeString | str:
     first, last = as_time(start), as_time(end)
     if first is None or last is None:
         return "–"
-    same = zones.local(first).date() == zones.local(last).date()
-    until = f"{zones.local(last):%H:%M}" if same else clock_words(last)
+    same = time_zones.local(first).date() == time_zones.local(last).date()
+    until = f"{time_zones.local(last):%H:%M}" if same else clock_words(last)
     utc = f"{first.astimezone(UTC):%Y-%m-%d %H:%M:%S} to {last.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     return format_html('<span title="{}">{} to {}</span>', utc, clock_words(first), until)

@@ -10,9 +10,10 @@ from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 
 from frontend.views.pages import user_name
-from incidents import queries, search
+from incidents import queries
 from incidents.commands import Invalid
-from incidents.domain import searching
+from incidents.domain import search as searching
+from incidents.search import query
 from ingest.queries import Position
 
 PAGE = 50
@@ -62,7 +63,7 @@ class Listing:
 
     tab: Tab
     text: str
-    asked: search.Asked
+    asked: query.Asked
     filters: tuple[queries.Filter, ...]
     order: str
     as_of: Position | None
@@ -101,7 +102,7 @@ def listing_of(request: HttpRequest, given: QueryDict | None = None) -> Listing:
     if order not in queries.ORDERS:
         raise Invalid("order", f"must be one of {', '.join(queries.ORDERS)}")
     text = search_text(given)
-    asked = search.asked(text, timezone.now(), user_name(request), queries.team_slugs() if text else ())
+    asked = query.asked(text, timezone.now(), user_name(request), queries.team_slugs() if text else ())
     as_of = queries.parse_moment(moment) if (moment := given.get("as_of")) else None
     return Listing(tab, text, asked, (*asked.filters, *_others(given)), order, as_of)
 

@@ -14,11 +14,11 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import patch_cache_control
 
-from frontend import zones
+from frontend import time_zones
 from incidents.commands import Asking, Invalid, seen_from
 from incidents.domain.permissions import Forbidden
-from incidents.domain.times import parse_rfc3339
-from incidents.failures import moment
+from incidents.domain.time import parse_rfc3339
+from incidents.incident.failures import moment
 from incidents.queries import NoSuchIncident
 from ingest.queries import Context, Position, watermark
 
@@ -34,7 +34,7 @@ def page(
     def guarded(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
         # Before anything is read: whatever is recorded from here on is told to the page once it listens.
         request.log_position = str(watermark()) if request.method == "GET" else ""  # type: ignore[attr-defined]
-        with zones.read_in(zones.zone_called(request.COOKIES.get(zones.COOKIE))):
+        with time_zones.read_in(time_zones.zone_called(request.COOKIES.get(time_zones.COOKIE))):
             return answered(request, *args, **kwargs)
 
     def answered(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
@@ -75,7 +75,7 @@ def show(
     frame: dict[str, Any] = {"section": section, "watch": watch}
     if watch:
         frame["position"] = getattr(request, "log_position", "")
-    with zones.told_at(_past_moment(request, (context or {}).get("as_of"))):
+    with time_zones.told_at(_past_moment(request, (context or {}).get("as_of"))):
         response = render(request, template, {**frame, **(context or {})}, status=status)
     patch_cache_control(response, no_store=True)
     return response

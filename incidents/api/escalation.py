@@ -12,17 +12,17 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
-from incidents.api.catalog import BySlug, Catalog
-from incidents.api.serializers import Strict
-from incidents.api.views import AS_OF, ERRORS, MISSING, Conflict, IncidentAPI, as_of_in, parameters
-from incidents.catalog.models import Team
-from incidents.catalog.naming import named_by
-from incidents.domain.policies import KINDS, MOST_ACTIONS, MOST_STEPS, Action, Policy, policy_from
+from incidents.api.editable import BySlug, Catalog
+from incidents.api.incident.serializers import Strict
+from incidents.api.incident.views import AS_OF, ERRORS, MISSING, Conflict, IncidentAPI, as_of_in, parameters
+from incidents.domain.escalation.policy import KINDS, MOST_ACTIONS, MOST_STEPS, Action, Policy, policy_from
 from incidents.domain.values import Invalid
 from incidents.escalation import queries
 from incidents.escalation.models import POLICY_FIELDS, EscalationPolicy
 from incidents.escalation.targets import missing
 from incidents.queries import get
+from incidents.teams.models import Team
+from incidents.teams.references import named_by
 from ingest.queries import moment_of
 
 _STEPS = {

@@ -16,13 +16,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from incidents import queries
-from incidents.api.bodies import context, fields
-from incidents.api.views import ERRORS, MISSING, PROBLEM, Conflict, IncidentAPI, parameters
-from incidents.delivery import addressbook
-from incidents.delivery.models import ContactMethod, Notification
-from incidents.domain.reaching import ACCOUNT, DEFAULT_BUNDLE, KINDS
-from incidents.domain.times import optional_rfc3339, rfc3339
+from incidents.api.incident.views import ERRORS, MISSING, PROBLEM, Conflict, IncidentAPI, parameters
+from incidents.api.inputs import context, fields
+from incidents.domain.notifications.rules import ACCOUNT, DEFAULT_BUNDLE, KINDS
+from incidents.domain.time import optional_rfc3339, rfc3339
 from incidents.domain.values import SEVERITIES
+from incidents.notifications import contact_methods
+from incidents.notifications.models import ContactMethod, Notification
 from ingest.api.authentication import HasScope
 from ingest.api.keys import ADMIN
 from ingest.queries import WrongExpectedVersion
@@ -136,7 +136,7 @@ def _clean(text: str) -> str:
 
 
 def _as_json(row: ContactMethod) -> dict[str, Any]:
-    return {**addressbook.method_as_json(row), "verified_at": optional_rfc3339(row.verified_at)}
+    return {**contact_methods.method_as_json(row), "verified_at": optional_rfc3339(row.verified_at)}
 
 
 class MethodsView(Reaching):
@@ -152,7 +152,9 @@ class MethodsView(Reaching):
     )
     def post(self, request: Request, **kwargs: str) -> Response:  # noqa: ARG002
         """Add one. Without rules it is used from now on; a test message verifies it."""
-        row = addressbook.add_method(self.whose(), fields(request, NewContactMethodShape), context(request))
+        row = contact_methods.add_method(
+            self.whose(), fields(request, NewContactMethodShape), context(request)
+        )
         return Response(_as_json(row), status=status.HTTP_201_CREATED)
 
 
@@ -170,12 +172,12 @@ class MethodView(Reaching):
         """Change what is given; with another address it has to be verified again."""
         row = self.found()
         given = fields(request, ChangedContactMethodShape)
-        return Response(_as_json(addressbook.change_method(row, given, context(request))))
+        return Response(_as_json(contact_methods.change_method(row, given, context(request))))
 
     @extend_schema(request=None, responses={204: None, **ERRORS, **NO_METHOD, **CONFLICT})
     def delete(self, request: Request, **kwargs: str) -> Response:  # noqa: ARG002
         """Remove it. Refused while a rule uses it."""
-        addressbook.remove_method(self.found(), context(request))
+        contact_methods.remove_method(self.found(), context(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -185,9 +187,9 @@ class TryMethodView(Reaching):
         """Send a real test message now; the answer is what the receiver said. `account` is the account's address."""
         user = self.whose()
         if self.kwargs["method"] == ACCOUNT and user is not None:
-            tried = addressbook.try_account(user)
+            tried = contact_methods.try_account(user)
         else:
-            tried = addressbook.try_method(self.found())
+            tried = contact_methods.try_method(self.found())
         return Response({"taken": tried.taken, "why": tried.why})
 
 
@@ -197,7 +199,7 @@ class PreferencesView(Reaching):
         """Rules, quiet hours and bundling of one person."""
         user = self.whose()
         assert user is not None
-        return Response(addressbook.preferences_as_json(user))
+        return Response(contact_methods.preferences_as_json(user))
 
     @extend_schema(
         request=PreferencesShape, responses={200: PreferencesShape, **ERRORS, **NO_METHOD, **CONFLICT}
@@ -207,7 +209,7 @@ class PreferencesView(Reaching):
         user = self.whose()
         assert user is not None
         given = fields(request, PreferencesShape)
-        return Response(addressbook.set_preferences(user, given, context(request)))
+        return Response(contact_methods.set_preferences(user, given, context(request)))
 
 
 class Channels(Reaching):

@@ -16,13 +16,13 @@ from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
 from incidents import people
-from incidents.api.bodies import context, fields
-from incidents.api.catalog import Catalog
-from incidents.api.serializers import ProblemShape, Strict
-from incidents.api.views import ERRORS, Conflict, IncidentAPI
-from incidents.catalog.models import Team
+from incidents.api.editable import Catalog
+from incidents.api.incident.serializers import ProblemShape, Strict
+from incidents.api.incident.views import ERRORS, Conflict, IncidentAPI
+from incidents.api.inputs import context, fields
 from incidents.domain.permissions import ROLES
 from incidents.domain.values import Invalid, check_line
+from incidents.teams.models import Team
 from ingest.api.authentication import HasScope
 from ingest.api.keys import Key
 

@@ -7,8 +7,8 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from incidents.allowing import person, who_can
 from incidents.domain.permissions import Person, may, refusal
+from incidents.permissions import person, who_can
 from ingest.api.authentication import HasScope
 from ingest.api.keys import ADMIN
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from incidents.api import alertmanager
+from incidents.api.alerts import alertmanager
 
 urlpatterns = [
     path("api/v2/alerts", alertmanager.alerts, name="alertmanager-alerts"),

@@ -17,17 +17,17 @@ from rest_framework.request import Request
 from rest_framework.serializers import BaseSerializer
 from rest_framework.views import APIView
 
-from incidents import search
-from incidents.allowing import actor_name
-from incidents.api.catalog import BySlug, Catalog
-from incidents.api.serializers import Strict, line
-from incidents.catalog.models import Team
+from incidents.api.editable import BySlug, Catalog
+from incidents.api.incident.serializers import Strict, line
 from incidents.domain.permissions import Forbidden
 from incidents.domain.values import Invalid
-from incidents.filters import ORDERS
+from incidents.permissions import actor_name
 from incidents.queries import team_slugs
-from incidents.saved import commands
-from incidents.saved.models import SavedView
+from incidents.saved_views import commands
+from incidents.saved_views.models import SavedView
+from incidents.search import query as search
+from incidents.search.filters import ORDERS
+from incidents.teams.models import Team
 from ingest.api.authentication import HasScope
 from ingest.api.keys import ADMIN
 

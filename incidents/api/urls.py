@@ -9,28 +9,29 @@ from rest_framework.request import Request
 from rest_framework.routers import SimpleRouter
 
 from incidents import commands, queries
-from incidents.api import notifications, oncall
-from incidents.api import serializers as shapes
-from incidents.api.alerts import MemberAlertsView
-from incidents.api.backtests import BacktestsView, BacktestView, CancelView
-from incidents.api.bodies import context, reference, sequence, time_of
-from incidents.api.changes import ChangesView, IncidentChangesView
-from incidents.api.components import BlastRadiusView
+from incidents.api import notifications
+from incidents.api.alerts.changes import ChangesView, IncidentChangesView
+from incidents.api.alerts.receipts import ReceiptView
+from incidents.api.alerts.views import MemberAlertsView
+from incidents.api.components.grid import GridView
+from incidents.api.components.views import BlastRadiusView
 from incidents.api.escalation import EscalationView, PoliciesView
-from incidents.api.grid import GridView
-from incidents.api.holding import InhibitionsView, MaintenanceView
+from incidents.api.incident import serializers as shapes
+from incidents.api.incident.bulk import SeveralView
+from incidents.api.incident.views import EventsView, EvidenceView, IncidentsView, IncidentView, action
+from incidents.api.inputs import context, reference, sequence, time_of
+from incidents.api.oncall import views
+from incidents.api.oncall.schedules import CalendarsView, SchedulesView
 from incidents.api.people import MembersView, MemberView, UsersView
-from incidents.api.receipts import ReceiptView
-from incidents.api.route_trials import ExplainView, ReplayView
-from incidents.api.routes import RoutesView
+from incidents.api.routing.preview import ExplainView, ReplayView
+from incidents.api.routing.services import ServicesView
+from incidents.api.routing.views import RoutesView
 from incidents.api.saved_views import SavedViewsView
-from incidents.api.schedules import CalendarsView, SchedulesView
-from incidents.api.services import ServicesView
-from incidents.api.several import SeveralView
-from incidents.api.silences import SilencesView, SilenceView
-from incidents.api.similar import SimilarView
-from incidents.api.teams import TeamsView
-from incidents.api.views import EventsView, EvidenceView, IncidentsView, IncidentView, action
+from incidents.api.scorecards import BacktestsView, BacktestView, CancelView
+from incidents.api.similarity import SimilarView
+from incidents.api.suppression.silences import SilencesView, SilenceView
+from incidents.api.suppression.views import InhibitionsView, MaintenanceView
+from incidents.api.teams.members import TeamsView
 from incidents.api.webhooks import WebhooksView
 from incidents.domain.values import Invalid
 from incidents.escalation.commands import escalate
@@ -232,17 +233,17 @@ urlpatterns = [
     path("changes", ChangesView.as_view(), name="api-changes"),
     path("silences", SilencesView.as_view(), name="api-silences"),
     path("silences/<str:id>", SilenceView.as_view(), name="api-silence"),
-    path("on_call", oncall.OnCallView.as_view(), name="api-on-call"),
-    path("on_call/feeds/<str:secret>.ics", oncall.SecretCalendarView.as_view(), name="api-on-call-feed"),
-    path("schedules/<slug:slug>.ics", oncall.ScheduleCalendarView.as_view(), name="api-schedule-calendar"),
-    path("schedules/<str:slug>/on_call", oncall.ScheduleOnCallView.as_view(), name="api-schedule-on-call"),
-    path("schedules/<str:slug>/shifts", oncall.ShiftsView.as_view(), name="api-schedule-shifts"),
-    path("schedules/<str:slug>/overrides", oncall.OverridesView.as_view(), name="api-overrides"),
-    path("schedules/<str:slug>/overrides/<str:id>", oncall.OverrideView.as_view(), name="api-override"),
-    path("schedules/<str:slug>/swaps", oncall.SwapsView.as_view(), name="api-swaps"),
-    path("schedules/<str:slug>/swaps/<str:id>", oncall.SwapView.as_view(), name="api-swap"),
-    path("schedules/<str:slug>/feeds", oncall.FeedsView.as_view(), name="api-feeds"),
-    path("schedules/<str:slug>/feeds/<str:id>", oncall.FeedView.as_view(), name="api-feed"),
+    path("on_call", views.OnCallView.as_view(), name="api-on-call"),
+    path("on_call/feeds/<str:secret>.ics", views.SecretCalendarView.as_view(), name="api-on-call-feed"),
+    path("schedules/<slug:slug>.ics", views.ScheduleCalendarView.as_view(), name="api-schedule-calendar"),
+    path("schedules/<str:slug>/on_call", views.ScheduleOnCallView.as_view(), name="api-schedule-on-call"),
+    path("schedules/<str:slug>/shifts", views.ShiftsView.as_view(), name="api-schedule-shifts"),
+    path("schedules/<str:slug>/overrides", views.OverridesView.as_view(), name="api-overrides"),
+    path("schedules/<str:slug>/overrides/<str:id>", views.OverrideView.as_view(), name="api-override"),
+    path("schedules/<str:slug>/swaps", views.SwapsView.as_view(), name="api-swaps"),
+    path("schedules/<str:slug>/swaps/<str:id>", views.SwapView.as_view(), name="api-swap"),
+    path("schedules/<str:slug>/feeds", views.FeedsView.as_view(), name="api-feeds"),
+    path("schedules/<str:slug>/feeds/<str:id>", views.FeedView.as_view(), name="api-feed"),
     path("routes/explain", ExplainView.as_view(), name="api-routes-explain"),
     path("routes/replay", ReplayView.as_view(), name="api-routes-replay"),
     path(

@@ -15,16 +15,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
-from incidents import sealing
-from incidents.api.bodies import context
-from incidents.api.catalog import Catalog
-from incidents.api.serializers import ProblemShape, Strict
-from incidents.api.views import Conflict
-from incidents.catalog.models import Team
+from incidents import encryption
+from incidents.api.editable import Catalog
+from incidents.api.incident.serializers import ProblemShape, Strict
+from incidents.api.incident.views import Conflict
+from incidents.api.inputs import context
 from incidents.domain.addresses import Refused, check_literal
-from incidents.domain.evolve import EVENT_TYPES
+from incidents.domain.incident.evolve import EVENT_TYPES
 from incidents.domain.values import SEVERITIES, Invalid
 from incidents.queries import parse_moment
+from incidents.teams.models import Team
 from incidents.webhooks import commands
 from incidents.webhooks.models import Attempt, Held, Parked, Webhook
 from incidents.webhooks.queries import lag_of
@@ -217,7 +217,7 @@ class WebhooksView(Catalog):
         del name
         try:
             tried = commands.test(self.get_object(), context(request).actor)
-        except sealing.Unreadable as error:
+        except encryption.Unreadable as error:
             raise Conflict(f"{error}.") from None
         return Response(
             {

@@ -7,7 +7,7 @@ class AuditConfig(AppConfig):
     verbose_name = "Audit"
 
     def ready(self) -> None:
-        from incidents.audit.following import FOLLOWER, check, rebuild
+        from incidents.audit.follower import FOLLOWER, check, rebuild
         from ingest.commands import register_copy, register_follower
 
         register_follower(FOLLOWER)

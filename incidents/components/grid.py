@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from incidents.components.marks import Mark, marks
-from incidents.domain.grid_asking import Asked
-from incidents.domain.times import rfc3339
+from incidents.domain.components.grid_query import Asked
+from incidents.domain.time import rfc3339
 from incidents.domain.values import Invalid
 from ingest.queries import (
     Crossing,

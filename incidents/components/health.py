@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from analyzers.queries import runs
-from incidents.domain.availability import Part, up_between, up_by_part
+from incidents.domain.components.availability import Part, up_between, up_by_part
 from ingest.queries import (
     Outage,
     PathSource,

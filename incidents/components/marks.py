@@ -11,7 +11,7 @@ from django.db.models import Q
 from django.db.models.functions import Coalesce, Least
 
 from analyzers.queries import runs
-from incidents.projections.models import IncidentRow
+from incidents.incident.models import IncidentRow
 
 MOST = 5_000
 """Tickets or runs that one grid looks at, the latest."""

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from incidents.domain.decide import Refused
+from incidents.domain.incident.decide import Refused
 
 ROLES: Final = ("viewer", "responder", "manager", "admin")
 """From the one that may do least."""

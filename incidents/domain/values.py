@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, get_args
 from zoneinfo import ZoneInfoNotFoundError
 
-from ingest.telemetry.component import COMPONENT_FORM, is_component
+from ingest.telemetry.component_names import COMPONENT_FORM, is_component
 
 Severity = Literal["critical", "error", "warning", "info"]
 State = Literal["open", "acknowledged", "snoozed", "resolved"]

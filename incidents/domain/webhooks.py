@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from incidents.domain.incident import Incident
-from incidents.domain.times import rfc3339
+from incidents.domain.incident.state import Incident
+from incidents.domain.time import rfc3339
 
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=5), timedelta(minutes=10)
 """Between tries: doubles with each."""

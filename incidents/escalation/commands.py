@@ -6,21 +6,21 @@ from functools import partial
 
 from django.db import transaction
 
-from incidents import suppression
-from incidents.allowing import allow
-from incidents.delivery.commands import notify_all
-from incidents.domain import commands as c
-from incidents.domain.bodies import refuse_resolved
-from incidents.domain.escalating import next_step
-from incidents.domain.incident import Incident
-from incidents.domain.policies import check_reason
+from incidents.domain.escalation.policy import check_reason
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.escalation import next_step
+from incidents.domain.incident.refusals import refuse_resolved
+from incidents.domain.incident.state import Incident
 from incidents.domain.values import Refused
-from incidents.escalation.following import make_up
 from incidents.escalation.models import EscalationRow
-from incidents.escalation.sweeping import calls, step
+from incidents.escalation.projection import make_up
+from incidents.escalation.sweep import calls, step
 from incidents.escalation.targets import Directory
-from incidents.projections.models import IncidentRow
-from incidents.projections.store import NoSuchIncident, Recorded, loaded, record
+from incidents.incident.models import IncidentRow
+from incidents.incident.repository import NoSuchIncident, Recorded, loaded, record
+from incidents.notifications.commands import notify_all
+from incidents.permissions import allow
+from incidents.suppression import incidents
 from ingest.commands import retrying
 from ingest.queries import Context, now_utc
 
@@ -56,5 +56,5 @@ def _asked(state: Incident, reason: str, directory: Directory) -> c.Command:
     found = directory.policy(state.team, escalation)
     if isinstance(found, str):
         raise Refused(f"nobody can be called for #{state.number}: {found}")
-    overriding = suppression.overriding(state.id, directory.now)
+    overriding = incidents.overriding(state.id, directory.now)
     return c.StartEscalation(found, reason, asked=True, overriding=overriding)

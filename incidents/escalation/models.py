@@ -6,10 +6,10 @@ from typing import Any
 
 from django.db import models
 
-from incidents.catalog.models import Team
-from incidents.domain.escalation import Escalation, escalation_from
-from incidents.domain.policies import USUAL_WAIT, Policy, policy_from
-from incidents.projections.models import IncidentRow
+from incidents.domain.escalation.policy import USUAL_WAIT, Policy, policy_from
+from incidents.domain.incident.escalation_engine import Escalation, escalation_from
+from incidents.incident.models import IncidentRow
+from incidents.teams.models import Team
 
 
 class EscalationPolicy(models.Model):

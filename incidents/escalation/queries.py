@@ -11,17 +11,17 @@ from django.db.models import Count, Min
 from django.utils import timezone
 
 from incidents import queries
-from incidents.catalog.models import Membership
-from incidents.delivery.queries import unreachable
-from incidents.domain.escalating import Reached, as_people_read, next_step
-from incidents.domain.escalation import Escalation, follow
-from incidents.domain.evolve import evolve
-from incidents.domain.incident import Incident
-from incidents.domain.policies import Action, Policy, Step
+from incidents.domain.escalation.policy import Action, Policy, Step
+from incidents.domain.incident.escalation import Reached, as_people_read, next_step
+from incidents.domain.incident.escalation_engine import Escalation, follow
+from incidents.domain.incident.evolve import evolve
+from incidents.domain.incident.state import Incident
 from incidents.escalation.models import EscalationPolicy, EscalationRow
 from incidents.escalation.targets import Directory
+from incidents.notifications.queries import unreachable
 from incidents.oncall.models import Schedule
 from incidents.oncall.queries import people_in
+from incidents.teams.models import Membership
 from ingest.queries import Position
 
 LATE: Final = timedelta(seconds=60)

@@ -9,17 +9,17 @@ from datetime import datetime
 from django.contrib.auth import get_user_model
 from django.db.models import Q
 
-from incidents.catalog.models import Membership, Team
-from incidents.delivery.models import ContactMethod
-from incidents.domain.escalating import Reached
-from incidents.domain.escalation import Escalation
-from incidents.domain.incident import Incident
-from incidents.domain.policies import Action, Policy
-from incidents.domain.reaching import Kind
+from incidents.domain.escalation.policy import Action, Policy
+from incidents.domain.incident.escalation import Reached
+from incidents.domain.incident.escalation_engine import Escalation
+from incidents.domain.incident.state import Incident
+from incidents.domain.notifications.rules import Kind
 from incidents.domain.values import UNREADABLE, Invalid
 from incidents.escalation.models import EscalationPolicy
+from incidents.notifications.models import ContactMethod
 from incidents.oncall.models import Schedule
 from incidents.oncall.queries import NoSuchSchedule, on_call
+from incidents.teams.models import Membership, Team
 
 Found = tuple[tuple[str, ...], str | None]
 """The people that are reached, and why nobody is."""

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from incidents.domain.rotations import Shift
-from incidents.domain.spans import Span
+from incidents.domain.oncall.rotations import Shift
+from incidents.domain.oncall.spans import Span
 from incidents.domain.values import Invalid
-from incidents.oncall import expanding
+from incidents.oncall import ical_expand
 from incidents.oncall.models import Calendar, Schedule
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def expand(text: object, now: datetime) -> list[list[str]]:
         raise Invalid("text", "must be a text")
     if len(text) > MOST_TEXT:
         raise Invalid("text", f"must have at most {MOST_TEXT} characters, has {len(text)}")
-    command = [sys.executable, "-m", expanding.__name__]
+    command = [sys.executable, "-m", ical_expand.__name__]
     span = [moment.isoformat() for moment in (now - BEFORE, now + AHEAD)]
     try:
         given = text.encode()
@@ -48,7 +48,7 @@ def expand(text: object, now: datetime) -> list[list[str]]:
         raise Invalid(
             "text", "took too long to read; is a rule of recurrence in it that never comes?"
         ) from None
-    if done.returncode == expanding.REFUSED:
+    if done.returncode == ical_expand.REFUSED:
         raise Invalid("text", done.stdout.decode().strip())
     if done.returncode < 0:
         raise Invalid("text", "took too long to read; is a rule of recurrence in it that never comes?")

@@ -14,12 +14,12 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 from django.db.models import Max
 
-from incidents.domain.overriding import Stretch, check_reversible, ended, swapped, times_of
-from incidents.domain.times import rfc3339
+from incidents.domain.oncall.overrides import Stretch, check_reversible, ended, swapped, times_of
+from incidents.domain.time import rfc3339
 from incidents.domain.values import Invalid, Refused, check_line
 from incidents.oncall import queries
 from incidents.oncall.models import Feed, Override, Schedule
-from incidents.roles import allow_at
+from incidents.teams.roles import allow_at
 from ingest.commands import record_configuration
 from ingest.queries import Context
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.db import models
 
-from incidents.catalog.models import Team
+from incidents.teams.models import Team
 
 
 class Calendar(models.Model):

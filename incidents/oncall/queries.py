@@ -11,11 +11,11 @@ from zoneinfo import ZoneInfo
 
 from django.contrib.auth import get_user_model
 
-from incidents.domain import rotations
-from incidents.domain.rotation_form import read_layers
-from incidents.domain.rotations import Shift, Turn
-from incidents.domain.spans import Span, instant, merged
-from incidents.domain.times import parse_rfc3339
+from incidents.domain.oncall import rotations
+from incidents.domain.oncall.layers import read_layers
+from incidents.domain.oncall.rotations import Shift, Turn
+from incidents.domain.oncall.spans import Span, instant, merged
+from incidents.domain.time import parse_rfc3339
 from incidents.oncall.models import Calendar, Override, Schedule
 
 WATCHED: Final = timedelta(days=14)

@@ -7,8 +7,8 @@ class ReportsConfig(AppConfig):
     verbose_name = "Reports"
 
     def ready(self) -> None:
-        from incidents.catalog.naming import register_naming
         from incidents.reports import events  # noqa: F401  (registers the event type)
         from incidents.reports.models import about
+        from incidents.teams.references import register_naming
 
         register_naming("team", about)

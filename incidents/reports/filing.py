@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from rest_framework import serializers as s
 from rest_framework.serializers import BaseSerializer
 
-from incidents.api.catalog import Catalog
-from incidents.api.serializers import Strict
-from incidents.reports import mailing
+from incidents.api.editable import Catalog
+from incidents.api.incident.serializers import Strict
+from incidents.reports import mail
 from incidents.reports.models import ReportSchedule, Subscription
 
 
@@ -34,7 +34,7 @@ class SubscriptionsFile(Catalog):
 
     def put(self, serializer: BaseSerializer[Subscription]) -> None:
         given = serializer.validated_data
-        mailing.subscribe(given["schedule"], given["address"], self.asking)
+        mail.subscribe(given["schedule"], given["address"], self.asking)
 
     def perform_destroy(self, instance: Subscription) -> None:
-        mailing.unsubscribe(instance.schedule.name, instance.address, self.asking)
+        mail.unsubscribe(instance.schedule.name, instance.address, self.asking)

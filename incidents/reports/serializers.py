@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 from rest_framework import serializers as s
 
 from analyzers.queries import analyzers
-from incidents.api.serializers import Strict
-from incidents.catalog.models import Team
+from incidents.api.incident.serializers import Strict
 from incidents.reports.models import ReportSchedule, Subscription
 from incidents.reports.periods import is_zone
+from incidents.teams.models import Team
 
 MOST_ANALYSES = 20
 

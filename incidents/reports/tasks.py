@@ -4,9 +4,9 @@ import structlog
 from celery import shared_task
 from kombu.exceptions import OperationalError as BrokerAway
 
-from incidents.reports import demanding
-from incidents.reports.mailing import send_waiting
-from incidents.reports.producing import now_utc, produce_missing
+from incidents.reports import on_demand
+from incidents.reports.mail import send_waiting
+from incidents.reports.produce import now_utc, produce_missing
 
 
 @shared_task(name="reports.daily")
@@ -24,12 +24,12 @@ def tick() -> None:
 
 @shared_task(name="reports.produce")
 def produce(report: str) -> None:
-    demanding.make(report, now_utc)
+    on_demand.make(report, now_utc)
 
 
 def send() -> None:
     """A broker that is away is tried again by the next tick."""
-    for report in demanding.waiting(now_utc()):
+    for report in on_demand.waiting(now_utc()):
         try:
             produce.apply_async((report,), retry=False)
         except BrokerAway as error:

@@ -15,12 +15,12 @@ from typing import Any
 
 from django.conf import settings
 
-from incidents.domain.evolve import fold
-from incidents.domain.incident import Incident
-from incidents.domain.times import optional_rfc3339, rfc3339
+from incidents.domain.incident.evolve import fold
+from incidents.domain.incident.state import Incident
+from incidents.domain.time import optional_rfc3339, rfc3339
 from incidents.domain.values import SEVERITIES
-from incidents.projections.models import IncidentRow
-from incidents.projections.store import stream_of
+from incidents.incident.models import IncidentRow
+from incidents.incident.repository import stream_of
 from ingest.queries import Position, read_streams
 
 Json = dict[str, Any]

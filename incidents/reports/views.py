@@ -20,15 +20,15 @@ from rest_framework.serializers import BaseSerializer
 from rest_framework.views import APIView
 
 from analyzers.api.pages import Pages
-from incidents.api.bodies import context
-from incidents.api.catalog import Catalog
-from incidents.api.views import Conflict
-from incidents.catalog.models import Team
-from incidents.reports.mailing import subscribe, unsubscribe
+from incidents.api.editable import Catalog
+from incidents.api.incident.views import Conflict
+from incidents.api.inputs import context
+from incidents.reports.csv import csv_of
+from incidents.reports.mail import subscribe, unsubscribe
 from incidents.reports.models import ProducedReport, ReportSchedule, Subscription
-from incidents.reports.producing import NoSuchReport, now_utc, report
+from incidents.reports.produce import NoSuchReport, now_utc, report
 from incidents.reports.serializers import ReportScheduleSerializer, SubscriptionSerializer
-from incidents.reports.table import csv_of
+from incidents.teams.models import Team
 from ingest.api.authentication import HasScope
 
 

@@ -1,7 +1,7 @@
 """Score-cards: how often each analyzer was right about tickets that people have resolved.
 
 Counted from `incident_standing`, which is rebuilt from the log: one row a resolved ticket and analyzer
-(`incidents.domain.standing` says what right, wrong and missed mean). The latest resolution of a ticket counts;
+(`incidents.domain.incident.outcome` says what right, wrong and missed mean). The latest resolution of a ticket counts;
 one that was reopened counts nowhere until it is resolved again.
 """
 
@@ -16,10 +16,10 @@ from typing import Any
 from django.db.models import Q
 
 from analyzers.queries import Share, median_of
-from incidents.domain.incident import Incident
-from incidents.domain.standing import Standing, has_blamed, standings
-from incidents.domain.times import parse_rfc3339
-from incidents.projections.models import IncidentRow, StandingRow
+from incidents.domain.incident.outcome import Standing, has_blamed, standings
+from incidents.domain.incident.state import Incident
+from incidents.domain.time import parse_rfc3339
+from incidents.incident.models import IncidentRow, StandingRow
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import structlog
 from celery import shared_task
 from kombu.exceptions import OperationalError as BrokerAway
 
-from incidents.scorecards import working
+from incidents.scorecards import worker
 from ingest.queries import now_utc
 
 log = structlog.get_logger("backtests")
@@ -19,27 +19,27 @@ log = structlog.get_logger("backtests")
 def tick() -> None:
     """Tell workers of backtests that wait, and forget old ones."""
     send()
-    working.drop_old(_now())
+    worker.drop_old(_now())
 
 
 @shared_task(name="scorecards.backtest")
 def backtest(id: str) -> None:
     """A turn of one backtest; if there is more to do, the next one queues behind what came meanwhile."""
-    if working.turn(UUID(id), _now):
+    if worker.turn(UUID(id), _now):
         send()
 
 
 def send() -> int:
     """Tell workers of waiting backtests; how many. A broker that is away is tried again by the next tick."""
     told = []
-    for id in working.waiting(_now()):
+    for id in worker.waiting(_now()):
         try:
             backtest.apply_async((str(id),), retry=False)
         except BrokerAway as error:
             log.warning("broker away", reason=str(error), waiting=str(id))
             break
         told.append(id)
-    working.sent(told, _now())
+    worker.sent(told, _now())
     return len(told)
 
 

@@ -7,9 +7,9 @@ class WebhooksConfig(AppConfig):
     verbose_name = "Webhooks"
 
     def ready(self) -> None:
-        from incidents.catalog.naming import register_naming
+        from incidents.teams.references import register_naming
+        from incidents.webhooks.dispatcher import run
         from incidents.webhooks.queries import telling_of
-        from incidents.webhooks.sending import run
         from incidents.worker.loops import register_loop
 
         register_loop("webhooks", run)

@@ -11,14 +11,14 @@ from urllib.parse import urlsplit
 
 from django.db import transaction
 
-from incidents import sealing
-from incidents.catalog.models import Team
-from incidents.catalog.naming import hold_names
-from incidents.domain.times import rfc3339
+from incidents import encryption
+from incidents.domain.time import rfc3339
 from incidents.domain.webhooks import payload
-from incidents.webhooks.letters import Letter
+from incidents.teams.models import Team
+from incidents.teams.references import hold_names
+from incidents.webhooks.deliveries import Letter
 from incidents.webhooks.models import Webhook
-from incidents.webhooks.posting import Address, Try, send
+from incidents.webhooks.send import Address, Try, send
 from ingest.commands import record_configuration
 from ingest.queries import Context, Position, watermark
 
@@ -68,7 +68,7 @@ def create(fields: Mapping[str, Any], context: Context) -> tuple[Webhook, str]:
     if Webhook.objects.count() >= MOST:
         raise TooMany(f"there are {MOST} webhooks, which is as many as there can be")
     secret = new_secret()
-    row = Webhook.objects.create(**fields, secret=sealing.seal(secret), position=str(watermark()))
+    row = Webhook.objects.create(**fields, secret=encryption.seal(secret), position=str(watermark()))
     record_configuration(KIND, row.name, None, told(row), context)
     return row, secret
 
@@ -103,7 +103,7 @@ def rotate(webhook: Webhook, context: Context, overlap: timedelta = OVERLAP) -> 
     row = _locked(webhook)
     before, secret = told(row), new_secret()
     row.previous_secret, row.previous_until = row.secret, datetime.now(UTC) + overlap
-    row.secret = sealing.seal(secret)
+    row.secret = encryption.seal(secret)
     row.save(update_fields=["secret", "previous_secret", "previous_until"])
     after = {**told(row), "secret": f"new, the one before until {rfc3339(row.previous_until)}"}
     record_configuration(KIND, row.name, before, after, context)

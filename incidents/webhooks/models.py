@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.db import models
 
-from incidents import sealing
+from incidents import encryption
 from incidents.domain.webhooks import Health, Wanted
 from ingest.queries import Position
 
@@ -60,7 +60,7 @@ class Webhook(models.Model):
         kept = [self.secret]
         if self.previous_secret is not None and self.previous_until is not None and self.previous_until > now:
             kept.append(self.previous_secret)
-        return [sealing.unseal(bytes(one)) for one in kept]
+        return [encryption.unseal(bytes(one)) for one in kept]
 
 
 class Held(models.Model):

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from django.db.models import Count, F, Manager, OrderBy, QuerySet, Window
 from django.db.models.functions import RowNumber
 
-from incidents.domain.evolve import EVENT_TYPES
-from incidents.sealing import Unreadable
+from incidents.domain.incident.evolve import EVENT_TYPES
+from incidents.encryption import Unreadable
 from incidents.webhooks.models import Attempt, Held, Parked, Webhook
 from ingest.queries import now_utc, read_all
 

@@ -18,16 +18,16 @@ from uuid import UUID, uuid4
 
 from django.db import connection, transaction
 
-from ingest.alerts.deliveries import keeping
 from ingest.alerts.events import CHANGED
-from ingest.alerts.receiving import Delivery, Prepared, Taken, Told, prepare
+from ingest.alerts.payloads import keeping
 from ingest.alerts.rows import as_json
-from ingest.doors.alert import LABELS_OF_COMPONENTS, LONGEST_NAME, Parsed, component_of
-from ingest.doors.pagerduty import Change
-from ingest.log import clock
-from ingest.log.retrying import retrying
+from ingest.alerts.store import Delivery, Prepared, Taken, Told, prepare
+from ingest.db import clock
+from ingest.integrations.normalized import LABELS_OF_COMPONENTS, LONGEST_NAME, Parsed, component_of
+from ingest.integrations.pagerduty import Change
+from ingest.log.append import append
+from ingest.log.retry import retrying
 from ingest.log.types import Context, Head, NewEvent
-from ingest.log.writing import append
 
 DOOR = "pagerduty-change"
 SHORTEST_NAME = 3

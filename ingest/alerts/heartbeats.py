@@ -12,10 +12,10 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from ingest.alerts.receiving import Delivery, Taken, receive
-from ingest.doors.alert import Parsed
-from ingest.doors.heartbeat import Heartbeat
-from ingest.log.retrying import retrying
+from ingest.alerts.store import Delivery, Taken, receive
+from ingest.integrations.heartbeat import Heartbeat
+from ingest.integrations.normalized import Parsed
+from ingest.log.retry import retrying
 
 DOOR = "heartbeat"
 _COLUMNS = "integration, name, every, grace, severity, component, heard_at"

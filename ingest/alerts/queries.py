@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from django.db import connection
 
 from ingest.alerts.rows import Standing, reported, standing, standing_in_parts, stream_of
-from ingest.doors.alert import Severity
-from ingest.log.reading import read_newest
+from ingest.integrations.normalized import Severity
+from ingest.log.read import read_newest
 from ingest.log.types import Event, Position
 
 

@@ -1,6 +1,6 @@
 """Alerts as rows of `alert`: read, inserted, changed and counted, many with one statement.
 
-What writes comes as statements with their values, for `ingest.alerts.batch` to send as one message.
+What writes comes as statements with their values, for `ingest.alerts.write_batch` to send as one message.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import msgspec
 from django.db import connection
 from msgspec import Struct
 
-from ingest.alerts.deciding import Known
-from ingest.doors.alert import Alert, Severity, Status
-from ingest.log.entries import array, plain_array
+from ingest.alerts.decide import Known
+from ingest.integrations.normalized import Alert, Severity, Status
+from ingest.log.encode import array, plain_array
 from ingest.log.types import Event, Head
 
 PART = 2_000

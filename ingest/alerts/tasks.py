@@ -6,8 +6,8 @@ from celery import shared_task
 from django.conf import settings
 
 from ingest.alerts.changes import forget_changes
-from ingest.alerts.deliveries import maintain
-from ingest.log import clock
+from ingest.alerts.payloads import maintain
+from ingest.db import clock
 
 
 @shared_task(name="alerts.maintain", ignore_result=True)

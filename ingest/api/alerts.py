@@ -19,19 +19,21 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from ingest.alerts import heartbeats
-from ingest.alerts.receiving import Delivery, Taken, receive
+from ingest.alerts.store import Delivery, Taken, receive
+from ingest.api.admission import Overloaded, admitted, in_turn
+from ingest.api.body import read_body
 from ingest.api.keys import Key, authenticate, find
-from ingest.api.limits import Overloaded, admitted, in_turn
-from ingest.api.problems import down, problem
-from ingest.api.reading import read_body
-from ingest.api.refusals import note, note_unread
-from ingest.doors import generic, grafana, prometheus, recognition
-from ingest.doors import heartbeat as heartbeats_door
-from ingest.doors.alert import BadPayload, Parsed
-from ingest.doors.bodies import decompress
-from ingest.doors.json_body import LARGEST_ASKED, read_object, scalar
-from ingest.telemetry import liveness
-from ingest.telemetry.faults import BadBody, TooLarge
+from ingest.api.problem_details import down, problem
+from ingest.api.rejections import note, note_unread
+from ingest.db import liveness
+from ingest.integrations import grafana, recognition
+from ingest.integrations import heartbeat as heartbeats_door
+from ingest.integrations.content_encoding import decompress
+from ingest.integrations.generic import apply
+from ingest.integrations.json_body import LARGEST_ASKED, read_object, scalar
+from ingest.integrations.normalized import BadPayload, Parsed
+from ingest.integrations.prometheus import parse as prometheus
+from ingest.telemetry.errors import BadBody, TooLarge
 
 RETRY_AFTER = "5"
 ENCODINGS = ("", "identity", "gzip", "x-gzip", "zstd")
@@ -213,8 +215,8 @@ UNREAD = (
 
 
 def _through_mapping(media_type: str, body: bytes, key: Key) -> Parsed:
-    how = None if key.mapping is None else generic.mapping(key.mapping)
-    return recognition.apply(how, generic.payload_of(body, media_type)).parsed
+    how = None if key.mapping is None else apply.mapping(key.mapping)
+    return recognition.apply(how, apply.payload_of(body, media_type)).parsed
 
 
 def _counted_or_unread(taken: Taken, parsed: Parsed) -> HttpResponse:
@@ -285,10 +287,10 @@ def _said(request: HttpRequest) -> tuple[dict[str, str], str, bytes]:
     """
     query = request.META.get("QUERY_STRING", "")
     if query or request.method == "GET":
-        return request.GET.dict(), generic.FORM, query.encode(errors="replace")
+        return request.GET.dict(), apply.FORM, query.encode(errors="replace")
     media_type, body = request.content_type or "", body_of(request, LARGEST_ASKED)
     if not body.strip():
-        return {}, generic.FORM, b""
-    if media_type == generic.FORM:
-        return generic.read_form(body), media_type, body
+        return {}, apply.FORM, b""
+    if media_type == apply.FORM:
+        return apply.read_form(body), media_type, body
     return {name: scalar(value) for name, value in read_object(body).items()}, media_type, body

@@ -9,9 +9,10 @@ from django.views.decorators.csrf import csrf_exempt
 
 from ingest.api.alerts import Door, Refusal, counted, key_at, refused_as_problem, serve
 from ingest.api.keys import Key
-from ingest.doors import cloudevent_alerts, generic
-from ingest.doors.alert import Parsed
-from ingest.doors.cloudevents import Unsupported, events, handshake
+from ingest.integrations.cloudevents import alerts
+from ingest.integrations.cloudevents.parse import Unsupported, events, handshake
+from ingest.integrations.generic import apply
+from ingest.integrations.normalized import Parsed
 
 
 @csrf_exempt
@@ -25,8 +26,8 @@ def cloudevents(request: HttpRequest, key: str = "") -> HttpResponse:
 
 
 def _parse(request: HttpRequest, body: bytes, key: Key) -> Parsed:
-    how = cloudevent_alerts.DEFAULT if key.mapping is None else generic.mapping(key.mapping)
+    how = alerts.DEFAULT if key.mapping is None else apply.mapping(key.mapping)
     try:
-        return cloudevent_alerts.alerts(events(body, request.headers), how)
+        return alerts.alerts(events(body, request.headers), how)
     except Unsupported as error:
         raise Refusal(415, f"Nothing was stored: {error}.") from None

@@ -20,10 +20,11 @@ from rest_framework.views import APIView
 from ingest.api import keys
 from ingest.api.authentication import HasScope
 from ingest.api.models import IntegrationKey
-from ingest.doors import generic, recognition
-from ingest.doors.alert import BadPayload
-from ingest.doors.json_body import LARGEST_ASKED, read
-from ingest.doors.mapping_form import BadMapping
+from ingest.integrations import recognition
+from ingest.integrations.generic import apply
+from ingest.integrations.generic.schema import BadMapping
+from ingest.integrations.json_body import LARGEST_ASKED, read
+from ingest.integrations.normalized import BadPayload
 from ingest.log.types import Context
 
 OVERLAP, LONGEST = 86_400, 31 * 86_400
@@ -186,7 +187,7 @@ class PreviewView(_Admin):
         body = _valid(TryShape, request)
         told = body.get("mapping", row.mapping)
         try:
-            preview = recognition.apply(None if told is None else generic.mapping(told), body["payload"])
+            preview = recognition.apply(None if told is None else apply.mapping(told), body["payload"])
         except BadMapping as error:
             raise ValidationError({"mapping": [str(error)]}) from None
         except BadPayload as error:
@@ -199,7 +200,7 @@ def _who(request: Request) -> Context:
     return Context(f"{kind}:{request.user.get_username()}", trace=getattr(request, "trace", None))
 
 
-def _item(item: generic.Item) -> dict[str, Any]:
+def _item(item: apply.Item) -> dict[str, Any]:
     alert = item.alert
     return {
         "alert": alert

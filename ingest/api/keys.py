@@ -18,11 +18,11 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from ingest.api.masking import PREFIX
 from ingest.api.models import IntegrationKey
-from ingest.doors import generic
-from ingest.log import database
-from ingest.log.configuration import record_configuration
+from ingest.api.redact import PREFIX
+from ingest.db import database
+from ingest.integrations.generic import apply
+from ingest.log.configuration_events import record_configuration
 from ingest.log.types import Context
 
 KIND = "integration"
@@ -86,7 +86,7 @@ def create(
     Raises ValueError for an unknown scope, BadMapping (one, too) for a mapping, KeyNameTaken.
     """
     if mapping is not None:
-        generic.mapping(mapping)
+        apply.mapping(mapping)
     wanted = sorted(set(scopes))
     if not name or not wanted or not set(wanted) <= set(SCOPES):
         raise ValueError(f"a key needs a name and one or more scopes of {', '.join(SCOPES)}")
@@ -165,7 +165,7 @@ def set_mapping(name: str, mapping: Mapping[str, Any] | None, who: Context | Non
     Raises BadMapping. Other processes notice within TRUSTED_FOR seconds.
     """
     if mapping is not None:
-        generic.mapping(mapping)
+        apply.mapping(mapping)
     return _change(name, {"mapping": mapping}, who)
 
 
@@ -176,7 +176,7 @@ def change(name: str, fields: Mapping[str, Any], who: Context | None = None) -> 
     """
     given = dict(fields)
     if (mapping := given.get("mapping")) is not None:
-        generic.mapping(mapping)
+        apply.mapping(mapping)
     for listed in ("scopes", "doors"):
         if listed in given:
             given[listed] = sorted(set(given[listed]))

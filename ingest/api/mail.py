@@ -21,12 +21,13 @@ from aiosmtpd.smtp import SMTP, Envelope, Session
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, close_old_connections
 
-from ingest.alerts.receiving import Delivery, receive
+from ingest.alerts.store import Delivery, receive
 from ingest.api import keys
-from ingest.api.limits import Overloaded, admitted
-from ingest.api.refusals import note
-from ingest.doors import generic, mail
-from ingest.doors.alert import BadPayload
+from ingest.api.admission import Overloaded, admitted
+from ingest.api.rejections import note
+from ingest.integrations import mail
+from ingest.integrations.generic import apply
+from ingest.integrations.normalized import BadPayload
 
 DOOR = "mail"
 KEPT_WHOLE = 2**20
@@ -66,7 +67,7 @@ def store(address: str, raw: bytes) -> str:
         if key is None:
             return "550 5.1.1 No integration has this address any more"
         with admitted(key.name, DOOR):
-            how = mail.DEFAULT if key.mapping is None else generic.mapping(key.mapping)
+            how = mail.DEFAULT if key.mapping is None else apply.mapping(key.mapping)
             parsed = mail.alerts(raw, how)
             if parsed.refused and not parsed.alerts:
                 return _refused(key, str(parsed.refused[0]))

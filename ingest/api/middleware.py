@@ -12,7 +12,7 @@ from collections.abc import Callable
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import ResolverMatch, resolve
 
-from ingest.log.configuration import hearing_of_changes, receipt_of_change
+from ingest.log.configuration_events import hearing_of_changes, receipt_of_change
 
 DOORS = ("/api/v1/telemetry/", "/v1/", "/api/v1/write", "/v2/", "/integrations/")
 POSTED = "/api/v2/alerts"

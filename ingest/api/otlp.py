@@ -7,15 +7,15 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
+from ingest.api.admission import Overloaded
+from ingest.api.body import read_body
 from ingest.api.keys import authenticate
-from ingest.api.limits import Overloaded
-from ingest.api.otlp_receiving import Done, RefusedError, Request, admitting, largest, take
-from ingest.api.problems import down
-from ingest.api.reading import read_body
-from ingest.doors.bodies import decompress
-from ingest.doors.otlp_messages import JSON, PROTOBUF, SIGNALS, Signal, answer, status
-from ingest.telemetry import liveness
-from ingest.telemetry.faults import BadBody, TooLarge
+from ingest.api.otlp_store import Done, RefusedError, Request, admitting, largest, take
+from ingest.api.problem_details import down
+from ingest.db import liveness
+from ingest.integrations.content_encoding import decompress
+from ingest.integrations.otlp.messages import JSON, PROTOBUF, SIGNALS, Signal, answer, status
+from ingest.telemetry.errors import BadBody, TooLarge
 
 RETRY_AFTER = "5"
 ENCODINGS = ("", "identity", "gzip", "x-gzip", "zstd")

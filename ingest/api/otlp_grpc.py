@@ -25,13 +25,13 @@ from google.protobuf.duration_pb2 import Duration
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
+from ingest.api.admission import Overloaded
 from ingest.api.keys import Key, authenticate
-from ingest.api.limits import Overloaded
-from ingest.api.otlp_receiving import Done, RefusedError, Request, admitting, largest, take
-from ingest.api.problems import down
-from ingest.doors.otlp_messages import PROTOBUF, SIGNALS, Signal, answer
-from ingest.telemetry import liveness
-from ingest.telemetry.faults import BadBody, TooLarge
+from ingest.api.otlp_store import Done, RefusedError, Request, admitting, largest, take
+from ingest.api.problem_details import down
+from ingest.db import liveness
+from ingest.integrations.otlp.messages import PROTOBUF, SIGNALS, Signal, answer
+from ingest.telemetry.errors import BadBody, TooLarge
 
 RETRY_AFTER: Final = 5
 """Seconds after which to try again where the database is away."""

@@ -13,15 +13,15 @@ from django.views.decorators.csrf import csrf_exempt
 
 from ingest.alerts.changes import DOOR as CHANGES
 from ingest.alerts.changes import take_change
-from ingest.alerts.receiving import Delivery, Taken
+from ingest.alerts.store import Delivery, Taken
+from ingest.api.admission import Overloaded, admitted
 from ingest.api.alerts import Refusal, body_of, refused, stored
 from ingest.api.keys import Key, find
-from ingest.api.limits import Overloaded, admitted
-from ingest.api.refusals import note
-from ingest.doors import pagerduty
-from ingest.doors.alert import BadPayload, Parsed
-from ingest.telemetry import liveness
-from ingest.telemetry.faults import BadBody, TooLarge
+from ingest.api.rejections import note
+from ingest.db import liveness
+from ingest.integrations import pagerduty
+from ingest.integrations.normalized import BadPayload, Parsed
+from ingest.telemetry.errors import BadBody, TooLarge
 
 NAME = "pagerduty"
 Answer = tuple[Taken, dict[str, str]]

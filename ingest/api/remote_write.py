@@ -16,16 +16,16 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
+from ingest.api.admission import Overloaded, admitted, in_turn
+from ingest.api.body import read_body
 from ingest.api.keys import Key, authenticate
-from ingest.api.limits import Overloaded, admitted, in_turn
-from ingest.api.problems import down
-from ingest.api.reading import read_body
-from ingest.api.refusals import noted
-from ingest.doors.remote_write import MESSAGES, MOST_BYTES, Version, Written, rows, unpack
-from ingest.telemetry import liveness
-from ingest.telemetry.check import Bounds
-from ingest.telemetry.faults import BadBody, TooLarge
-from ingest.telemetry.receiving import Delivery, find_repeated, receive
+from ingest.api.problem_details import down
+from ingest.api.rejections import noted
+from ingest.db import liveness
+from ingest.integrations.remote_write.parse import MESSAGES, MOST_BYTES, Version, Written, rows, unpack
+from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.errors import BadBody, TooLarge
+from ingest.telemetry.store.write import Delivery, find_repeated, receive
 
 RETRY_AFTER = "5"
 WRITTEN = "X-Prometheus-Remote-Write-{}-Written"

@@ -15,19 +15,20 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
+from ingest.api.admission import Overloaded, admitted
+from ingest.api.body import read_body
 from ingest.api.keys import Key, authenticate
-from ingest.api.limits import Overloaded, admitted
-from ingest.api.problems import down, problem
-from ingest.api.reading import read_body
-from ingest.api.refusals import noted
-from ingest.doors.bodies import ENCODINGS, decompress
-from ingest.doors.telemetry import FORMATS, decode
-from ingest.telemetry import interning, liveness
-from ingest.telemetry.columns import Rows
-from ingest.telemetry.faults import BadBody, BadRows, TooLarge
+from ingest.api.problem_details import down, problem
+from ingest.api.rejections import noted
+from ingest.db import liveness
+from ingest.integrations.content_encoding import ENCODINGS, decompress
+from ingest.integrations.telemetry import FORMATS, decode
+from ingest.telemetry.decode.columns import Rows
+from ingest.telemetry.errors import BadBody, BadRows, TooLarge
 from ingest.telemetry.kinds import KINDS, Field, Kind
-from ingest.telemetry.receiving import Delivery, IdempotencyConflict, Receipt, find_repeated, receive
-from ingest.telemetry.retention import bounds
+from ingest.telemetry.store import dictionary
+from ingest.telemetry.store.retention import bounds
+from ingest.telemetry.store.write import Delivery, IdempotencyConflict, Receipt, find_repeated, receive
 
 RETRY_AFTER = "5"
 View = Callable[..., HttpResponse]
@@ -127,7 +128,7 @@ def _post(request: HttpRequest, kind: Kind, key: Key) -> HttpResponse:
 
 def _decoded(kind: Kind, media_type: str, body: bytes, key: Key) -> Rows:
     within = bounds(kind, datetime.now(UTC))
-    return decode(media_type, kind, body, key.region or "default", within, interning.known_texts())
+    return decode(media_type, kind, body, key.region or "default", within, dictionary.known_texts())
 
 
 def _trace(request: HttpRequest) -> str | None:

@@ -23,9 +23,10 @@ import structlog
 from django.db import DatabaseError, InterfaceError, connection, transaction
 
 from ingest import heartbeat
-from ingest.log import database, metrics, reading, registry, takeover
+from ingest.db import database
+from ingest.log import metrics, read, registry, takeover
+from ingest.log.notify import CHANNEL
 from ingest.log.types import Event, Position
-from ingest.log.wake import CHANNEL
 
 FIRST_RETRY = 1.0  # seconds; doubles with each failure
 LONGEST_RETRY = 300.0
@@ -105,7 +106,7 @@ def lags() -> dict[str, float]:
     """
     waiting = (
         "SELECT recorded_at FROM log_event WHERE (epoch, txid, seq) > (place.epoch, place.txid, place.seq)"
-        f" AND {reading.BELOW_WATERMARK} {reading.IN_ORDER} LIMIT 1"
+        f" AND {read.BELOW_WATERMARK} {read.IN_ORDER} LIMIT 1"
     )
     with connection.cursor() as cursor:
         cursor.execute(
@@ -177,9 +178,9 @@ def _advance(follower: Follower, limit: int) -> int:
             return 0
         place = Position(row[0], int(row[1]), row[2])
         # What the follower is not interested in is passed over too, else it would be scanned again each time.
-        mark = reading.watermark()
+        mark = read.watermark()
         with _failing(limit, None):
-            events = reading.read_all(place, limit, follower.types, upto=mark)
+            events = read.read_all(place, limit, follower.types, upto=mark)
         reached = events[-1].position if len(events) == limit else max(mark, place)
         if events:
             with _failing(len(events), events[0].id):

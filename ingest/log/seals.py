@@ -21,7 +21,8 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from ingest.log import clock, reading, writing
+from ingest.db import clock
+from ingest.log import append, read
 from ingest.log.events import SEALED
 from ingest.log.types import Body, Context, Event, Head, NewEvent, Position, WrongExpectedVersion
 
@@ -58,7 +59,7 @@ def seal(actor: str = "system:log") -> list[Event]:
 
     Meant to be called every minute or so by one process; where two meet, one of them does nothing.
     """
-    mark = reading.watermark()
+    mark = read.watermark()
     sealed: list[Event] = []
     try:
         while True:
@@ -84,14 +85,14 @@ def _seal_next(mark: Position, actor: str) -> Event | None:
         "heads": cover.heads, "previous": newest.id if newest else None,
     }  # fmt: skip
     new = NewEvent(SEALED.name, body, clock.now())
-    return writing.append(STREAM, [new], newest.head if newest else Head.NEW, Context(actor))[0]
+    return append.append(STREAM, [new], newest.head if newest else Head.NEW, Context(actor))[0]
 
 
 def newest_seal() -> Event | None:
     """The last seal. Keep its id and hash outside of the database to notice that the seals themselves were
     cut."""
-    at = reading.head(STREAM).version
-    return reading.read_stream(STREAM, after_version=at - 1)[0] if at else None
+    at = read.head(STREAM).version
+    return read.read_stream(STREAM, after_version=at - 1)[0] if at else None
 
 
 def links(after: Position, upto: Position, limit: int) -> Iterator[Link]:
@@ -100,7 +101,7 @@ def links(after: Position, upto: Position, limit: int) -> Iterator[Link]:
         cursor.execute(
             "SELECT stream, version, hash, epoch, txid::text AS txid_text, seq FROM log_event"
             " WHERE (epoch, txid, seq) > (%s, %s::xid8, %s) AND (epoch, txid, seq) <= (%s, %s::xid8, %s)"
-            f" {reading.IN_ORDER} LIMIT %s",
+            f" {read.IN_ORDER} LIMIT %s",
             (after.epoch, str(after.txid), after.seq, upto.epoch, str(upto.txid), upto.seq, limit),
         )
         for stream, version, hash_, epoch, txid, seq in cursor.fetchall():

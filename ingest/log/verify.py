@@ -11,7 +11,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 
-from ingest.log import canonical, dating, noted, seals, timestamps
+from ingest.log import canonical, dating, noted_seals, seals, timestamps
 from ingest.log.copies import check_copies
 from ingest.log.types import Body, Head, Position
 
@@ -51,9 +51,9 @@ def verify(
     """Check everything, against one snapshot. Raises BadLog at the first event that is wrong.
 
     `expected_seal` is a seal noted earlier (as in `Sound.newest_seal`): it must still be there. `noted_in` is the file
-    of seals noted outside of the database (`ingest.log.noted`): the newest must still be there, and cover all events
-    but those of the last UNSEALED seconds. `trusted` is a PEM file of authorities that timestamps in it are checked
-    against, by default the public ones.
+    of seals noted outside of the database (`ingest.log.noted_seals`): the newest must still be there, and cover all
+    events but those of the last UNSEALED seconds. `trusted` is a PEM file of authorities that timestamps in it are
+    checked against, by default the public ones.
     """
     with transaction.atomic():
         if not connection.savepoint_ids:  # the outermost block: nothing was read before
@@ -75,7 +75,7 @@ def verify(
 def _unknown(noted_in: Path | None, is_stamped: bool) -> list[str]:
     if noted_in is None:
         return ["Not compared with seals noted outside: a cut or emptied log would not be noticed."]
-    if noted.newest(noted_in) is None:
+    if noted_seals.newest(noted_in) is None:
         return [f"No seal stands in {noted_in}: a log that was cut or emptied would look the same."]
     if not is_stamped:
         return [
@@ -169,7 +169,7 @@ def _verify_seal(seal_id: str, body: Body, root: str) -> None:
 
 
 def _expect_noted(file: Path) -> None:
-    seal = noted.newest(file)
+    seal = noted_seals.newest(file)
     if seal is not None:
         try:
             expect(seal)
@@ -198,7 +198,7 @@ def _expect_noted(file: Path) -> None:
 
 
 def _verify_timestamps(file: Path, trusted: Path | None) -> list[timestamps.Timestamp]:
-    found = noted.timestamped(file)
+    found = noted_seals.timestamped(file)
     roots = timestamps.authorities(trusted) if found else []
     checked = []
     for seal, answer in found:

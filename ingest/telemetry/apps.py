@@ -9,6 +9,6 @@ class TelemetryConfig(AppConfig):
     def ready(self) -> None:
         from ingest.log.copies import register_copy
         from ingest.telemetry import events  # noqa: F401  (registers the event types of telemetry)
-        from ingest.telemetry.receipts import check_receipts
+        from ingest.telemetry.store.receipts import check_receipts
 
         register_copy("telemetry receipts", check_receipts)

@@ -16,9 +16,9 @@ from functools import cached_property
 
 from django.db import connection
 
-from ingest.telemetry.component import natural
-from ingest.telemetry.windows import one_snapshot, region_number
-from ingest.topology.reading import Component, read_components
+from ingest.telemetry.component_names import natural
+from ingest.telemetry.windows.sql import one_snapshot, region_number
+from ingest.topology.read import Component, read_components
 
 KEPT = 4
 """Snapshots that a process keeps: one of 20,000 components takes about 20 MB."""

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from deploy.children import marked
+from deploy.supervisor.children import marked
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -9,11 +9,11 @@ from datetime import timedelta
 import pytest
 
 from incidents import commands, queries
-from incidents.projections.models import MemberAlert
-from incidents.projections.rebuild import rebuild
-from incidents.reactors import follower
-from ingest.alerts.receiving import Delivery, receive
-from ingest.doors.alert import Alert, Parsed
+from incidents.follower import follower
+from incidents.incident.models import MemberAlert
+from incidents.incident.rebuild import rebuild
+from ingest.alerts.store import Delivery, receive
+from ingest.integrations.normalized import Alert, Parsed
 from ingest.queries import open_alerts
 from tests.following import follow_to_the_end
 from tests.integration.test_incident_alerts import ALICE, tickets

@@ -18,20 +18,20 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from incidents import commands, queries
-from incidents.catalog.models import Team, routing_table
 from incidents.commands import Report
-from incidents.delivery.models import Notification, Preferences, Sending
-from incidents.delivery.running import deliver_due
-from incidents.domain import commands as c
-from incidents.domain.routing import route
-from incidents.domain.times import rfc3339
+from incidents.domain.incident import commands as c
+from incidents.domain.routing.rules import route
+from incidents.domain.time import rfc3339
 from incidents.escalation.models import EscalationPolicy, EscalationRow
+from incidents.incident.backfill import NOBODY, PastTicket, record_past
+from incidents.incident.models import IncidentRow
+from incidents.incident.rebuild import rebuild_incidents
+from incidents.incident.repository import next_number, record_opening
+from incidents.notifications.dispatcher import deliver_due
+from incidents.notifications.models import Notification, Preferences, Sending
 from incidents.oncall.models import Schedule
 from incidents.oncall.queries import on_call
-from incidents.past import NOBODY, PastTicket, record_past
-from incidents.projections.models import IncidentRow
-from incidents.projections.rebuild import rebuild_incidents
-from incidents.projections.store import next_number, record_opening
+from incidents.teams.models import Team, routing_table
 from ingest.queries import Context
 from tests.integration.delivery_cases import HookSink, hook, hook_sink, until
 from tests.integration.escalation_cases import Clock, people, policy, stands, told

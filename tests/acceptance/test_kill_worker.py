@@ -15,7 +15,7 @@ from analyzers import registry
 from analyzers.commands import Wanted, request_run
 from analyzers.runs.models import Run, State
 from analyzers.runs.tasks import tick
-from deploy.children import end_group
+from deploy.supervisor.children import end_group
 from ingest.queries import read_stream
 from tests.acceptance.stack import wait_for
 from tests.integration.runs_cases import HOUR, NOW, TOP, Door, healthy, install_plugin

@@ -14,7 +14,7 @@ from analyzers.runs.execution import execute
 from deploy.lab import namespaces
 from deploy.lab.faults import Fault, broken
 from deploy.lab.probing import Row, prober
-from incidents.reactors import follower
+from incidents.follower import follower
 from ingest.api import keys
 from tests.following import follow_to_the_end
 

@@ -14,7 +14,7 @@ import pytest
 from django.core.management import call_command
 
 from incidents import queries
-from incidents.reactors import follower
+from incidents.follower import follower
 from ingest.api import keys
 from tests.acceptance.stack import wait_for
 from tests.acceptance.web import Web

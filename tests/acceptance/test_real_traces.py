@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 from django.test import Client
 
-from analyzers.runs.arrivals import catch_up
+from analyzers.runs.data_clock import catch_up
 from analyzers.runs.execution import execute
 from analyzers.runs.models import Run, Schedule, State
-from analyzers.runs.tick import claim_due
-from incidents.reactors import follower
+from analyzers.runs.scheduler import claim_due
+from incidents.follower import follower
 from ingest.api import keys
-from ingest.doors.spans import instant
+from ingest.integrations.spans import instant
 from tests.benchmarks.real_traces import Fault, directory, faults_of, split
 from tests.following import follow_to_the_end
 

@@ -9,9 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from deploy.children import end_group
 from deploy.embedded import die_with_parent
-from deploy.supervisor import answers
+from deploy.supervisor.children import end_group
+from deploy.supervisor.supervisor import answers
 from tests.acceptance.stack import ROOT, free_port, wait_for
 
 

@@ -10,7 +10,7 @@ from tests.architecture.reading import statements
 ROOT = Path(__file__).resolve().parents[2]
 BUILTIN = ROOT / "analyzers" / "builtin"
 PURE = [BUILTIN, ROOT / "analyzers" / "simulators"]
-PURE_FILES = ["contract", "params", "registry", "shell", "testing"]
+PURE_FILES = ["contract", "params", "registry", "runner", "testing"]
 
 
 @functools.cache
@@ -30,9 +30,8 @@ def declared_analyzers() -> set[str]:
 
 
 def test_every_builtin_analyzer_has_its_entry_point() -> None:
-    folders = {path.name for path in BUILTIN.iterdir() if (path / "__init__.py").exists()}
-    files = {path.stem for path in BUILTIN.glob("*.py") if "ANALYZER" in path.read_text()}
-    assert declared_analyzers() == folders | files
+    packages = {path.parent.name for path in BUILTIN.glob("*/__init__.py") if "ANALYZER" in path.read_text()}
+    assert declared_analyzers() == packages
 
 
 def test_no_builtin_analyzer_imports_another() -> None:

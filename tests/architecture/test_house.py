@@ -20,15 +20,15 @@ TOP = {
 FILE_LINES, FUNCTION_LINES = 600, 60
 BROAD_EXCEPTS = {
     "ingest/log/follow.py": "a handler that raises keeps its place and is recorded, and the other followers go on",
-    "ingest/log/halving.py": "one that cannot go on is found and told of; the others of its batch go on",
-    "incidents/delivery/sending.py": "plugins of Apprise can raise anything; it is an answer, and the lane goes on",
+    "ingest/db/bisect.py": "one that cannot go on is found and told of; the others of its batch go on",
+    "incidents/notifications/channels/send.py": "Apprise plugins can raise anything; it is an answer",
     "incidents/worker/sweeps.py": "a sweep that raises is told and tried again; other sweeps and sending go on",
     "incidents/worker/loops.py": "a loop that raises is told and started again; the others go on",
-    "incidents/delivery/running.py": "a round that raises is told and tried again; what is under way is not forgotten",
-    "incidents/webhooks/sending.py": "a webhook that raises is left alone for a while; the others are told",
+    "incidents/notifications/dispatcher.py": "a failing round is retried; what is under way is not forgotten",
+    "incidents/webhooks/dispatcher.py": "a webhook that raises is left alone for a while; the others are told",
     "deploy/asgi.py": "a thread that reads the log for browsers goes on beyond what it cannot read",
-    "deploy/children.py": "whatever ends a forked process is in its log; the supervisor's code does not go on in it",
-    "analyzers/shell.py": "a crash of an analyzer, whoever wrote it, is recorded and never becomes a verdict",
+    "deploy/supervisor/children.py": "what ends a forked process is in its log; the supervisor does not go on in it",
+    "analyzers/runner.py": "a crash of an analyzer, whoever wrote it, is recorded and never becomes a verdict",
     "analyzers/registry.py": "importing a plugin can raise anything; it becomes a problem with a name and a cure",
 }
 

@@ -90,8 +90,8 @@ def streams() -> Iterator[tuple[str, bool]]:
 
 
 def log_writer() -> Append:
+    from ingest.log.append import append
     from ingest.log.types import Context, Head, NewEvent
-    from ingest.log.writing import append
 
     places, context, head = streams(), Context("user:alice", "run/1@1", "request-1"), Head.NEW
 
@@ -133,7 +133,7 @@ def naive_writer() -> Append:
 
 
 def log_reader() -> Poll:
-    from ingest.log.reading import read_all, watermark
+    from ingest.log.read import read_all, watermark
 
     place = watermark()
 

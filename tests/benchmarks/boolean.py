@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from analyzers.builtin.boolean import ANALYZER
-from analyzers.builtin.incidence import incidence, mixed
-from analyzers.builtin.tomography import METHODS, bad_paths, solve
-from analyzers.builtin.wilson import wilson
+from analyzers.builtin.paths.incidence import incidence, mixed
+from analyzers.builtin.paths.tomography import METHODS, bad_paths, solve
+from analyzers.builtin.stats.wilson import wilson
 from analyzers.contract import Sums, Window
 from analyzers.params import check_params
 from analyzers.simulators.deepview import EPOCH, FIRST_REPORTING_SEED

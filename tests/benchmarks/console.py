@@ -181,9 +181,9 @@ def _end(turn: int) -> datetime:
 
 def _sums(turn: int) -> object:
     """What Postgres does for a grid that nobody asked for before."""
-    from ingest.telemetry.crossing import Steps
-    from ingest.telemetry.path_sums import _failed, _placed
-    from ingest.telemetry.windows import region_number
+    from ingest.telemetry.windows.pair_grid import Steps
+    from ingest.telemetry.windows.path_sums import _failed, _placed
+    from ingest.telemetry.windows.sql import region_number
 
     steps = Steps(_end(turn) - GRID_STEPS * HOUR, HOUR, GRID_STEPS)
     return _placed(region_number("default"), steps), _failed(region_number("default"), steps)

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from deploy.children import marked
+from deploy.supervisor.children import marked
 from tests.acceptance.stack import ROOT, free_port, wait_for
 
 LONGEST = 900.0  # seconds

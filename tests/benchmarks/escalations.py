@@ -123,15 +123,15 @@ def open_tickets(url: str) -> None:
     from django.contrib.auth.models import User
     from django.db import transaction
 
-    from incidents.catalog.models import routing_table
     from incidents.commands import Report
-    from incidents.delivery.models import ContactMethod, Preferences
-    from incidents.domain import commands as c
-    from incidents.domain.conditions import Subject
-    from incidents.domain.policies import policy_from
-    from incidents.domain.routing import route
-    from incidents.projections.models import IncidentRow
-    from incidents.projections.store import next_number, record, record_opening
+    from incidents.domain.escalation.policy import policy_from
+    from incidents.domain.incident import commands as c
+    from incidents.domain.routing.conditions import Subject
+    from incidents.domain.routing.rules import route
+    from incidents.incident.models import IncidentRow
+    from incidents.incident.repository import next_number, record, record_opening
+    from incidents.notifications.models import ContactMethod, Preferences
+    from incidents.teams.models import routing_table
     from ingest.queries import Context
 
     IncidentRow.objects.all().delete()
@@ -201,8 +201,8 @@ def _measured(
 
 
 def _notifications() -> int:
-    from incidents.delivery.models import Notification
-    from incidents.projections.models import IncidentRow
+    from incidents.incident.models import IncidentRow
+    from incidents.notifications.models import Notification
 
     return Notification.objects.filter(incident__in=IncidentRow.objects.values("pk")).count()
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from analyzers.builtin.wilson import wilson
+from analyzers.builtin.stats.wilson import wilson
 from tests.benchmarks.scoring import Tally
 
 Row = dict[str, Any]

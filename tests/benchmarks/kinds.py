@@ -216,10 +216,10 @@ def keep(count: int, seed: int) -> None:
     """Minutes of downtime of 20,000 units, spread over the last 30 days."""
     from django.db import connection
 
-    from ingest.telemetry.check import Bounds
-    from ingest.telemetry.decode_json import decode_ndjson
+    from ingest.telemetry.decode.json import decode_ndjson
+    from ingest.telemetry.decode.validate import Bounds
     from ingest.telemetry.kinds import KINDS as DECLARED
-    from ingest.telemetry.receiving import Delivery, receive
+    from ingest.telemetry.store.write import Delivery, receive
 
     chance = np.random.default_rng(seed)
     starts = (NOW.timestamp() - chance.uniform(120, 30 * 86400, count)).tolist()
@@ -238,7 +238,7 @@ def keep(count: int, seed: int) -> None:
 def read(length: timedelta) -> float:
     """Seconds to read the window that ends now; the median of several."""
     from ingest.queries import read_window, watermark
-    from ingest.telemetry.reductions import Count, Input, Reduction
+    from ingest.telemetry.windows.reductions import Count, Input, Reduction
 
     raw = Input("raw", (Reduction("raw", "uptime", ("unit", "start", "end", "state"), {"n": Count()}),))
     took = []

@@ -24,10 +24,11 @@ import cramjam
 import psycopg2
 from google.protobuf import json_format
 
-from ingest.doors import otlp, otlp_messages, remote_write
-from ingest.doors.otlp_messages import JSON, PROTOBUF, SIGNALS
-from ingest.doors.remote_write_messages import V1, V2
-from ingest.telemetry.check import Bounds
+from ingest.integrations.otlp import messages, parse
+from ingest.integrations.otlp.messages import JSON, PROTOBUF, SIGNALS
+from ingest.integrations.remote_write import parse as remote_write
+from ingest.integrations.remote_write.messages import V1, V2
+from ingest.telemetry.decode.validate import Bounds
 from tests.benchmarks.ingest import stack
 
 CLIENTS = 8
@@ -136,7 +137,7 @@ def otlp_load(name: str, points: int, form: str) -> Load:
         return bytes(body.replace(old, new))
 
     def decode(body: bytes) -> object:
-        return otlp.metrics(otlp_messages.read(SIGNALS["metrics"], body, form), REGION, Bounds())
+        return parse.metrics(messages.read(SIGNALS["metrics"], body, form), REGION, Bounds())
 
     return Load(name, points, "/v1/metrics", {"Content-Type": form}, make, decode)
 

@@ -23,11 +23,11 @@ import numpy as np
 
 from analyzers import offline, registry
 from analyzers.contract import Window
-from analyzers.shell import judge
-from ingest.doors import spans
-from ingest.telemetry.check import Bounds
-from ingest.telemetry.columns import Rows
-from ingest.telemetry.decode_json import decode_ndjson
+from analyzers.runner import judge
+from ingest.integrations import spans
+from ingest.telemetry.decode.columns import Rows
+from ingest.telemetry.decode.json import decode_ndjson
+from ingest.telemetry.decode.validate import Bounds
 from ingest.telemetry.kinds import KINDS
 
 APPS = ("online-boutique", "train-ticket")

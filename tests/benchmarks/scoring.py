@@ -10,7 +10,7 @@ from itertools import pairwise
 from multiprocessing import get_context
 from typing import TypeVar
 
-from analyzers.builtin.wilson import wilson
+from analyzers.builtin.stats.wilson import wilson
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")

@@ -22,9 +22,9 @@ from uuid import UUID
 import numpy as np
 
 from analyzers.runs.scoring import Share
-from incidents.correlation.likeness import Similarity
-from incidents.correlation.suggesting import Suggesting
-from incidents.domain.describing import Described
+from incidents.domain.similarity.text import Described
+from incidents.similarity.team_prediction import Suggesting
+from incidents.similarity.tfidf import Similarity
 
 Row = dict[str, Any]
 Ticket = tuple[Described, str]

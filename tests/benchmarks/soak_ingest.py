@@ -39,7 +39,7 @@ import django
 django.setup()
 from ingest.commands import maintain_partitions
 from ingest.queries import read_window
-from ingest.telemetry.reductions import Count, CountDistinct, Input, Reduction
+from ingest.telemetry.windows.reductions import Count, CountDistinct, Input, Reduction
 sums = {"n": Count(), "units": CountDistinct("unit")}
 one = Input("soak", (Reduction("n", "unit_failure", ("symptom",), sums, slice=timedelta(seconds=10)),))
 until, maintained, done = time.monotonic() + float(sys.argv[1]), 0.0, {"made": 0, "dropped": 0, "deleted": 0}

@@ -129,7 +129,7 @@ def _crowd() -> Iterator[Row]:
 # Rebuild
 # ----------------------------------------------------------------------------------------------------------
 def _rebuilt() -> Iterator[Row]:
-    from incidents.projections.rebuild import rebuild
+    from incidents.incident.rebuild import rebuild
     from ingest.queries import Position, read_all
 
     began, events, after = time.perf_counter(), 0, Position.START
@@ -165,7 +165,7 @@ def copies(count: int, state: str, first: int) -> None:
     """Rows like that of a ticket, each with a number, a team and a severity of its own."""
     from django.db import connection
 
-    from incidents.projections.models import IncidentRow
+    from incidents.incident.models import IncidentRow
 
     own = {
         "id": "gen_random_uuid()",
@@ -226,7 +226,7 @@ def _read() -> Iterator[tuple[str, tuple[float, float]]]:
 
 def _half_way() -> str:
     """A place in the log after which half of the tickets that were made by commands have changed."""
-    from incidents.projections.models import IncidentRow
+    from incidents.incident.models import IncidentRow
 
     made = IncidentRow.objects.filter(number__lte=COMMANDS).order_by("position").values_list("position")
     return str(made[COMMANDS // 2][0])

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from analyzers import offline
+from analyzers.builtin.stats.wilson import wilson
 from analyzers.builtin.trace_blame import ANALYZER
-from analyzers.builtin.wilson import wilson
 from analyzers.contract import Verdict, Window
 from analyzers.params import check_params
-from ingest.doors import spans
-from ingest.doors.span_rows import service_of, span_rows
-from ingest.telemetry.check import Bounds
-from ingest.telemetry.decode_json import decode_ndjson
+from ingest.integrations import spans
+from ingest.integrations.span_rows import service_of, span_rows
+from ingest.telemetry.decode.json import decode_ndjson
+from ingest.telemetry.decode.validate import Bounds
 from ingest.telemetry.kinds import KINDS
 from tests.benchmarks.glance import told
 from tests.benchmarks.real_traces import APPS, ENOUGH, Fault, faults_of, normal_of, split

@@ -14,15 +14,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from analyzers import offline
+from analyzers.builtin.stats.wilson import wilson
 from analyzers.builtin.trace_blame import ANALYZER
 from analyzers.builtin.trace_blame.analysis import KNOWN
-from analyzers.builtin.wilson import wilson
 from analyzers.contract import Window
-from ingest.doors import log_lines, spans
-from ingest.doors.log_templates import Record, Templates, count_rows
-from ingest.doors.span_rows import service_of, span_rows
-from ingest.telemetry.check import Bounds
-from ingest.telemetry.decode_json import decode_ndjson
+from ingest.integrations import spans
+from ingest.integrations.logs import lines
+from ingest.integrations.logs.templates import Record, Templates, count_rows
+from ingest.integrations.span_rows import service_of, span_rows
+from ingest.telemetry.decode.json import decode_ndjson
+from ingest.telemetry.decode.validate import Bounds
 from ingest.telemetry.kinds import KINDS
 from tests.benchmarks.real_traces import APPS, ENOUGH, Fault, faults_of, split
 from tests.benchmarks.trace_blame_recorded import Row, verdict_on
@@ -82,7 +83,7 @@ def stretches(root: Path, app: str, logs: bool) -> list[Stretch]:
 
 
 def _records(path: Path) -> list[Record]:
-    return log_lines.parse(gzip.decompress(path.read_bytes()))[0]
+    return lines.parse(gzip.decompress(path.read_bytes()))[0]
 
 
 def _window(traces: Sequence[spans.Trace], records: Sequence[Record] | None) -> Window:

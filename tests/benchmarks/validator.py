@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analyzers.builtin.stats.wilson import wilson
 from analyzers.builtin.validator import ANALYZER
 from analyzers.builtin.validator.analysis import HISTORY, validate
 from analyzers.builtin.validator.calibration import against_chance
-from analyzers.builtin.wilson import wilson
 from analyzers.contract import Window
 from analyzers.params import check_params
 from analyzers.simulators.node_benchmarks import (

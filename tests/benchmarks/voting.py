@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.tomography import METHODS
+from analyzers.builtin.paths.tomography import METHODS
+from analyzers.builtin.stats.wilson import wilson
 from analyzers.builtin.voting import ANALYZER
 from analyzers.builtin.voting.calibration import probability
 from analyzers.builtin.voting.explain import USUAL_MARGIN
-from analyzers.builtin.wilson import wilson
 from analyzers.params import check_params
 from analyzers.simulators.deepview import FIRST_REPORTING_SEED
 from analyzers.simulators.voting import (

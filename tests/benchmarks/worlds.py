@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from analyzers.builtin.wilson import wilson
+from analyzers.builtin.stats.wilson import wilson
 from analyzers.contract import Analyzer, ParamValue, Window
-from analyzers.shell import judge as run_analyzer
+from analyzers.runner import judge as run_analyzer
 from tests.benchmarks.glance import counts, other, told
 from tests.benchmarks.scoring import Tally, spread
 from tests.worlds import Fault, World

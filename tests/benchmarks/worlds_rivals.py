@@ -8,9 +8,9 @@ from types import MappingProxyType
 import numpy as np
 from scipy.special import pdtrc
 
-from analyzers.builtin.incidence import Incidence, incidence
-from analyzers.builtin.keys import of_layer
-from analyzers.builtin.tomography import bad_paths, solve
+from analyzers.builtin.paths.incidence import Incidence, incidence
+from analyzers.builtin.paths.keys import of_layer
+from analyzers.builtin.paths.tomography import bad_paths, solve
 from analyzers.builtin.voting.observed import observe
 from analyzers.builtin.voting.votes import discounted
 from analyzers.contract import Paths, Window

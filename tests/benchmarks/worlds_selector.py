@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.keys import texts, whole
+from analyzers.builtin.paths.keys import texts, whole
 from analyzers.builtin.selector import ANALYZER
 from analyzers.builtin.selector.trial import scored
 from analyzers.contract import Window
-from analyzers.shell import judge as run_analyzer
+from analyzers.runner import judge as run_analyzer
 from tests.benchmarks.scoring import spread
 from tests.benchmarks.script import script
 from tests.worlds import World

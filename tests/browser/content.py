@@ -14,15 +14,15 @@ import numpy as np
 from django.db import connection, transaction
 from playwright.sync_api import Page, Route
 
-from analyzers import registry, shell
+from analyzers import registry, runner
 from analyzers.contract import Sums
 from analyzers.runs import events
 from analyzers.runs.models import KeptVerdict, KeptWindow, Run, State
 from analyzers.simulators import deepview, fleet
 from analyzers.simulators.tables import paths_of
-from incidents import commands, queries, reactors
+from incidents import commands, follower, queries
 from incidents.commands import Report
-from incidents.projections.models import IncidentRow
+from incidents.incident.models import IncidentRow
 from ingest.api import keys
 from ingest.commands import append
 from ingest.queries import Context, Head, NewEvent, dump_sums
@@ -60,7 +60,7 @@ def verdict() -> dict[str, Any]:
     fault = deepview.Fault(component, severity=0.5, start=hours - 40, end=hours)
     failures = deepview.background(region, rng, deepview.INDEPENDENT, 0, hours)
     failures = failures.plus(deepview.strike(region, rng, fault))
-    return shell.judge(registry.get("deepview"), deepview.with_history(region, failures, hours, past=4))
+    return runner.judge(registry.get("deepview"), deepview.with_history(region, failures, hours, past=4))
 
 
 STORIES = {
@@ -81,7 +81,7 @@ def told(story: str) -> dict[str, Any]:
     region = fleet.build(fleet.S, rng)
     failures = deepview.background(region, rng, deepview.INDEPENDENT, 0, 360)
     failures = failures.plus(*(deepview.strike(region, rng, fault) for fault in STORIES[story]))
-    return shell.judge(registry.get("deepview"), deepview.with_history(region, failures, 360, past=4))
+    return runner.judge(registry.get("deepview"), deepview.with_history(region, failures, 360, past=4))
 
 
 def report_finding() -> int:
@@ -96,7 +96,7 @@ def report(judged: dict[str, Any]) -> list[int]:
     """
     now = datetime.now(UTC)
     judged = {**judged, "suspects": [as_of(now, one, judged["window"]["end"]) for one in judged["suspects"]]}
-    body = shell.verdict_json(judged)
+    body = runner.verdict_json(judged)
     run = Run(
         requested_by="system:scheduler",
         analyzer=judged["analyzer"],
@@ -123,7 +123,7 @@ def report(judged: dict[str, Any]) -> list[int]:
         append(
             run.stream, [NewEvent(name, body, now) for name, body in said], Head.NEW, Context("system:runs")
         )
-    follow_to_the_end(reactors.follower())
+    follow_to_the_end(follower.follower())
     return [placed.number for placed in queries.placed_findings(str(run.id))]
 
 
@@ -165,7 +165,7 @@ def opinions_on(number: int) -> None:
             ]
         new = [NewEvent(name, body, end) for name, body in said]
         append(f"run/{head['run']}", new, Head.NEW, Context("system:runs"))
-    follow_to_the_end(reactors.follower())
+    follow_to_the_end(follower.follower())
 
 
 def without_updates(page: Page) -> None:

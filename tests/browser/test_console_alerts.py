@@ -9,9 +9,9 @@ from pathlib import Path
 from playwright.sync_api import Page, expect
 
 from incidents import queries
-from incidents.reactors import follower
-from ingest.alerts.receiving import Delivery, receive
-from ingest.doors.alert import Alert, Parsed
+from incidents.follower import follower
+from ingest.alerts.store import Delivery, receive
+from ingest.integrations.normalized import Alert, Parsed
 from tests.browser.conftest import Console
 from tests.browser.looking import sticks_out
 from tests.following import follow_to_the_end

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from incidents import commands, queries
 from incidents.commands import Report
-from incidents.escalation.sweeping import sweep
+from incidents.escalation.sweep import sweep
 from ingest.queries import Context
 from tests.browser.conftest import Console
 from tests.browser.test_console_alerts import pictured

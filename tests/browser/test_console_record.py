@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.sync_api import expect
 
 from incidents import commands, queries
-from incidents.reactors import follower
+from incidents.follower import follower
 from incidents.scorecards.queries import scorecard
 from tests.browser import content
 from tests.browser.conftest import Console

@@ -24,11 +24,11 @@ from django.test import override_settings
 
 from incidents import commands
 from incidents.commands import Report
-from incidents.delivery.commands import notify
-from incidents.delivery.models import ContactMethod, Notification, Preferences
-from incidents.delivery.running import deliver_due
 from incidents.domain.values import Severity
-from incidents.projections.models import TimelineEntry
+from incidents.incident.models import TimelineEntry
+from incidents.notifications.commands import notify
+from incidents.notifications.dispatcher import deliver_due
+from incidents.notifications.models import ContactMethod, Notification, Preferences
 from ingest.queries import Context
 
 SETUP = {

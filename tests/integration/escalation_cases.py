@@ -8,12 +8,12 @@ from typing import Any
 from django.contrib.auth.models import User
 
 from incidents import commands, queries
-from incidents.catalog.models import Membership, Team
 from incidents.commands import Report
-from incidents.delivery.models import Notification
-from incidents.domain.escalation import Escalation
+from incidents.domain.incident.escalation_engine import Escalation
 from incidents.escalation.models import EscalationPolicy, EscalationRow
-from incidents.escalation.sweeping import sweep
+from incidents.escalation.sweep import sweep
+from incidents.notifications.models import Notification
+from incidents.teams.models import Membership, Team
 from ingest.queries import Context
 
 ALICE = Context("user:alice")

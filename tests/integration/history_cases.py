@@ -16,25 +16,26 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from incidents import commands, queries, settling
-from incidents.catalog.models import Team
+from incidents import commands, queries
+from incidents.alerts import resolve as settling
 from incidents.commands import Invalid, Refused
-from incidents.delivery.claiming import claim
-from incidents.delivery.models import ContactMethod, Notification, Preferences, Sending
-from incidents.delivery.planning import plan_new
-from incidents.delivery.running import deliver_due
-from incidents.delivery.sending import send as send_message
-from incidents.domain import commands as c
-from incidents.domain.evolve import fold
-from incidents.escalation import sweeping
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.evolve import fold
+from incidents.escalation import sweep as sweeping
 from incidents.escalation.commands import escalate
 from incidents.escalation.models import EscalationPolicy, EscalationRow
-from incidents.escalation.sweeping import sweep
-from incidents.projections.models import IncidentRow, MemberAlert
-from incidents.projections.rebuild import rebuild_incidents
-from incidents.projections.rows import state_of
-from incidents.projections.store import record
-from incidents.reactors import follower
+from incidents.escalation.sweep import sweep
+from incidents.follower import follower
+from incidents.incident.models import IncidentRow, MemberAlert
+from incidents.incident.rebuild import rebuild_incidents
+from incidents.incident.repository import record
+from incidents.incident.rows import state_of
+from incidents.notifications.channels.send import send as send_message
+from incidents.notifications.dispatcher import deliver_due
+from incidents.notifications.models import ContactMethod, Notification, Preferences, Sending
+from incidents.notifications.planner import plan_new
+from incidents.notifications.queue import claim
+from incidents.teams.models import Team
 from incidents.timers import OF_TICKETS
 from ingest.commands import PassedOver
 from ingest.queries import Context, Event, open_alerts, read_stream

@@ -12,7 +12,7 @@ from typing import Any
 from django.test import Client
 
 from analyzers.runs import execution
-from analyzers.runs.arrivals import catch_up
+from analyzers.runs.data_clock import catch_up
 from analyzers.runs.models import Run, Schedule, State
 from ingest.api import keys
 

@@ -14,11 +14,11 @@ from django.db import OperationalError, connection, connections
 from django.test import Client
 
 from incidents import queries
-from incidents.reactors import follower
-from ingest.alerts.deliveries import delivered
-from ingest.api import keys, refusals
+from incidents.follower import follower
+from ingest.alerts.payloads import delivered
+from ingest.api import keys, rejections
 from ingest.api.models import IntegrationKey
-from ingest.doors.labelled import fingerprint
+from ingest.integrations.prometheus.labels import fingerprint
 from tests.following import follow_to_the_end
 
 pytestmark = pytest.mark.usefixtures("log_database")
@@ -184,7 +184,7 @@ UNKNOWN = {"event": {"headline": "Disk is full"}}
 
 
 def test_a_payload_that_no_mapping_reads_is_stored_and_shown(key: str) -> None:
-    refusals._noted.clear()
+    rejections._noted.clear()
     answer = post(f"/integrations/generic/{key}", UNKNOWN)
     told = answer.json()
     assert (answer.status_code, told["accepted"], told["refused"][0]["field"]) == (202, 0, "title")

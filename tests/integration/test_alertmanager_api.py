@@ -9,8 +9,8 @@ import pytest
 import yaml
 from django.test import Client
 
-from incidents.api.alertmanager import ELSEWHERE
-from incidents.catalog.models import Route, Service, Team
+from incidents.api.alerts.alertmanager import ELSEWHERE
+from incidents.teams.models import Route, Service, Team
 from ingest.api import keys
 from ingest.api.models import IntegrationKey
 

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 USES_THE_PLUGIN = """
 import json
 from analyzers import registry
-from analyzers.shell import judge
+from analyzers.runner import judge
 from analyzers.testing import check_analyzer, crossing_cases
 
 cases = crossing_cases("outcomes")

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from deploy.wsgi import application
 from incidents import queries
-from incidents.reactors import follower
+from incidents.follower import follower
 from ingest.api import keys
 from tests.following import follow_to_the_end
 from tests.unit.test_door_any_json import ALERT, ANY, BODIES, EVENT, LABELS, MESSAGE, ODD

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
-from analyzers import shell
+from analyzers import runner
 from analyzers.runs.models import KeptWindow, Run
-from analyzers.runs.tick import claim_due
-from incidents import commands, queries, reactors
-from incidents.domain.times import rfc3339
+from analyzers.runs.scheduler import claim_due
+from incidents import commands, follower, queries
+from incidents.domain.time import rfc3339
 from ingest.queries import Context, Position, read_all
 from tests.following import follow_to_the_end
 from tests.integration.runs_cases import (
@@ -38,7 +38,7 @@ def ticket(log_database: str, tally: None) -> str:  # noqa: ARG001
     schedule = hourly(every=HOUR, by_arrival=False)
     while claim_due([schedule], NOW):
         work()
-    follow_to_the_end(reactors.follower())
+    follow_to_the_end(follower.follower())
     return queries.get("1").incident.id
 
 
@@ -132,7 +132,7 @@ def test_ctrl_c_ends_it_with_one_line(
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(shell, "judge", interrupt)
+    monkeypatch.setattr(runner, "judge", interrupt)
     with pytest.raises(SystemExit) as ended:
         backtest(capsys)
     assert (ended.value.code, capsys.readouterr().err) == (130, "interrupted\n")

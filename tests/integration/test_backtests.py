@@ -12,14 +12,14 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.test import Client
 
-from analyzers import shell
-from analyzers.runs.tick import claim_due
-from incidents import commands, queries, reactors
-from incidents.domain.times import rfc3339
-from incidents.projections.models import IncidentRow
-from incidents.scorecards import asking, working
-from incidents.scorecards.asking import Asked, BadBacktest
+from analyzers import runner
+from analyzers.runs.scheduler import claim_due
+from incidents import commands, follower, queries
+from incidents.domain.time import rfc3339
+from incidents.incident.models import IncidentRow
+from incidents.scorecards import requests, worker
 from incidents.scorecards.models import BacktestRow
+from incidents.scorecards.requests import Asked, BadBacktest
 from ingest.api import keys
 from ingest.queries import Context
 from tests.following import follow_to_the_end
@@ -41,13 +41,13 @@ def resolved(log_database: str, tally: None) -> None:  # noqa: ARG001
     schedule = hourly(every=HOUR, by_arrival=False)
     while claim_due([schedule], NOW):
         work()
-    follow_to_the_end(reactors.follower())
+    follow_to_the_end(follower.follower())
     commands.resolve(queries.get("1").incident.id, "tor/a", "", Context("user:alice"))
 
 
 def ask(**changes: Any) -> BacktestRow:
     asked = Asked("tally", **{**SPAN, "every": 10 * MINUTE, **changes})
-    return asking.request_backtest(asked, "user:alice", now())
+    return requests.request_backtest(asked, "user:alice", now())
 
 
 def after(row: BacktestRow) -> BacktestRow:
@@ -55,7 +55,7 @@ def after(row: BacktestRow) -> BacktestRow:
 
 
 def finished(row: BacktestRow) -> BacktestRow:
-    while working.turn(row.pk, now):
+    while worker.turn(row.pk, now):
         pass
     return after(row)
 
@@ -77,7 +77,7 @@ def test_every_window_is_listed_with_what_it_gave() -> None:
 @pytest.mark.usefixtures("resolved")
 def test_a_turn_ends_after_its_time_and_the_next_goes_on() -> None:
     row = ask()
-    assert working.turn(row.pk, now, seconds=0) is True
+    assert worker.turn(row.pk, now, seconds=0) is True
     assert (after(row).state, after(row).done, after(row).total) == ("queued", 1, 7)
     assert finished(row).result["right"] == 1  # type: ignore[index]
 
@@ -85,21 +85,21 @@ def test_a_turn_ends_after_its_time_and_the_next_goes_on() -> None:
 @pytest.mark.usefixtures("resolved")
 def test_what_is_cancelled_stops_at_its_next_window(monkeypatch: pytest.MonkeyPatch) -> None:
     row = ask()
-    judge = shell.judge
+    judge = runner.judge
 
     def cancelled(*args: Any, **kwargs: Any) -> Any:
-        asking.cancel(row.pk, now())
+        requests.cancel(row.pk, now())
         return judge(*args, **kwargs)
 
-    monkeypatch.setattr(shell, "judge", cancelled)
-    assert working.turn(row.pk, now, seconds=0) is False
+    monkeypatch.setattr(runner, "judge", cancelled)
+    assert worker.turn(row.pk, now, seconds=0) is False
     assert (after(row).state, after(row).done, after(row).result) == ("cancelled", 0, None)
 
 
 @pytest.mark.usefixtures("resolved")
 def test_what_is_over_cannot_be_cancelled() -> None:
     row = finished(ask())
-    assert asking.cancel(row.pk, now()) is False
+    assert requests.cancel(row.pk, now()) is False
     assert after(row).state == "done"
 
 
@@ -108,16 +108,16 @@ def test_a_killed_worker_is_followed_by_another_once_its_lease_is_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     row = ask()
-    working.turn(row.pk, now, seconds=0)
-    monkeypatch.setattr(shell, "judge", killed)
+    worker.turn(row.pk, now, seconds=0)
+    monkeypatch.setattr(runner, "judge", killed)
     with pytest.raises(KeyboardInterrupt):
-        working.turn(row.pk, now)
+        worker.turn(row.pk, now)
     monkeypatch.undo()
-    assert working.turn(row.pk, now) is False  # its lease still runs
+    assert worker.turn(row.pk, now) is False  # its lease still runs
     assert after(row).state == "running"
     later = now() + timedelta(hours=1)
-    assert row.pk in working.waiting(later)
-    while working.turn(row.pk, lambda: later):
+    assert row.pk in worker.waiting(later)
+    while worker.turn(row.pk, lambda: later):
         pass
     assert (after(row).state, after(row).done) == ("done", 7)
 
@@ -129,13 +129,13 @@ def killed(*_: object, **__: object) -> None:
 @pytest.mark.usefixtures("resolved")
 def test_what_kills_every_worker_counts_as_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     row = ask()
-    monkeypatch.setattr(shell, "judge", killed)
+    monkeypatch.setattr(runner, "judge", killed)
     at = now()
-    moments = [at + hour * HOUR for hour in range(working.MOST_ATTEMPTS + 1)]
+    moments = [at + hour * HOUR for hour in range(worker.MOST_ATTEMPTS + 1)]
     for moment in moments[:-1]:
         with pytest.raises(KeyboardInterrupt):
-            working.turn(row.pk, iter([moment] * 9).__next__)
-    assert working.turn(row.pk, lambda: moments[-1]) is False
+            worker.turn(row.pk, iter([moment] * 9).__next__)
+    assert worker.turn(row.pk, lambda: moments[-1]) is False
     assert after(row).state == "failed"
     assert after(row).error == "given up after 3 workers were lost over it, at window 1"
 
@@ -185,7 +185,7 @@ def test_what_cannot_be_judged_is_refused_with_the_field() -> None:
 
 @pytest.mark.usefixtures("resolved")
 def test_there_is_an_end_to_how_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "MOST_WAITING", 1)
+    monkeypatch.setattr(requests, "MOST_WAITING", 1)
     ask()
     with pytest.raises(BadBacktest, match="1 backtests are under way"):
         ask()
@@ -194,8 +194,8 @@ def test_there_is_an_end_to_how_many_wait(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.usefixtures("resolved")
 def test_old_ones_are_forgotten_with_their_windows() -> None:
     row = finished(ask())
-    assert working.drop_old(now()) == 0
-    assert working.drop_old(now() + timedelta(days=400)) == 1
+    assert worker.drop_old(now()) == 0
+    assert worker.drop_old(now() + timedelta(days=400)) == 1
     assert not BacktestRow.objects.filter(pk=row.pk).exists()
 
 
@@ -235,7 +235,7 @@ def test_the_form_proposes_the_last_day_with_a_resolved_incident() -> None:
     Door("late feeder").post(healthy(TOP - 96 * HOUR, 3 * MINUTE))
     failed = TOP - 72 * HOUR
     IncidentRow.objects.filter(number=1).update(last_failure=failed)
-    assert asking.last_resolved_failure("tally") == failed
+    assert requests.last_resolved_failure("tally") == failed
     client = Client()
     client.force_login(get_user_model().objects.create(username="bob"))
     typed = client.get("/analyzers/tally/backtest").context["typed"]

@@ -9,9 +9,9 @@ import pytest
 from django.utils import timezone
 
 from incidents import commands, queries
-from incidents.catalog.models import Silence
-from incidents.correlation import causes
-from incidents.projections.rebuild import rebuild
+from incidents.alerts import causes
+from incidents.incident.rebuild import rebuild
+from incidents.teams.models import Silence
 from ingest.queries import read_versions
 from tests.integration.test_incident_alerts import ALICE, alert, send, texts, ticket, tickets
 from tests.integration.test_incident_reactor import START, T12, run, suspect

@@ -13,12 +13,12 @@ from django.test import Client
 from pytest_django import Settings
 
 from incidents import queries
-from incidents.reactors import follower
-from ingest.alerts.receiving import Delivery, receive
+from incidents.follower import follower
+from ingest.alerts.store import Delivery, receive
 from ingest.alerts.tasks import maintain_deliveries
 from ingest.api import keys
-from ingest.doors.alert import Alert, Parsed
-from ingest.log.reading import read_stream, watermark
+from ingest.integrations.normalized import Alert, Parsed
+from ingest.log.read import read_stream, watermark
 from tests.following import follow_to_the_end
 
 pytestmark = pytest.mark.usefixtures("log_database")

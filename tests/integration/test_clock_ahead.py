@@ -10,7 +10,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from incidents.worker import sweeps
-from ingest.log import clock, seals, writing
+from ingest.db import clock
+from ingest.log import append, seals
 from ingest.log.types import Context, Head, NewEvent
 
 HOUR = timedelta(hours=1)
@@ -42,7 +43,7 @@ def test_sweeps_are_told_the_time_of_the_database(log_database: str, monkeypatch
 def test_events_are_not_dated_in_the_future(log_database: str) -> None:
     del log_database
     body = {"from": "0", "upto": "0", "events": 0, "root": "", "heads": {}, "previous": None}
-    (event,) = writing.append(
+    (event,) = append.append(
         seals.STREAM, [NewEvent("log.sealed", body, clock.now())], Head.NEW, Context("system:test")
     )
     assert abs(event.recorded_at - datetime.now(UTC)) < HOUR / 2

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest.doors.mappings import READY
+from ingest.integrations.generic.presets import READY
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,8 +10,8 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from incidents.catalog.models import Route, Team
-from incidents.saved.models import SavedView
+from incidents.saved_views.models import SavedView
+from incidents.teams.models import Route, Team
 from incidents.webhooks.models import Webhook
 from ingest.queries import configured
 

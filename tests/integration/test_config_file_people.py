@@ -14,10 +14,10 @@ from django.core.management.base import CommandError
 from django.test import Client
 from django.utils import timezone
 
-from incidents.catalog.models import Membership, Silence, Team
-from incidents.correlation.models import SilenceRecurrence
-from incidents.delivery.models import ContactMethod, Preferences
-from incidents.projections.models import SuppressedAlert
+from incidents.incident.models import SuppressedAlert
+from incidents.notifications.models import ContactMethod, Preferences
+from incidents.suppression.models import SilenceRecurrence
+from incidents.teams.models import Membership, Silence, Team
 from ingest.api import keys
 from ingest.queries import configured
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from incidents.api.teams import TeamsView
-from incidents.api.views import Conflict
-from incidents.catalog.models import Team
+from incidents.api.incident.views import Conflict
+from incidents.api.teams.members import TeamsView
+from incidents.teams.models import Team
 from ingest.api import keys
 from ingest.queries import Context, configured
 

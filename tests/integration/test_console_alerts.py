@@ -10,10 +10,10 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 
 from incidents import queries
-from incidents.reactors import follower
-from ingest.alerts.receiving import Delivery, receive
+from incidents.follower import follower
+from ingest.alerts.store import Delivery, receive
 from ingest.api import keys
-from ingest.doors.alert import Alert, Parsed, Refused
+from ingest.integrations.normalized import Alert, Parsed, Refused
 from tests.following import follow_to_the_end
 
 pytestmark = pytest.mark.usefixtures("log_database")

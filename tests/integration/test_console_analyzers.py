@@ -13,9 +13,9 @@ from django.test import Client
 from django.urls import reverse
 
 from analyzers.queries import Run, Schedule
-from incidents.catalog.models import Membership, Team
-from incidents.scorecards import working
+from incidents.scorecards import worker
 from incidents.scorecards.models import BacktestRow
+from incidents.teams.models import Membership, Team
 from ingest.queries import configured
 from tests.integration.runs_cases import HOUR, MINUTE, TOP, Door, healthy, hourly, work
 
@@ -57,7 +57,7 @@ def page(client: Client, address: str) -> str:
 
 
 def finish(row: BacktestRow) -> None:
-    while working.turn(row.pk, lambda: datetime.now(UTC)):
+    while worker.turn(row.pk, lambda: datetime.now(UTC)):
         pass
 
 
@@ -181,7 +181,7 @@ def test_schedules_are_changed_by_staff(path: str) -> None:
 def test_a_backtest_shows_how_far_it_is_and_then_what_it_found(alice: Client) -> None:
     row = asked(alice)
     assert "Waiting for a worker" in page(alice, f"/backtests/{row.pk}")
-    working.turn(row.pk, lambda: datetime.now(UTC), seconds=0)
+    worker.turn(row.pk, lambda: datetime.now(UTC), seconds=0)
     assert "1 of 3 windows judged" in page(alice, f"/backtests/{row.pk}")
     finish(row)
     shown = page(alice, f"/backtests/{row.pk}")

@@ -9,11 +9,11 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from django.utils import timezone
 
-from frontend.views.escalation import words
+from frontend.views.oncall.escalation import words
 from incidents import commands, queries
 from incidents.escalation.models import EscalationPolicy
 from incidents.escalation.queries import standing
-from ingest.log.configuration import configured
+from ingest.log.configuration_events import configured
 from tests.integration.escalation_cases import ALICE, Clock, calls, people, policy, stands, ticket
 
 pytestmark = pytest.mark.django_db

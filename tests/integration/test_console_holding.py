@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from incidents.correlation.models import InhibitionRule, MaintenanceWindow
+from incidents.suppression.models import InhibitionRule, MaintenanceWindow
 from ingest.queries import configured
 from tests.integration.test_incident_alerts import alert, send
 

@@ -11,8 +11,8 @@ from django.test import Client
 
 from frontend.views.listing import PAGE
 from incidents import commands, queries
-from incidents.catalog.models import Membership, Team
 from incidents.commands import Report
+from incidents.teams.models import Membership, Team
 from ingest.queries import Context
 
 pytestmark = pytest.mark.usefixtures("log_database")

@@ -14,10 +14,10 @@ from django.test import Client
 from django.utils.html import escape
 
 from incidents import queries
-from incidents.posting import Reply
-from incidents.reactors import follower
-from ingest.alerts.expiring import expire
-from ingest.api import keys, trial
+from incidents.follower import follower
+from incidents.outbound import Reply
+from ingest.alerts.expire import expire
+from ingest.api import keys, test_alerts
 from ingest.api.models import IntegrationKey
 from tests.following import follow_to_the_end
 
@@ -88,7 +88,7 @@ def test_a_revoked_key_is_refused(alice: Client) -> None:
     assert keys.find(secret) is None
 
 
-@pytest.mark.parametrize("door", trial.DOORS)
+@pytest.mark.parametrize("door", test_alerts.DOORS)
 def test_a_test_alert_opens_a_ticket_and_is_over_by_itself(
     alice: Client, door: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,17 +96,17 @@ def test_a_test_alert_opens_a_ticket_and_is_over_by_itself(
     keys.create("everything", ["alerts"])
     answer = alice.post(f"/integration/{row().pk}/test", {"door": door})
     follow_to_the_end(follower())
-    assert trial.TITLE in alice.get(answer.headers["Location"]).content.decode()
+    assert test_alerts.TITLE in alice.get(answer.headers["Location"]).content.decode()
     (view,) = queries.list_incidents().items
     assert (view.incident.state, view.incident.severity) == ("open", "info")
-    expire(datetime.now(UTC) + trial.LASTS + timedelta(seconds=1))
+    expire(datetime.now(UTC) + test_alerts.LASTS + timedelta(seconds=1))
     follow_to_the_end(follower())
     assert queries.get("1").incident.state == "resolved"
 
 
 def test_the_page_of_a_test_alert_waits_for_its_incident_and_names_it(alice: Client) -> None:
     keys.create("everything", ["alerts"])
-    receipt = alice.post(f"/integration/{row().pk}/test", {"door": trial.DOORS[0]}).headers["Location"]
+    receipt = alice.post(f"/integration/{row().pk}/test", {"door": test_alerts.DOORS[0]}).headers["Location"]
     before = alice.get(receipt).content.decode()
     assert "Opening a ticket…" in before
     assert 'hx-trigger="every 1s"' in before
@@ -244,7 +244,9 @@ def test_a_subscription_of_sns_is_shown_and_confirmed_by_staff(
         visited.append((method, url))
         return Reply(200)
 
-    monkeypatch.setattr("frontend.views.integrations.post", visit)  # Amazon itself is not asked by a test
+    monkeypatch.setattr(
+        "frontend.views.settings.integrations.post", visit
+    )  # Amazon itself is not asked by a test
     bob = signed_in("bob", False)
     assert bob.post(f"/integration/{pk}/confirm", {"receipt": receipt}).status_code == 403
     assert "Confirm the subscription" not in bob.get(f"/integration/{pk}").content.decode()
@@ -258,6 +260,6 @@ def test_a_subscription_is_confirmed_through_the_outbound_guard(
     told = {"Type": "SubscriptionConfirmation", "SubscribeURL": "https://sns.x.amazonaws.com/", "Message": "m",
             "TopicArn": "t"}  # fmt: skip
     receipt = sent(keys.create("sns", ["alerts"]), told)
-    monkeypatch.setattr("incidents.posting._within", lambda _: lambda _host, _port: ["169.254.169.254"])
+    monkeypatch.setattr("incidents.outbound._within", lambda _: lambda _host, _port: ["169.254.169.254"])
     answer = alice.post(f"/integration/{row().pk}/confirm", {"receipt": receipt}, follow=True)
     assert "Not confirmed: sns.x.amazonaws.com" in answer.content.decode()

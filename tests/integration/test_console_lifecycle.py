@@ -10,8 +10,8 @@ from django.test import Client
 from django.utils import timezone
 
 from incidents import commands, queries
-from incidents.catalog.models import Team
 from incidents.commands import Report
+from incidents.teams.models import Team
 from ingest.queries import Context
 
 pytestmark = pytest.mark.django_db

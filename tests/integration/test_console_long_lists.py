@@ -10,10 +10,10 @@ from django.contrib.auth import get_user_model
 from django.db.models import Model
 from django.test import Client
 
-from incidents.catalog.models import Route, Service, Silence, Team
-from incidents.correlation.models import InhibitionRule, MaintenanceWindow
-from incidents.delivery.models import ContactMethod
 from incidents.escalation.models import EscalationPolicy
+from incidents.notifications.models import ContactMethod
+from incidents.suppression.models import InhibitionRule, MaintenanceWindow
+from incidents.teams.models import Route, Service, Silence, Team
 from incidents.webhooks.models import Webhook
 from ingest.api.models import IntegrationKey
 from ingest.queries import Position

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from incidents.delivery.models import ContactMethod, Preferences
+from incidents.notifications.models import ContactMethod, Preferences
 from tests.integration.delivery_cases import (
     HookSink,
     MailSink,

@@ -12,9 +12,10 @@ from django.test import Client
 
 from incidents import commands
 from incidents.commands import Report
-from incidents.reports import composing, demanding
-from incidents.reports.demanding import BadPeriod, demand
+from incidents.reports import compose as composing
+from incidents.reports import on_demand
 from incidents.reports.models import Mailing, ProducedReport, Production, ReportSchedule, Subscription
+from incidents.reports.on_demand import BadPeriod, demand
 from incidents.reports.periods import period_of
 from ingest.queries import Context, configured
 from tests.integration.runs_cases import Door
@@ -61,8 +62,8 @@ def test_a_past_report_is_made_by_a_worker_and_recorded_in_the_name_of_who_asked
     daily: ReportSchedule,
 ) -> None:
     id = demand(daily, today().date(), "user:alice", later())
-    assert demanding.waiting(later()) == [id]
-    assert demanding.make(id, later) is True
+    assert on_demand.waiting(later()) == [id]
+    assert on_demand.make(id, later) is True
     assert ProducedReport.objects.get(pk=id).body["tickets"]["opened"]
     assert actors() == ["user:alice"]
 
@@ -76,24 +77,24 @@ def test_what_an_analyzer_says_of_the_period_is_shown_with_its_tables(alice: Cli
     asked = [{"analyzer": "tor_availability", "params": {}}]
     daily = ReportSchedule.objects.create(name="mine", title="Mine", cadence="daily", analyses=asked)
     id = demand(daily, end.date(), "user:alice", later())
-    assert demanding.make(id, later) is True
+    assert on_demand.make(id, later) is True
     assert "Devices that lost most" in alice.get(f"/reports/{id}").content.decode()
 
 
 def test_asked_for_twice_it_is_made_once(daily: ReportSchedule) -> None:
     ids = [demand(daily, today().date(), "user:alice", later()) for _ in range(2)]
-    assert [demanding.make(id, later) for id in ids] == [True, False]
+    assert [on_demand.make(id, later) for id in ids] == [True, False]
     demand(daily, today().date(), "user:bob", later())
-    assert (len(actors()), demanding.waiting(later())) == (1, [])
+    assert (len(actors()), on_demand.waiting(later())) == (1, [])
 
 
 def test_what_is_made_up_is_not_mailed_and_what_was_due_is(daily: ReportSchedule) -> None:
     Subscription.objects.create(schedule=daily, address="alice@example.com")
-    demanding.make(demand(daily, today().date(), "user:alice", later()), later)
+    on_demand.make(demand(daily, today().date(), "user:alice", later()), later)
     assert not Mailing.objects.exists()
     ReportSchedule.objects.filter(pk=daily.pk).update(enabled=True, name="due")
     due = ReportSchedule.objects.get(name="due")
-    demanding.make(demand(due, today().date(), "user:alice", later()), later)
+    on_demand.make(demand(due, today().date(), "user:alice", later()), later)
     assert Mailing.objects.get().address == "alice@example.com"
 
 
@@ -115,13 +116,13 @@ def test_a_killed_worker_is_followed_by_another(
     daily: ReportSchedule, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id = demand(daily, today().date(), "user:alice", later())
-    monkeypatch.setattr(demanding, "produce", killed)
+    monkeypatch.setattr(on_demand, "produce", killed)
     with pytest.raises(KeyboardInterrupt):
-        demanding.make(id, later)
+        on_demand.make(id, later)
     monkeypatch.undo()
-    assert demanding.make(id, later) is False  # its lease still runs
-    assert demanding.waiting(later() + HOUR) == [id]
-    assert demanding.make(id, lambda: later() + HOUR) is True
+    assert on_demand.make(id, later) is False  # its lease still runs
+    assert on_demand.waiting(later() + HOUR) == [id]
+    assert on_demand.make(id, lambda: later() + HOUR) is True
 
 
 def killed(*_: object, **__: object) -> None:
@@ -145,8 +146,8 @@ def test_progress_is_told_step_by_step(
 
         return compose(*args[:-1], tell)
 
-    monkeypatch.setattr("incidents.reports.producing.compose", looked)
-    demanding.make(id, later)
+    monkeypatch.setattr("incidents.reports.produce.compose", looked)
+    on_demand.make(id, later)
     assert ["Step 1 of 2: runs" in seen[0], "Step 2 of 2: tickets" in seen[1]] == [True, True]
     assert "Fans are loud" in alice.get(f"/reports/{id}").content.decode()
 

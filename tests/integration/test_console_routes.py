@@ -11,8 +11,8 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from incidents.catalog.models import Route, Service, Team
-from incidents.projections.models import MemberAlert
+from incidents.incident.models import MemberAlert
+from incidents.teams.models import Route, Service, Team
 from ingest.api import keys
 from ingest.queries import configured
 from tests.integration.test_route_tree import alert, send

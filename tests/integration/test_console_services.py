@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from incidents.catalog.models import Route, Service
+from incidents.teams.models import Route, Service
 from ingest.api import keys
 from ingest.queries import configured
 from tests.integration.test_console_routes import signed_in, text

@@ -12,11 +12,11 @@ from django.test import Client
 from analyzers.api.schedules import KIND, told
 from analyzers.queries import Schedule as Analysis
 from incidents.api.saved_views import SavedViewSerializer, SavedViewsView
-from incidents.catalog.models import Membership, Route, Service, Team
-from incidents.correlation.models import MaintenanceWindow
 from incidents.oncall.models import Schedule
 from incidents.reports.models import ReportSchedule
-from incidents.saved.models import SavedView
+from incidents.saved_views.models import SavedView
+from incidents.suppression.models import MaintenanceWindow
+from incidents.teams.models import Membership, Route, Service, Team
 from ingest.queries import Context, configured
 
 pytestmark = pytest.mark.django_db

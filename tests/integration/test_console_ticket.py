@@ -13,7 +13,7 @@ from django.test import Client
 
 from analyzers.queries import runs
 from incidents import commands, queries
-from incidents.catalog.models import Membership, Team
+from incidents.teams.models import Membership, Team
 from ingest.queries import watermark
 from tests.browser import content
 from tests.integration.test_console_pages import id_of, opened, signed_in

@@ -13,12 +13,12 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client, override_settings
 
-from incidents.catalog.models import Membership, Team
-from incidents.domain.policy_text import read_steps
+from incidents.domain.escalation.policy_text import read_steps
 from incidents.escalation.models import EscalationPolicy
+from incidents.incident.models import IncidentRow
 from incidents.oncall.models import Schedule
-from incidents.projections.models import IncidentRow
-from ingest.api import keys, refusals
+from incidents.teams.models import Membership, Team
+from ingest.api import keys, rejections
 from ingest.api.models import IntegrationKey, Refusal
 
 pytestmark = pytest.mark.usefixtures("log_database")
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("log_database")
 def forgotten() -> None:
     """What another test's process remembers of keys and refusals."""
     keys._seen.clear()
-    refusals._noted.clear()
+    rejections._noted.clear()
 
 
 def signed_in(name: str = "alice", *, staff: bool = True, **more: str) -> Client:
@@ -205,7 +205,7 @@ def test_a_sender_that_is_refused_again_and_again_is_one_row() -> None:
     address, _ = made()
     for _ in range(5):
         post_text(address)
-    refusals._noted.clear()
+    rejections._noted.clear()
     post_text(address)
     assert Refusal.objects.count() == 1
     assert Refusal.objects.get().times == 2

@@ -10,7 +10,7 @@ from django.contrib.auth import get_user_model
 from django.db import connection
 from django.test import Client
 
-from deploy import disk
+from deploy.observability import disk
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
@@ -69,7 +69,7 @@ def test_programs_get_a_problem(alice: Client, path: str) -> None:
 
 
 def test_another_mistake_stays_one(alice: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deploy.health.broker.ping", lambda: 1 / 0)
+    monkeypatch.setattr("deploy.observability.health.broker.ping", lambda: 1 / 0)
     assert alice.get("/readyz", headers=BROWSER).status_code == 500
 
 

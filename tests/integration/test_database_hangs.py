@@ -16,9 +16,10 @@ import pytest
 from django.db import InterfaceError, OperationalError, connection, connections
 
 from deploy.postgres import base
-from ingest.log import clock, server, takeover, writing
+from ingest.db import clock, server_watch
+from ingest.db.server_watch import ServerWatch
+from ingest.log import append, takeover
 from ingest.log.follow import Follower, run_followers
-from ingest.log.server import ServerWatch
 from ingest.log.types import Context, Event, Head, NewEvent
 
 PATIENCE = 1.0
@@ -82,7 +83,7 @@ def path(log_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def watched(path: Stallable) -> Iterator[ServerWatch]:
     del path
     watch = ServerWatch(every=0.05, patience=PATIENCE)
-    server._watches.append(watch)
+    server_watch._watches.append(watch)
     watch.start()
     assert watch.first.wait(10)
     yield watch
@@ -190,7 +191,7 @@ def test_another_follower_takes_over_from_one_that_was_cut_off(session: Session)
     other = threading.Thread(target=run_followers, args=(stop, [follower]), kwargs={"poll": 0.05})
     other.start()
     body = {"from": "0", "upto": "0", "events": 0, "root": "", "heads": {}, "previous": None}
-    writing.append(
+    append.append(
         "test/1", [NewEvent("log.sealed", body, datetime.now(UTC))], Head.NEW, Context("system:test")
     )
     try:

@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from deploy import disk, outside, processes
+from deploy import processes
 from deploy.embedded import Home
+from deploy.observability import disk, outside
 from incidents.worker.heartbeat import alive
 from ingest.commands import record_configuration
-from ingest.log import clock
+from ingest.db import clock
 from ingest.log.follow import Follower, run_once
 from ingest.log.types import Context
 from ingest.queries import now_utc

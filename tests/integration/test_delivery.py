@@ -8,9 +8,9 @@ import pytest
 from django.conf import settings
 
 from incidents import commands
-from incidents.delivery.commands import notify_address
-from incidents.delivery.forgetting import _looked, forget
-from incidents.delivery.models import ContactMethod, Notification, Sending
+from incidents.notifications.commands import notify_address
+from incidents.notifications.models import ContactMethod, Notification, Sending
+from incidents.notifications.retention import _looked, forget
 from ingest.queries import Context
 from tests.integration.delivery_cases import (
     HookSink,

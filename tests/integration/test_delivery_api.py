@@ -8,8 +8,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from incidents.delivery import addressbook
-from incidents.delivery.models import ContactMethod
+from incidents.notifications import contact_methods
+from incidents.notifications.models import ContactMethod
 from ingest.api import keys
 from ingest.queries import configured
 from tests.integration.delivery_cases import (
@@ -79,7 +79,7 @@ def test_nobody_sends_test_messages_without_end(
     api: Client, alice: User, hooks: HookSink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hook(alice, hooks.url)
-    monkeypatch.setattr(addressbook, "MOST_TESTS", 2)
+    monkeypatch.setattr(contact_methods, "MOST_TESTS", 2)
     told = [ask(api, "post", "me/contact_methods/hook/test")[1] for _ in range(3)]
     assert [one["taken"] for one in told] == [True, True, False]
     assert "2 test messages an hour are enough" in told[2]["why"]

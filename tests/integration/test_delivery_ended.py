@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from incidents import commands
-from incidents.delivery.ended import tell_ended
-from incidents.delivery.models import Notification
+from incidents.notifications.ended import tell_ended
+from incidents.notifications.models import Notification
 from ingest.queries import Context
 from tests.integration.delivery_cases import HookSink, MailSink, call, deliver, hook, person, ticket
 

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from incidents import commands
-from incidents.delivery.addressbook import set_preferences
-from incidents.delivery.commands import Call, notify_all
-from incidents.delivery.models import ContactMethod
+from incidents.notifications.commands import Call, notify_all
+from incidents.notifications.contact_methods import set_preferences
+from incidents.notifications.models import ContactMethod
 from ingest.queries import Context
 from tests.integration.delivery_cases import (
     HookSink,

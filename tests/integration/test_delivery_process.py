@@ -15,8 +15,8 @@ import pytest
 from django.db import transaction
 from django.test import Client
 
-from incidents.delivery.commands import notify
-from incidents.delivery.models import Notification
+from incidents.notifications.commands import notify
+from incidents.notifications.models import Notification
 from incidents.worker import sweeps
 from incidents.worker.heartbeat import alive, silences
 from incidents.worker.models import Heartbeat

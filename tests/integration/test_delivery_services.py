@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from django.test import override_settings
 
-from incidents.delivery.guard import Stopped, guarded
-from incidents.delivery.models import ContactMethod
-from incidents.delivery.services import check_service
 from incidents.domain.values import Invalid, Severity
+from incidents.notifications.channels.apprise import check_service
+from incidents.notifications.channels.sandbox import Stopped, guarded
+from incidents.notifications.models import ContactMethod
 from tests.integration.delivery_cases import HookSink, call, deliver, events, hook_sink, person, ticket
 
 

@@ -11,13 +11,13 @@ import pytest
 from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from incidents.delivery.claiming import Outgoing, catch_up, claim
-from incidents.delivery.lanes import THREADS, Lanes
-from incidents.delivery.models import Sending
-from incidents.delivery.planning import plan_new
-from incidents.delivery.recording import Result, record_results
-from incidents.delivery.running import Deliverer, run
-from incidents.domain.replies import LONGEST_WAIT, Reply
+from incidents.domain.notifications.responses import LONGEST_WAIT, Reply
+from incidents.notifications.dispatcher import Deliverer, run
+from incidents.notifications.models import Sending
+from incidents.notifications.planner import plan_new
+from incidents.notifications.queue import Outgoing, catch_up, claim
+from incidents.notifications.results import Result, record_results
+from incidents.notifications.worker_pool import THREADS, Lanes
 from incidents.worker import leader
 from incidents.worker.leader import Presence
 from tests.integration.delivery_cases import (

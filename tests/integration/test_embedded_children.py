@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from deploy import children, processes
-from deploy.children import Child, Forked, end_left_over, fork, marked, rotate
+from deploy import processes
 from deploy.embedded import EmbeddedError
+from deploy.supervisor import children
+from deploy.supervisor.children import Child, Forked, end_left_over, fork, marked, rotate
 from ingest import heartbeat
 
 FORKS = "import os, time\nif os.fork(): os.wait()\nelse: time.sleep(60)"
@@ -192,7 +193,7 @@ def test_a_supervisor_that_stood_still_itself_ends_nothing(
     beating.watch(lambda _: None)
     monkeypatch.setattr(children, "LONGEST_STEP", 0.1)
     real = time.monotonic
-    monkeypatch.setattr("deploy.children.time.monotonic", lambda: real() + 3600)
+    monkeypatch.setattr("deploy.supervisor.children.time.monotonic", lambda: real() + 3600)
     beating.watch(lambda _: None)
     assert beating.process.poll() is None
     beating.process.send_signal(signal.SIGCONT)

@@ -12,22 +12,22 @@ from django.db import connection, connections, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from deploy.metrics import from_database
+from deploy.observability.metrics import from_database
 from incidents import commands
-from incidents.catalog.models import Team
-from incidents.delivery.models import ContactMethod, Notification
-from incidents.domain.escalation import as_json, escalation_from
-from incidents.escalation import sweeping
+from incidents.domain.incident.escalation_engine import as_json, escalation_from
+from incidents.escalation import sweep as sweeping
 from incidents.escalation.models import EscalationPolicy, EscalationRow
 from incidents.escalation.queries import overdue
-from incidents.escalation.sweeping import sweep
+from incidents.escalation.sweep import sweep
 from incidents.escalation.targets import Directory
+from incidents.incident.models import IncidentRow
+from incidents.incident.rebuild import rebuild_incidents
+from incidents.notifications.models import ContactMethod, Notification
 from incidents.oncall.models import Override, Schedule
-from incidents.projections.models import IncidentRow
-from incidents.projections.rebuild import rebuild_incidents
-from ingest.log.halving import PassedOver
+from incidents.teams.models import Team
+from ingest.db.bisect import PassedOver
+from ingest.log.append import append
 from ingest.log.types import Context, Head, NewEvent
-from ingest.log.writing import append
 from tests.integration.escalation_cases import (
     ALICE,
     Clock,

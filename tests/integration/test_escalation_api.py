@@ -8,10 +8,10 @@ import pytest
 from django.utils import timezone
 
 from incidents import commands, queries
-from incidents.catalog.models import Team
-from incidents.domain.times import rfc3339
+from incidents.domain.time import rfc3339
 from incidents.escalation.models import EscalationPolicy
-from ingest.log.configuration import configured
+from incidents.teams.models import Team
+from ingest.log.configuration_events import configured
 from tests.integration.escalation_cases import (
     ALICE,
     STEPS,

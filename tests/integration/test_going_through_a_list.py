@@ -14,7 +14,7 @@ from django.test import Client
 
 from incidents import commands, queries
 from incidents.commands import Report
-from incidents.filters import ORDERS, Filter
+from incidents.search.filters import ORDERS, Filter
 from ingest.queries import Context, watermark
 
 BOB = Context("user:bob")

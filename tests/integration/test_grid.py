@@ -16,7 +16,7 @@ from incidents import commands
 from incidents.commands import Report
 from ingest.api import keys
 from ingest.queries import Context
-from ingest.telemetry import path_sums
+from ingest.telemetry.windows import path_sums
 
 pytestmark = pytest.mark.usefixtures("log_database")
 END = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(minutes=2)

@@ -12,14 +12,16 @@ from kombu import Connection
 from pytest_django import Settings
 from redis.exceptions import ConnectionError as RedisAway
 
-from deploy import broker, disk, health, processes
+from deploy import broker, processes
 from deploy.embedded import Home
+from deploy.observability import disk, health
 from ingest.api import keys
-from ingest.log import clock, registry
+from ingest.db import clock
+from ingest.log import registry
+from ingest.log.append import append
 from ingest.log.follow import Follower, lags, run_once
 from ingest.log.registry import EventType
 from ingest.log.types import Context, Head, NewEvent
-from ingest.log.writing import append
 
 
 @pytest.fixture(autouse=True)
@@ -107,7 +109,7 @@ def test_missing_migrations_are_named(client: Client, monkeypatch: pytest.Monkey
 
 @pytest.mark.django_db
 def test_a_follower_that_is_behind_is_named(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deploy.health.follower_lags", lambda: {"incidents": 61.0, "runs": 3.0})
+    monkeypatch.setattr("deploy.observability.health.follower_lags", lambda: {"incidents": 61.0, "runs": 3.0})
     answer = client.get("/readyz")
     assert (answer.status_code, answer.json()["reasons"]) == (503, ["followers: behind (incidents 61 s)"])
 

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from incidents import queries
-from incidents.reactors import follower
+from incidents.follower import follower
 from incidents.timers import EVERY, PATIENCE, Listening, look
 from ingest.alerts import heartbeats
 from ingest.api import keys

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 import pytest
 
 from incidents import commands, queries
-from incidents.catalog.models import Route
 from incidents.commands import Report
-from incidents.correlation.suggesting import CALIBRATES, LEARNS
-from incidents.domain.incident import Incident
+from incidents.domain.incident.state import Incident
 from incidents.escalation.models import EscalationRow
-from incidents.heeding import heed_due
-from incidents.projections.models import IncidentRow, SuggestionDue
+from incidents.incident.models import IncidentRow, SuggestionDue
+from incidents.routing.auto_assign import heed_due
+from incidents.similarity.team_prediction import CALIBRATES, LEARNS
+from incidents.teams.models import Route
 from ingest.queries import Context, read_stream
 from tests.integration.test_similar import asked
 

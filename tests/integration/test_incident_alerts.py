@@ -11,16 +11,16 @@ from django.db import transaction
 from django.utils import timezone
 
 from incidents import commands, queries
-from incidents.alerting import let_go, unsilence
-from incidents.catalog.models import Silence
-from incidents.domain.alerting import SETTLED, STORM_TICKETS
-from incidents.domain.failure import UNKNOWN
-from incidents.projections.models import IncidentRow, SuppressedAlert
-from incidents.projections.rebuild import rebuild
-from incidents.reactors import follower
+from incidents.alerts.correlate import let_go, unsilence
+from incidents.domain.incident.failure import UNKNOWN
+from incidents.domain.incident.grouping import SETTLED, STORM_TICKETS
+from incidents.follower import follower
+from incidents.incident.models import IncidentRow, SuppressedAlert
+from incidents.incident.rebuild import rebuild
+from incidents.teams.models import Silence
 from incidents.timers import OF_TICKETS
-from ingest.alerts.receiving import Delivery, receive
-from ingest.doors.alert import Alert, Parsed
+from ingest.alerts.store import Delivery, receive
+from ingest.integrations.normalized import Alert, Parsed
 from ingest.queries import Context
 from tests.following import follow_to_the_end
 
@@ -282,7 +282,7 @@ def test_what_still_fires_after_a_person_resolved_its_ticket_fires_anew_but_not_
     resolve_by_hand()
     send(alert())
     assert [view.incident.state for view in tickets()] == ["resolved"]
-    monkeypatch.setattr("ingest.alerts.expiring.SETTLED", timedelta(0))
+    monkeypatch.setattr("ingest.alerts.expire.SETTLED", timedelta(0))
     commands.reopen(ticket().incident.id, "", ALICE)
     send(alert("other"))
     resolve_by_hand()

@@ -9,7 +9,7 @@ from django.db import IntegrityError, connections, transaction
 
 from incidents import commands, queries
 from incidents.commands import Invalid, NoSuchIncident, Refused, Report
-from incidents.projections.models import IncidentRow
+from incidents.incident.models import IncidentRow
 from ingest.queries import Context, read_stream
 
 ALICE = Context("user:alice", trace="req-1")

@@ -10,10 +10,10 @@ from django.utils import timezone
 
 from analyzers.queries import Run
 from incidents import queries
-from incidents.domain.times import rfc3339
-from incidents.failures import failure_shown, failures_of
-from incidents.projections.models import IncidentRow
-from incidents.projections.rebuild import rebuild
+from incidents.domain.time import rfc3339
+from incidents.incident.failures import failure_shown, failures_of
+from incidents.incident.models import IncidentRow
+from incidents.incident.rebuild import rebuild
 from ingest.queries import watermark
 from tests.integration import test_incident_listening as analyzed
 from tests.integration.test_console_pages import signed_in

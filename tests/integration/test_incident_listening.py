@@ -12,16 +12,16 @@ import pytest
 from django.test import Client
 
 from analyzers.contract import Sums
+from analyzers.runner import verdict_json
 from analyzers.runs.models import KeptVerdict, KeptWindow, Run, State
-from analyzers.shell import verdict_json
 from analyzers.simulators.tables import paths_of
 from incidents import commands, queries
 from incidents.commands import Report
-from incidents.domain.failure import UNKNOWN
-from incidents.domain.times import rfc3339
-from incidents.projections.models import IncidentRow, StandingRow
-from incidents.projections.rebuild import rebuild
-from incidents.reactors import follower
+from incidents.domain.incident.failure import UNKNOWN
+from incidents.domain.time import rfc3339
+from incidents.follower import follower
+from incidents.incident.models import IncidentRow, StandingRow
+from incidents.incident.rebuild import rebuild
 from incidents.scorecards.queries import scorecard, scorecards
 from ingest.api import keys
 from ingest.commands import append

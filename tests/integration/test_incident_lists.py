@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from incidents import commands, queries, search
+from incidents import commands, queries
 from incidents.commands import Report
 from incidents.queries import Filter, list_incidents, parse_filters, parse_moment
+from incidents.search import query
 from ingest.queries import Context, watermark
 
 ALICE = Context("user:alice")
@@ -68,7 +69,7 @@ SEARCHES: tuple[tuple[str, list[int]], ...] = (
 def test_a_search_finds_the_same_now_and_in_the_past(
     ten_committed: list[str], text: str, found: list[int]
 ) -> None:
-    asked = search.asked(text, datetime.now(UTC), "alice", queries.team_slugs())
+    asked = query.asked(text, datetime.now(UTC), "alice", queries.team_slugs())
     assert asked.problems == ()
     for as_of in (None, watermark()):
         items = list_incidents(asked.filters, order="oldest", as_of=as_of).items

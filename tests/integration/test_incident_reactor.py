@@ -14,11 +14,11 @@ from django.db import connection, connections, transaction
 from analyzers.runs.models import Feed
 from incidents import commands, queries
 from incidents.commands import Report
-from incidents.domain.times import rfc3339
-from incidents.projections import rebuild as rebuilding
-from incidents.projections.models import ScheduleWindowRow
-from incidents.projections.rebuild import rebuild
-from incidents.reactors import follower
+from incidents.domain.time import rfc3339
+from incidents.follower import follower
+from incidents.incident import rebuild as rebuilding
+from incidents.incident.models import ScheduleWindowRow
+from incidents.incident.rebuild import rebuild
 from ingest.commands import append
 from ingest.queries import Context, Head, NewEvent, read_all, read_stream
 from tests.following import follow_to_the_end

@@ -16,11 +16,11 @@ from pytest_django import Settings
 
 from deploy.management.commands import migrate
 from incidents import commands, queries
-from incidents.delivery import key, reachability
-from incidents.delivery.models import ContactMethod, KeyCheck, Sending
-from incidents.delivery.queries import unreachable
-from incidents.delivery.running import run
-from incidents.domain.delivering import MOST_ATTEMPTS
+from incidents.domain.notifications.state import MOST_ATTEMPTS
+from incidents.notifications import key, reachability
+from incidents.notifications.dispatcher import run
+from incidents.notifications.models import ContactMethod, KeyCheck, Sending
+from incidents.notifications.queries import unreachable
 from ingest.queries import Context
 from tests.integration.delivery_cases import HookSink, call, deliver, hook, person, ticket
 from tests.integration.test_console_pages import signed_in

@@ -17,7 +17,7 @@ from rest_framework.views import APIView
 from ingest.api import keys
 from ingest.api.authentication import HasScope, KeyAuthentication
 from ingest.api.models import IntegrationKey
-from ingest.api.problems import exception_handler
+from ingest.api.problem_details import exception_handler
 
 pytestmark = pytest.mark.django_db
 

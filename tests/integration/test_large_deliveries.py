@@ -9,8 +9,8 @@ import pytest
 from django.test import Client
 
 from incidents import queries
-from incidents.reactors import follower
-from ingest.api import keys, refusals
+from incidents.follower import follower
+from ingest.api import keys, rejections
 from tests.following import follow_to_the_end
 
 pytestmark = pytest.mark.usefixtures("log_database")
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("log_database")
 
 @pytest.fixture
 def key() -> str:
-    refusals._noted.clear()
+    rejections._noted.clear()
     return keys.create("prometheus", ["alerts"])
 
 

@@ -12,12 +12,13 @@ from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
-from deploy.outside import Notary
-from incidents.audit import following
-from incidents.projections.rebuild import rebuild
+from deploy.observability.outside import Notary
+from incidents.audit import follower
+from incidents.incident.rebuild import rebuild
 from ingest.api import keys
 from ingest.commands import record_configuration
-from ingest.log import clock, reading, registry, seals, writing
+from ingest.db import clock
+from ingest.log import append, read, registry, seals
 from ingest.log import verify as checking
 from ingest.log.registry import EventType
 from ingest.log.types import Context, Event, NewEvent
@@ -50,7 +51,7 @@ def audit() -> list[str]:
     """Three entries; the ids of their events."""
     for number in range(3):
         record_configuration("lamp", f"l{number}", None, {"watts": number}, ALICE)
-    follow_to_the_end(following.FOLLOWER)
+    follow_to_the_end(follower.FOLLOWER)
     return [f"configuration/lamp/l{number}@1" for number in range(3)]
 
 
@@ -64,7 +65,7 @@ def receipts() -> list[str]:
         row = f'{{"time": "{at.isoformat()}", "unit": "vm/{number}"}}\n'
         answer = client.post("/api/v1/telemetry/unit_failure", row, content_type="application/x-ndjson")
         found.append(f"receipt/{answer.json()['receipt']}@1")
-    follow_to_the_end(following.FOLLOWER)
+    follow_to_the_end(follower.FOLLOWER)
     return found
 
 
@@ -167,9 +168,7 @@ def say(
     with monkeypatch.context() as other:
         other.setattr(clock, "now", lambda: now + recorded)
         at = now + (recorded if happened is None else happened)
-        (event,) = writing.append(
-            stream, [NewEvent("test.said", {"word": "a"}, at)], reading.head(stream), ALICE
-        )
+        (event,) = append.append(stream, [NewEvent("test.said", {"word": "a"}, at)], read.head(stream), ALICE)
     return event
 
 

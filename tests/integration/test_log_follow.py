@@ -17,7 +17,8 @@ import psycopg2
 import pytest
 from django.db import connection, transaction
 
-from ingest.log import database, follow, metrics, reading, registry, wake, writing
+from ingest.db import database
+from ingest.log import append, follow, metrics, notify, read, registry
 from ingest.log.follow import Follower, run_once
 from ingest.log.registry import EventType
 from ingest.log.types import Context, Event, NewEvent, Position
@@ -37,8 +38,8 @@ def test_types(monkeypatch: pytest.MonkeyPatch, log_database: str) -> str:
 
 
 def say(*words: Any, stream: str = "talk/1", name: str = "test.said") -> list[Event]:
-    return writing.append(
-        stream, [NewEvent(name, {"word": word}, NOON) for word in words], reading.head(stream), ALICE
+    return append.append(
+        stream, [NewEvent(name, {"word": word}, NOON) for word in words], read.head(stream), ALICE
     )
 
 
@@ -124,9 +125,9 @@ def test_a_follower_of_rare_types_passes_over_the_others_once() -> None:
 def test_a_follower_without_news_writes_nothing() -> None:
     say("a")
     settle()
-    before = reading.watermark()
+    before = read.watermark()
     settle()
-    assert reading.watermark() == before
+    assert read.watermark() == before
 
 
 def test_effects_of_a_failed_handler_are_rolled_back_and_its_place_is_kept() -> None:
@@ -261,8 +262,8 @@ def test_nothing_above_an_open_writing_transaction_is_read(log_database: str) ->
     with elsewhere(log_database) as other, other.cursor() as cursor:
         cursor.execute("SELECT pg_current_xact_id()")
         say("a")
-        assert reading.read_all(Position.START, 10) == []
-    assert [event.body["word"] for event in reading.read_all(Position.START, 10)] == ["a"]
+        assert read.read_all(Position.START, 10) == []
+    assert [event.body["word"] for event in read.read_all(Position.START, 10)] == ["a"]
 
 
 def test_a_transaction_that_somebody_forgot_ends_also_where_the_server_lets_it_be() -> None:
@@ -278,26 +279,26 @@ def test_the_age_of_the_watermark_grows_while_a_writer_dawdles(log_database: str
     with elsewhere(log_database) as other, other.cursor() as cursor:
         cursor.execute("SELECT pg_current_xact_id()")
         time.sleep(0.2)
-        assert 0.2 <= reading.watermark_age() < 5
+        assert 0.2 <= read.watermark_age() < 5
 
 
 def test_a_settled_log_has_no_age() -> None:
     say("a")
-    assert reading.watermark_age() == 0
+    assert read.watermark_age() == 0
 
 
 def test_a_reader_in_a_read_only_transaction_does_not_hold_the_watermark(log_database: str) -> None:
     with elsewhere(log_database) as other, other.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM log_event")
         say("a")
-        assert len(reading.read_all(Position.START, 10)) == 1
+        assert len(read.read_all(Position.START, 10)) == 1
 
 
 def test_the_position_at_a_time_is_that_of_the_last_event_recorded_by_then() -> None:
     (first,), (second,) = say("a"), say("b")
-    assert reading.position_at(first.recorded_at) == first.position
-    assert reading.position_at(datetime.now(UTC)) == second.position
-    assert reading.position_at(NOON) == Position.START
+    assert read.position_at(first.recorded_at) == first.position
+    assert read.position_at(datetime.now(UTC)) == second.position
+    assert read.position_at(NOON) == Position.START
 
 
 @pytest.fixture
@@ -317,8 +318,8 @@ def running() -> Iterator[threading.Event]:
     time.sleep(follow.ALERT + 0.1)
     yield stop
     stop.set()
-    wake._last.clear()
-    wake.notify()
+    notify._last.clear()
+    notify.notify()
     thread.join()
 
 
@@ -352,10 +353,10 @@ def test_a_follower_survives_losing_its_connections(monkeypatch: pytest.MonkeyPa
 
 
 def test_no_notification_is_sent_from_within_the_transaction(log_database: str) -> None:
-    wake._last.clear()
+    notify._last.clear()
     with elsewhere(log_database) as other, other.cursor() as cursor:
         other.autocommit = True
-        cursor.execute(f"LISTEN {wake.CHANNEL}")
+        cursor.execute(f"LISTEN {notify.CHANNEL}")
         with connection.execute_wrapper(_no_notify_in_transaction), transaction.atomic():
             say("a")
         assert eventually(lambda: (other.poll(), bool(other.notifies))[1], 2)

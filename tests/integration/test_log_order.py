@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from django.db import connection, transaction
 
-from ingest.log import reading, registry, writing
+from ingest.log import append, read, registry
 from ingest.log.registry import EventType
 from ingest.log.types import Context, NewEvent, WrongExpectedVersion
 
@@ -23,7 +23,7 @@ def test_types(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def say(stream: str, word: str) -> None:
     event = NewEvent("test.said", {"word": word}, datetime.now(UTC))
-    writing.append(stream, [event], reading.head(stream), ALICE)
+    append.append(stream, [event], read.head(stream), ALICE)
 
 
 def elsewhere(stream: str, word: str) -> None:
@@ -53,5 +53,5 @@ def test_a_new_transaction_can() -> None:
     say("talk/1", "first")
     elsewhere("talk/1", "second")
     say("talk/1", "third")
-    events = reading.read_stream("talk/1")
+    events = read.read_stream("talk/1")
     assert sorted(events, key=lambda event: event.position) == events

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import pytest
 from django.db import connection, transaction
 
-from ingest.log import reading, registry, writing
+from ingest.log import append, read, registry
 from ingest.log.registry import EventType
 from ingest.log.types import Context, Event, Head, NewEvent, Position
 
@@ -43,7 +43,7 @@ class Race:
                     events: list[Event] = []
                     for _ in range(chance.randint(1, 3)):
                         new = [NewEvent("test.said", {"n": n}, NOON) for n in range(chance.randint(1, 2))]
-                        events += writing.append(
+                        events += append.append(
                             f"talk/{number}", new, events[-1].head if events else head, Context("a")
                         )
                         time.sleep(chance.random() * 0.004)
@@ -64,7 +64,7 @@ class Race:
             if enough(self):
                 self.stop.set()
             over = not any(thread.is_alive() for thread in self.threads)
-            batch = reading.read_all(delivered[-1].position if delivered else Position.START, limit=7)
+            batch = read.read_all(delivered[-1].position if delivered else Position.START, limit=7)
             delivered += batch
             if over and not batch:
                 return delivered
@@ -80,7 +80,7 @@ def burn_up_to(txid: int) -> None:
 
 def next_boundary() -> int:
     """The next power of ten that transaction ids will reach."""
-    boundary: int = 10 ** len(str(reading.watermark().txid + 300))
+    boundary: int = 10 ** len(str(read.watermark().txid + 300))
     return boundary
 
 

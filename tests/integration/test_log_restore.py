@@ -12,7 +12,7 @@ import pytest
 from django.db import connection
 
 from deploy.embedded import Home, _postgres_binaries, start_postgres, stop
-from ingest.log import reading, registry, seals, writing
+from ingest.log import append, read, registry, seals
 from ingest.log.follow import Follower, run_once
 from ingest.log.registry import EventType
 from ingest.log.types import Context, Event, NewEvent, Position
@@ -60,7 +60,7 @@ def move(log_database: str, second_cluster: Home, tmp_path: Path) -> Iterator[Mo
 
 def say(*words: str) -> list[Event]:
     new = [NewEvent("test.said", {"word": word}, NOON) for word in words]
-    return writing.append("talk/1", new, reading.head("talk/1"), Context("user:alice"))
+    return append.append("talk/1", new, read.head("talk/1"), Context("user:alice"))
 
 
 def far_ahead() -> None:
@@ -77,7 +77,7 @@ def test_order_survives_a_move_to_a_cluster_with_smaller_transaction_ids(move: M
     move()
     new = say("c", "d")
     assert new[0].position.txid < old[0].position.txid
-    assert reading.read_all(Position.START, 10) == [*old, *new]
+    assert read.read_all(Position.START, 10) == [*old, *new]
 
 
 def test_a_follower_goes_on_after_a_move_without_skipping_or_repeating(move: Move) -> None:
@@ -98,10 +98,10 @@ def test_a_follower_goes_on_after_a_move_without_skipping_or_repeating(move: Mov
 def test_positions_given_out_before_a_move_keep_their_meaning(move: Move) -> None:
     far_ahead()
     old = say("a", "b")
-    mark = reading.watermark()
+    mark = read.watermark()
     move()
     say("c")
-    assert reading.read_all(Position.START, 10, upto=mark) == old
+    assert read.read_all(Position.START, 10, upto=mark) == old
 
 
 def test_a_moved_log_is_sound_and_goes_on_being_sealed(move: Move) -> None:

@@ -11,8 +11,8 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from deploy.outside import Notary
-from ingest.log import canonical, reading, registry, seals, writing
+from deploy.observability.outside import Notary
+from ingest.log import append, canonical, read, registry, seals
 from ingest.log import verify as checking
 from ingest.log.registry import EventType
 from ingest.log.types import Context, Event, NewEvent
@@ -31,8 +31,8 @@ def test_types(monkeypatch: pytest.MonkeyPatch, log_database: str) -> str:
 
 
 def say(stream: str, *words: Any) -> list[Event]:
-    return writing.append(
-        stream, [NewEvent("test.said", {"word": word}, NOON) for word in words], reading.head(stream), ALICE
+    return append.append(
+        stream, [NewEvent("test.said", {"word": word}, NOON) for word in words], read.head(stream), ALICE
     )
 
 
@@ -156,7 +156,7 @@ def test_a_long_stretch_is_cut_into_several_seals(monkeypatch: pytest.MonkeyPatc
 
 
 def test_each_seal_begins_where_the_one_before_ends(talks: list[Event]) -> None:
-    first, second = reading.read_stream("log")
+    first, second = read.read_stream("log")
     assert second.body["from"] == first.body["upto"] == str(talks[9].position)
     assert second.body["previous"] == "log@1"
 
@@ -184,7 +184,7 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def cut_after(seal: int) -> None:
     """As who owns the database can: the events after a seal, and with them the newer seals."""
-    upto = reading.read_stream("log")[seal - 1].position
+    upto = read.read_stream("log")[seal - 1].position
     tamper(
         "DELETE FROM log_event WHERE (epoch, txid, seq) > (%s, %s::xid8, %s)",
         upto.epoch,

@@ -17,9 +17,10 @@ import pytest
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
-from deploy.outside import Notary
+from deploy.observability.outside import Notary
 from ingest.commands import record_configuration
-from ingest.log import clock, seals
+from ingest.db import clock
+from ingest.log import seals
 from ingest.log.types import Context
 from ingest.log.verify import BadLog, verify
 

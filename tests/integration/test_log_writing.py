@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from django.db import Error, IntegrityError, connection, transaction
 
-from ingest.log import reading, registry, writing
+from ingest.log import append, read, registry
+from ingest.log.append import Beginning, Extension
 from ingest.log.registry import EventType, UnknownEventType
 from ingest.log.types import Context, Event, Head, NewEvent, Position, UnrecordableEvent, WrongExpectedVersion
 from ingest.log.verify import verify
-from ingest.log.writing import Beginning, Extension
 
 pytestmark = pytest.mark.django_db
 
@@ -33,12 +33,12 @@ def said(*words: Any) -> list[NewEvent]:
 
 
 def say(stream: str, *words: Any) -> list[Event]:
-    return writing.append(stream, said(*words), reading.head(stream), ALICE)
+    return append.append(stream, said(*words), read.head(stream), ALICE)
 
 
 def test_what_is_appended_is_read_back_the_same() -> None:
     events = say("talk/1", "good", {"nested": ["ä", 1.5, None]})
-    assert reading.read_stream("talk/1") == events
+    assert read.read_stream("talk/1") == events
 
 
 def test_an_event_keeps_actor_cause_trace_and_both_times() -> None:
@@ -59,12 +59,12 @@ def test_events_of_one_append_stand_in_order() -> None:
 
 
 def test_the_head_of_a_stream_is_its_newest_event() -> None:
-    assert say("talk/1", "a", "b")[-1].head == reading.head("talk/1")
+    assert say("talk/1", "a", "b")[-1].head == read.head("talk/1")
 
 
 def test_a_stream_without_events_is_new() -> None:
-    assert reading.head("talk/none") == Head.NEW
-    assert reading.read_stream("talk/none") == []
+    assert read.head("talk/none") == Head.NEW
+    assert read.read_stream("talk/none") == []
 
 
 def test_a_writer_who_missed_an_event_is_refused() -> None:
@@ -74,32 +74,32 @@ def test_a_writer_who_missed_an_event_is_refused() -> None:
         pytest.raises(WrongExpectedVersion, match="talk/1 does not stand at version 1"),
         transaction.atomic(),
     ):
-        writing.append("talk/1", said("c"), stale, ALICE)
+        append.append("talk/1", said("c"), stale, ALICE)
 
 
 def test_a_stream_cannot_be_created_twice() -> None:
     say("talk/1", "a")
     with pytest.raises(WrongExpectedVersion), transaction.atomic():
-        writing.append("talk/1", said("b"), Head.NEW, ALICE)
+        append.append("talk/1", said("b"), Head.NEW, ALICE)
 
 
 @pytest.mark.parametrize("head", [Head(5, b"\1" * 32), Head(1, b"\1" * 32)])
 def test_a_head_that_never_was_is_refused(head: Head) -> None:
     say("talk/1", "a")
     with pytest.raises(WrongExpectedVersion):
-        writing.append("talk/1", said("b"), head, ALICE)
+        append.append("talk/1", said("b"), head, ALICE)
 
 
 def test_a_refused_append_leaves_nothing_behind() -> None:
     (first,) = say("talk/1", "a")
     with pytest.raises(WrongExpectedVersion), transaction.atomic():
-        writing.append("talk/1", said("b", "c"), Head.NEW, ALICE)
-    assert reading.read_stream("talk/1") == [first]
+        append.append("talk/1", said("b", "c"), Head.NEW, ALICE)
+    assert read.read_stream("talk/1") == [first]
 
 
 def test_a_type_that_nobody_registered_cannot_be_appended() -> None:
     with pytest.raises(UnknownEventType):
-        writing.append("talk/1", [NewEvent("test.unheard", {}, NOON)], Head.NEW, ALICE)
+        append.append("talk/1", [NewEvent("test.unheard", {}, NOON)], Head.NEW, ALICE)
 
 
 @pytest.mark.parametrize("word", [float("nan"), float("inf"), "nul \0", "\ud800", {"deep": ["\0"]}])
@@ -113,7 +113,7 @@ def test_a_body_that_cannot_be_kept_exactly_is_refused(word: object) -> None:
 )
 def test_empty_or_broken_context_is_refused(context: Context) -> None:
     with pytest.raises(UnrecordableEvent):
-        writing.append("talk/1", said("a"), Head.NEW, context)
+        append.append("talk/1", said("a"), Head.NEW, context)
 
 
 NO_EVENTS = {
@@ -140,7 +140,7 @@ def test_the_database_refuses_what_is_no_event(version: str, call: str, wrong: s
     with connection.cursor() as cursor:
         with pytest.raises(IntegrityError, match="this is no event"), transaction.atomic():
             cursor.execute(call.format(**{**good, wrong: NO_EVENTS[wrong]}))
-        assert reading.read_stream("talk/1") == []
+        assert read.read_stream("talk/1") == []
         cursor.execute(call.format(**good))
         assert cursor.fetchone()[0] is not None
 
@@ -156,18 +156,18 @@ def test_an_old_event_is_read_in_the_newest_schema(monkeypatch: pytest.MonkeyPat
     say("talk/1", "good")
     newer = EventType("test.said", schema=2, upcasters={1: lambda body: {"words": [body["word"]]}})
     monkeypatch.setitem(registry._types, "test.said", newer)
-    (event,) = reading.read_stream("talk/1")
+    (event,) = read.read_stream("talk/1")
     assert (event.schema, event.body) == (2, {"words": ["good"]})
 
 
 def test_a_stream_can_be_read_from_a_version_on() -> None:
     events = say("talk/1", *"abcd")
-    assert reading.read_stream("talk/1", after_version=2) == events[2:]
+    assert read.read_stream("talk/1", after_version=2) == events[2:]
 
 
 def test_a_stream_can_be_read_as_it_stood_at_a_position() -> None:
     events = say("talk/1", *"abcd")
-    assert reading.read_stream("talk/1", upto=events[1].position) == events[:2]
+    assert read.read_stream("talk/1", upto=events[1].position) == events[:2]
 
 
 @pytest.mark.parametrize("table", ["log_event", "log_epoch"])
@@ -205,12 +205,12 @@ def other_cluster(db: None) -> None:  # noqa: ARG001
 
 @pytest.mark.usefixtures("other_cluster")
 def test_events_from_another_cluster_are_all_settled() -> None:
-    assert [event.version for event in reading.read_all(Position.START, 10)] == [1, 2, 3]
+    assert [event.version for event in read.read_all(Position.START, 10)] == [1, 2, 3]
 
 
 @pytest.mark.usefixtures("other_cluster")
 def test_a_new_event_stands_after_those_from_another_cluster() -> None:
-    last = reading.read_all(Position.START, 10)[-1]
+    last = read.read_all(Position.START, 10)[-1]
     assert last.position < say("talk/1", "a")[0].position
 
 
@@ -231,14 +231,14 @@ def test_several_streams_begin_at_once() -> None:
         Beginning("talk/1", said("a", "b"), ALICE),
         Beginning("talk/2", said('"c\\'), Context("user:bob")),
     )
-    events = writing.begin([one, two])
+    events = append.begin([one, two])
     assert [event.id for event in events] == ["talk/1@1", "talk/1@2", "talk/2@1"]
-    assert [*reading.read_stream("talk/1"), *reading.read_stream("talk/2")] == events
+    assert [*read.read_stream("talk/1"), *read.read_stream("talk/2")] == events
     assert sorted(events, key=lambda event: event.position) == events
 
 
 def test_streams_begun_at_once_are_chained_as_if_alone() -> None:
-    writing.begin([Beginning("talk/1", said("a", "b"), ALICE), Beginning("talk/2", said("c"), ALICE)])
+    append.begin([Beginning("talk/1", said("a", "b"), ALICE), Beginning("talk/2", said("c"), ALICE)])
     say("talk/1", "d")
     assert verify().events == 4
 
@@ -246,8 +246,8 @@ def test_streams_begun_at_once_are_chained_as_if_alone() -> None:
 def test_no_stream_begins_when_one_of_them_exists() -> None:
     say("talk/2", "a")
     with pytest.raises(WrongExpectedVersion, match="talk/2 does not stand"), transaction.atomic():
-        writing.begin([Beginning("talk/1", said("b"), ALICE), Beginning("talk/2", said("c"), ALICE)])
-    assert reading.read_stream("talk/1") == []
+        append.begin([Beginning("talk/1", said("b"), ALICE), Beginning("talk/2", said("c"), ALICE)])
+    assert read.read_stream("talk/1") == []
 
 
 def extend(extensions: Sequence[Extension]) -> list[Head]:
@@ -258,7 +258,7 @@ def extend(extensions: Sequence[Extension]) -> list[Head]:
             cursor.execute(sql, values)
         heads.extend(new)
 
-    writing.extend_through(extensions, send)
+    append.extend_through(extensions, send)
     return heads
 
 
@@ -267,8 +267,8 @@ def test_several_streams_grow_at_once() -> None:
     heads = extend(
         [Extension("talk/1", said("b", "c"), first, ALICE), Extension("talk/2", said("d"), Head.NEW, ALICE)]
     )
-    assert heads == [reading.head("talk/1"), reading.head("talk/2")]
-    assert [event.body["word"] for event in reading.read_stream("talk/1")] == ["a", "b", "c"]
+    assert heads == [read.head("talk/1"), read.head("talk/2")]
+    assert [event.body["word"] for event in read.read_stream("talk/1")] == ["a", "b", "c"]
     assert verify().events == 4
 
 
@@ -279,17 +279,17 @@ def test_no_stream_grows_when_one_stands_elsewhere(after: Head) -> None:
         extend(
             [Extension("talk/1", said("b"), after, ALICE), Extension("talk/2", said("d"), Head.NEW, ALICE)]
         )
-    assert not reading.read_stream("talk/2")
+    assert not read.read_stream("talk/2")
 
 
 def test_several_streams_grow_with_one_statement_that_answers_with_the_events() -> None:
     say("talk/1", "a")
-    heads = reading.heads(["talk/2", "talk/1"])
+    heads = read.heads(["talk/2", "talk/1"])
     grown = [Extension(stream, said(stream, "z"), heads[stream], ALICE) for stream in ("talk/2", "talk/1")]
-    events = writing.extend(grown)
+    events = append.extend(grown)
     assert [event.id for event in events] == ["talk/2@1", "talk/2@2", "talk/1@2", "talk/1@3"]
-    assert reading.read_streams(["talk/1", "talk/2"]) == {
-        "talk/1": [*reading.read_stream("talk/1")[:1], *events[2:]],
+    assert read.read_streams(["talk/1", "talk/2"]) == {
+        "talk/1": [*read.read_stream("talk/1")[:1], *events[2:]],
         "talk/2": events[:2],
     }
     assert verify().events == 5
@@ -299,5 +299,5 @@ def test_one_statement_grows_no_stream_when_one_stands_elsewhere() -> None:
     say("talk/1", "a")
     stale = [Extension(name, said("b"), Head.NEW, ALICE) for name in ("talk/2", "talk/1")]
     with pytest.raises(WrongExpectedVersion), transaction.atomic():
-        writing.extend(stale)
-    assert reading.heads(["talk/2"]) == {"talk/2": Head.NEW}
+        append.extend(stale)
+    assert read.heads(["talk/2"]) == {"talk/2": Head.NEW}

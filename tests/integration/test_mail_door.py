@@ -22,11 +22,11 @@ from django.contrib.auth import get_user_model
 from django.db import OperationalError, connection
 from django.test import Client
 
-from deploy.programs import programs
+from deploy.supervisor.programs import programs
 from incidents import queries
-from incidents.reactors import follower
-from ingest.alerts.deliveries import delivered
-from ingest.api import keys, limits, mail
+from incidents.follower import follower
+from ingest.alerts.payloads import delivered
+from ingest.api import admission, keys, mail
 from ingest.api.models import IntegrationKey
 from tests.following import follow_to_the_end
 from tests.senders.recording import throw_away_certificate
@@ -177,8 +177,8 @@ def test_what_nobody_thought_of_is_not_refused_for_good(port: int, monkeypatch: 
 def test_an_integration_that_sends_too_much_is_told_to_come_later(
     port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    used_up = limits.Intake(0.01, 16)
-    monkeypatch.setattr(limits, "intake", lambda: used_up)
+    used_up = admission.Intake(0.01, 16)
+    monkeypatch.setattr(admission, "intake", lambda: used_up)
     address = an_address()
     assert [send(port, address, a_mail("Fan"))[:9] for _ in range(2)] == ["250 2.0.0", "451 4.7.1"]
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from incidents import commands, queries
 from incidents.commands import Invalid, Refused, Report
-from incidents.domain.evolve import fold
-from incidents.projections.models import IncidentRow, MemberAlert
-from incidents.projections.rebuild import checksums, rebuild, rebuild_incidents
-from incidents.projections.rows import state_of
+from incidents.domain.incident.evolve import fold
+from incidents.incident.models import IncidentRow, MemberAlert
+from incidents.incident.rebuild import checksums, rebuild, rebuild_incidents
+from incidents.incident.rows import state_of
 from ingest.queries import alerts, read_stream
 from tests.integration.test_incident_alerts import ALICE, alert, send, texts, ticket
 from tests.integration.test_incident_reactor import S7, run, suspect

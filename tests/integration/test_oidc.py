@@ -17,7 +17,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from deploy.settings import oidc_apps
-from incidents.catalog.models import Membership, Team
+from incidents.teams.models import Membership, Team
 from ingest.queries import configured
 from tests.integration.oidc_provider import CLIENT, SECRET, Provider, oidc_provider
 

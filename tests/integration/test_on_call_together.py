@@ -14,7 +14,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connections
 
-from incidents.domain.overriding import Stretch
+from incidents.domain.oncall.overrides import Stretch
 from incidents.oncall import commands, queries
 from incidents.oncall.models import Calendar, Override, Schedule
 from ingest.queries import Context, configured

@@ -24,11 +24,11 @@ from schemathesis.specs.openapi.checks import (
 
 from deploy.wsgi import application
 from incidents.api import root_urls as reads_urls
-from incidents.catalog.models import Silence
 from incidents.commands import Report, open_incident
 from incidents.oncall.models import Schedule
+from incidents.teams.models import Silence
 from ingest.api import keys, root_urls
-from ingest.doors.telemetry import FORMATS
+from ingest.integrations.telemetry import FORMATS
 from ingest.queries import Context
 from ingest.telemetry.kinds import KINDS
 

@@ -13,7 +13,7 @@ from django.db import connection, connections
 from django.test import Client
 
 from ingest.api import keys
-from ingest.doors.otlp_messages import JSON, PROTOBUF, SIGNALS
+from ingest.integrations.otlp.messages import JSON, PROTOBUF, SIGNALS
 from ingest.queries import telemetry_receipt
 from tests.unit.otlp_cases import gauge
 from tests.unit.test_doors_otlp import spans

@@ -30,12 +30,12 @@ from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
-from deploy import health
-from deploy.programs import programs
-from ingest.api import keys, limits, otlp_receiving
+from deploy.observability import health
+from deploy.supervisor.programs import programs
+from ingest.api import admission, keys, otlp_store
 from ingest.api.models import Refusal
 from ingest.api.otlp_grpc import OtlpServer
-from ingest.doors.otlp_messages import MOST_BYTES
+from ingest.integrations.otlp.messages import MOST_BYTES
 from ingest.queries import telemetry_receipt
 from tests.unit.otlp_cases import gauge
 from tests.unit.test_doors_otlp import spans
@@ -213,9 +213,9 @@ def raising(error: Exception) -> Callable[..., Any]:
 @pytest.mark.parametrize(
     ("error", "code", "after"),
     [
-        (limits.Overloaded("rate", "too fast", 7), grpc.StatusCode.RESOURCE_EXHAUSTED, 7),
-        (limits.Overloaded("busy", "too many", 5), grpc.StatusCode.UNAVAILABLE, 5),
-        (limits.DiskFull(), grpc.StatusCode.UNAVAILABLE, limits.DISK_FULL),
+        (admission.Overloaded("rate", "too fast", 7), grpc.StatusCode.RESOURCE_EXHAUSTED, 7),
+        (admission.Overloaded("busy", "too many", 5), grpc.StatusCode.UNAVAILABLE, 5),
+        (admission.DiskFull(), grpc.StatusCode.UNAVAILABLE, admission.DISK_FULL),
     ],
 )
 def test_overload_says_when_to_try_again(
@@ -226,13 +226,13 @@ def test_overload_says_when_to_try_again(
     code: grpc.StatusCode,
     after: int,
 ) -> None:
-    monkeypatch.setattr(otlp_receiving, "admitted", raising(error))
+    monkeypatch.setattr(otlp_store, "admitted", raising(error))
     assert refused(port, "metrics", body(gauge(time=time.time_ns())), secret) == (code, after)
 
 
 def test_a_key_beyond_its_rate_is_put_off(port: int, secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    slow = limits.Intake(0.1, 8)
-    monkeypatch.setattr(limits, "intake", lambda: slow)
+    slow = admission.Intake(0.1, 8)
+    monkeypatch.setattr(admission, "intake", lambda: slow)
     call(port, "metrics", body(gauge(time=time.time_ns())), secret)
     code, after = refused(port, "metrics", body(gauge(time=time.time_ns())), secret)
     assert (code, after is not None and after > 0) == (grpc.StatusCode.RESOURCE_EXHAUSTED, True)
@@ -242,7 +242,7 @@ def test_a_key_beyond_its_rate_is_put_off(port: int, secret: str, monkeypatch: p
 def test_a_database_that_is_away_is_unavailable(
     port: int, secret: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(otlp_receiving, "receive", raising(OperationalError("gone")))
+    monkeypatch.setattr(otlp_store, "receive", raising(OperationalError("gone")))
     found = refused(port, "metrics", body(gauge(time=time.time_ns())), secret)
     assert found == (grpc.StatusCode.UNAVAILABLE, 5)
 

@@ -10,7 +10,7 @@ from django.db import connection
 from django.test import Client
 from prometheus_client import REGISTRY
 
-from ingest.api import keys, limits
+from ingest.api import admission, keys
 
 pytestmark = pytest.mark.usefixtures("log_database")
 EVENT = {"event_action": "trigger", "payload": {"summary": "CPU is hot", "source": "a", "severity": "error"}}
@@ -20,8 +20,8 @@ CLOUD_EVENT = {"specversion": "1.0", "id": "1", "source": "/a", "type": "b", "su
 @pytest.fixture
 def key(monkeypatch: pytest.MonkeyPatch) -> str:
     """Of an integration that has sent all that it may."""
-    used_up = limits.Intake(0.01, 16)
-    monkeypatch.setattr(limits, "intake", lambda: used_up)
+    used_up = admission.Intake(0.01, 16)
+    monkeypatch.setattr(admission, "intake", lambda: used_up)
     with used_up.admitted("greedy"):
         pass
     return keys.create("greedy", ["alerts", "telemetry"])

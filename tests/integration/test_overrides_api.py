@@ -9,9 +9,9 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth import get_user_model
 
-from incidents.catalog.models import Membership, Team
 from incidents.oncall import queries
 from incidents.oncall.models import Override
+from incidents.teams.models import Membership, Team
 from ingest.queries import configured
 from tests.integration.schedule_cases import (
     DAY,

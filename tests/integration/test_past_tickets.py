@@ -9,9 +9,9 @@ import pytest
 from deploy.demo.last_week import draw, judged
 from incidents import queries
 from incidents.commands import Report
-from incidents.domain import commands as c
+from incidents.domain.incident import commands as c
 from incidents.domain.values import Invalid
-from incidents.past import PastTicket, record_past
+from incidents.incident.backfill import PastTicket, record_past
 from incidents.scorecards.queries import scorecard
 from ingest.queries import Context
 

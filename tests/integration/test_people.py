@@ -12,10 +12,10 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
 from django.test import Client
 
-from incidents.audit.following import FOLLOWER
+from incidents.audit.follower import FOLLOWER
 from incidents.audit.models import Change
 from incidents.audit.queries import Asked, changes
-from incidents.catalog.models import Membership, Team
+from incidents.teams.models import Membership, Team
 from ingest.api import keys
 from ingest.commands import record_configuration
 from ingest.queries import Context, configured

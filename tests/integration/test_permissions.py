@@ -11,10 +11,10 @@ from django.test import Client
 
 from analyzers.queries import Schedule
 from incidents import commands
-from incidents.catalog.models import Membership, Route, Service, Team
 from incidents.commands import Report
 from incidents.oncall.models import Override
 from incidents.oncall.models import Schedule as Rota
+from incidents.teams.models import Membership, Route, Service, Team
 from ingest.api import keys
 from ingest.queries import Context
 from tests.integration.escalation_cases import policy

@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from pytest_django import Settings
 
-from incidents import posting
-from incidents.posting import Refused, Reply, Unreachable, post
+from incidents import outbound
+from incidents.outbound import Refused, Reply, Unreachable, post
 from tests.integration.sinks import Sink, http_sink, raw_sink
 
 
@@ -222,9 +222,9 @@ def _encrypted(folder: Path, name: str) -> Iterator[tuple[Sink, Path]]:
 
 @pytest.fixture
 def fresh_trust() -> Iterator[None]:
-    posting._trust.cache_clear()
+    outbound._trust.cache_clear()
     yield
-    posting._trust.cache_clear()
+    outbound._trust.cache_clear()
 
 
 @pytest.mark.usefixtures("fresh_trust")

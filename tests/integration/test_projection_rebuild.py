@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 
 from incidents import commands, queries
 from incidents.commands import Refused, Report
-from incidents.domain import commands as c
-from incidents.domain.evolve import fold
-from incidents.domain.finding import Finding
-from incidents.domain.routing import Routing
-from incidents.projections.models import EvidenceItem, IncidentRow, TimelineEntry
-from incidents.projections.rebuild import checksums, rebuild, rebuild_incidents
-from incidents.projections.rows import state_of
-from incidents.projections.store import next_number, record, record_opening
-from incidents.projections.timeline import timeline_of
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.evolve import fold
+from incidents.domain.incident.finding import Finding
+from incidents.domain.routing.rules import Routing
+from incidents.incident.models import EvidenceItem, IncidentRow, TimelineEntry
+from incidents.incident.rebuild import checksums, rebuild, rebuild_incidents
+from incidents.incident.repository import next_number, record, record_opening
+from incidents.incident.rows import state_of
+from incidents.incident.timeline_projection import timeline_of
 from ingest.queries import Context, read_stream
 from tests.unit.incident_cases import NOON, finding, word
 

@@ -9,8 +9,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from incidents.catalog.models import Silence
-from incidents.silences import held_alerts, state_of
+from incidents.suppression.silences import held_alerts, state_of
+from incidents.teams.models import Silence
 from ingest.api import keys
 from ingest.queries import configured
 from tests.integration.test_holding import HOUR, call, later

@@ -11,24 +11,24 @@ from django.test import Client
 from django.utils import timezone
 
 from incidents import commands
-from incidents.api.catalog import Catalog
+from incidents.api.editable import Catalog
 from incidents.api.escalation import PoliciesView
-from incidents.api.routes import RoutesView
-from incidents.api.services import ServicesView
-from incidents.api.teams import TeamsView
-from incidents.api.views import Conflict
-from incidents.catalog.models import Membership, Team
+from incidents.api.incident.views import Conflict
+from incidents.api.routing.services import ServicesView
+from incidents.api.routing.views import RoutesView
+from incidents.api.teams.members import TeamsView
 from incidents.commands import Refused
-from incidents.correlation.models import MaintenanceWindow
-from incidents.delivery.addressbook import remove_method
-from incidents.delivery.models import ContactMethod
-from incidents.domain.commands import Report
+from incidents.domain.incident.commands import Report
 from incidents.escalation.models import EscalationPolicy
+from incidents.incident.models import IncidentRow
+from incidents.notifications.contact_methods import remove_method
+from incidents.notifications.models import ContactMethod
 from incidents.oncall.models import Schedule
-from incidents.projections.models import IncidentRow
 from incidents.queries import incident_events
 from incidents.reports.models import ReportSchedule
-from incidents.saved.models import SavedView
+from incidents.saved_views.models import SavedView
+from incidents.suppression.models import MaintenanceWindow
+from incidents.teams.models import Membership, Team
 from incidents.timers import OF_TICKETS
 from incidents.webhooks.models import Webhook
 from ingest.queries import Context, Position, configured

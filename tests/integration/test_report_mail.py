@@ -15,10 +15,10 @@ from django.test import Client, override_settings
 
 from incidents import commands
 from incidents.commands import Report
-from incidents.reports import mailing
+from incidents.reports import mail as mailing
 from incidents.reports.models import Mailing, ReportSchedule, Subscription
 from incidents.reports.periods import Period
-from incidents.reports.producing import produce
+from incidents.reports.produce import produce
 from ingest.queries import Context
 
 NOW = datetime.now(UTC)

@@ -14,10 +14,10 @@ from analyzers.commands import record_past_run
 from analyzers.runs.models import Run, State
 from incidents import commands
 from incidents.commands import Report
-from incidents.reports.composing import compose
+from incidents.reports.compose import compose
 from incidents.reports.models import ProducedReport, ReportSchedule
 from incidents.reports.periods import Period, period_at
-from incidents.reports.producing import again, produce, produce_missing
+from incidents.reports.produce import again, produce, produce_missing
 from ingest.api import keys
 from ingest.commands import append
 from ingest.queries import Context, Head, NewEvent, read_stream, watermark

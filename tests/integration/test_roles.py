@@ -13,11 +13,11 @@ from django.test import Client
 
 from incidents import commands
 from incidents.api.urls import ACTIONS
-from incidents.catalog.models import Membership, Route, Silence, Team
 from incidents.commands import Report
 from incidents.domain.permissions import ANYWHERE, AT_ITS_TEAM, Forbidden
+from incidents.incident.models import IncidentRow
 from incidents.oncall.models import Override, Schedule
-from incidents.projections.models import IncidentRow
+from incidents.teams.models import Membership, Route, Silence, Team
 from ingest.api import keys
 from ingest.queries import Context, configured
 

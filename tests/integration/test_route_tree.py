@@ -14,16 +14,16 @@ from django.test import Client
 from django.utils import timezone
 
 from incidents import commands, queries
-from incidents.catalog.models import Route, Team, routing_table
 from incidents.commands import Report
-from incidents.domain.conditions import Subject
-from incidents.domain.routing import every_rule, route
-from incidents.projections.models import IncidentRow
-from incidents.projections.rebuild import rebuild
-from incidents.reactors import follower
-from ingest.alerts.receiving import Delivery, receive
+from incidents.domain.routing.conditions import Subject
+from incidents.domain.routing.rules import every_rule, route
+from incidents.follower import follower
+from incidents.incident.models import IncidentRow
+from incidents.incident.rebuild import rebuild
+from incidents.teams.models import Route, Team, routing_table
+from ingest.alerts.store import Delivery, receive
 from ingest.api import keys
-from ingest.doors.alert import Alert, Parsed
+from ingest.integrations.normalized import Alert, Parsed
 from ingest.queries import Context, configured
 from tests.following import follow_to_the_end
 

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from incidents import commands, routes
-from incidents.catalog.models import Route, Service, Silence, Team, routing_table
+from incidents import commands
 from incidents.commands import Report
-from incidents.projections.models import MemberAlert
+from incidents.incident.models import MemberAlert
+from incidents.routing import replay
+from incidents.teams.models import Route, Service, Silence, Team, routing_table
 from ingest.api import keys
 from ingest.queries import Context
 from tests.integration.test_incident_reactor import T12, run, suspect
@@ -142,7 +143,7 @@ def test_what_cannot_be_replayed_is_refused(post: Call, body: Any) -> None:
 def test_a_replay_ends_where_it_has_read_enough_and_says_so() -> None:
     send(*(alert(f"d{n}", component=f"disk/d{n}") for n in range(9)))
     end = datetime.now(UTC)
-    told = routes.replay_recorded(routing_table(), end - timedelta(days=1), end, most=5)
+    told = replay.replay_recorded(routing_table(), end - timedelta(days=1), end, most=5)
     assert (told.complete, told.end < end, told.result.looked_at["alert"]) == (False, True, 5)
 
 

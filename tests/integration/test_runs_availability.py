@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from analyzers.runs.requests import Wanted, request_run
-from incidents import queries, reactors
+from incidents import follower, queries
 from tests.following import follow_to_the_end
 from tests.integration.runs_cases import HOUR, MINUTE, NOW, TOP, Door, work
 
@@ -35,7 +35,7 @@ def test_a_tor_that_reboots_again_and_again_becomes_a_ticket_with_its_evidence()
     (run,) = work()
     assert (run.status, [one["component"] for one in run.blamed]) == ("named", ["tor/t1"])
 
-    follow_to_the_end(reactors.follower())
+    follow_to_the_end(follower.follower())
     (ticket,) = queries.list_incidents().items
     assert ticket.incident.component == "tor/t1"
     assert {piece.kind for piece in queries.evidence(ticket.incident.id)} >= {"table", "chart", "text"}

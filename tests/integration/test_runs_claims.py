@@ -14,7 +14,7 @@ from kombu.exceptions import OperationalError
 
 from analyzers.runs import claims
 from analyzers.runs.models import Feed, Run, Schedule, State
-from analyzers.runs.tick import claim_due, send_waiting
+from analyzers.runs.scheduler import claim_due, send_waiting
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)

@@ -10,8 +10,8 @@ import pytest
 from django.test import Client
 
 from analyzers.runs.models import Run, Schedule
-from analyzers.runs.tick import claim_due
-from incidents import queries, reactors
+from analyzers.runs.scheduler import claim_due
+from incidents import follower, queries
 from ingest.api import keys
 from ingest.queries import read_stream
 from tests.following import follow_to_the_end
@@ -84,7 +84,7 @@ def test_a_storage_cluster_that_fails_is_a_ticket_of_its_team_and_a_mark_in_the_
     assert [one["component"] for one in faulty.blamed] == ["storage_cluster/s4"]
     assert [event.type for event in read_stream(faulty.stream)] == ["analysis.recorded", "finding.reported"]
 
-    follow_to_the_end(reactors.follower())
+    follow_to_the_end(follower.follower())
     (ticket,) = queries.list_incidents().items
     assert (ticket.incident.component, ticket.incident.team) == ("storage_cluster/s4", "storage")
     assert {piece.kind for piece in queries.evidence(ticket.incident.id)} >= {"table", "chart"}

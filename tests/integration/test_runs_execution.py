@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from analyzers import shell
+from analyzers import runner
 from analyzers.commands import BadRun, NotRepeatable, Wanted, request_rerun, request_run
 from analyzers.queries import late_rows, verdict
 from analyzers.runs import claims, execution, tasks
 from analyzers.runs.models import KeptVerdict, KeptWindow, Run, Schedule, State
-from analyzers.runs.tick import claim_due
+from analyzers.runs.scheduler import claim_due
 from ingest.queries import read_stream
 from tests.integration.runs_cases import (
     HOUR,
@@ -108,15 +108,15 @@ def test_a_run_that_loses_its_workers_is_given_up(door: Door) -> None:
 def test_a_worker_that_was_overtaken_records_nothing(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     door.post(healthy())
     run = request_run(Wanted("tally", start=TOP, end=TOP + HOUR), "user:alice", NOW)
-    judge = shell.judge
+    judge = runner.judge
 
     def overtaken(*args: Any, **kwargs: Any) -> Any:
         """While this worker judges, its lease ends and another one does the whole run."""
-        monkeypatch.setattr(shell, "judge", judge)
+        monkeypatch.setattr(runner, "judge", judge)
         execution.execute(run.pk, lambda: NOW + claims.lease() + SECOND)
         return judge(*args, **kwargs)
 
-    monkeypatch.setattr(shell, "judge", overtaken)
+    monkeypatch.setattr(runner, "judge", overtaken)
     execution.execute(run.pk, lambda: NOW)
     assert len(read_stream(run.stream)) == 1
     assert Run.objects.get().attempts == 2

@@ -7,7 +7,7 @@ import pytest
 
 from analyzers.runs.requests import Wanted, request_run
 from analyzers.simulators.bounces import bounce, probe_rows
-from incidents import queries, reactors
+from incidents import follower, queries
 from tests.following import follow_to_the_end
 from tests.integration.runs_cases import MINUTE, NOW, TOP, Door, work
 
@@ -23,7 +23,7 @@ def test_a_link_that_loses_probes_becomes_a_ticket_with_a_probability() -> None:
     (run,) = work()
     assert (run.status, [one["component"] for one in run.blamed]) == ("named", list(one.bad))
 
-    follow_to_the_end(reactors.follower())
+    follow_to_the_end(follower.follower())
     (ticket,) = queries.list_incidents().items
     assert ticket.incident.component == one.bad[0]
     assert "of the probes over it, over 99 % likely at fault" in (ticket.incident.verdict or "")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from analyzers.runs.requests import Wanted, request_run
-from incidents import queries, reactors
+from incidents import follower, queries
 from tests.following import follow_to_the_end
 from tests.integration.runs_cases import HOUR, NOW, SECOND, TOP, Door, work
 
@@ -48,7 +48,7 @@ def test_a_gray_failure_becomes_a_ticket_that_says_what_probes_do_not_see() -> N
     (run,) = work()
     assert (run.status, [one["component"] for one in run.blamed]) == ("named", ["proc/p2"])
 
-    follow_to_the_end(reactors.follower())
+    follow_to_the_end(follower.follower())
     (ticket,) = queries.list_incidents().items
     assert ticket.incident.component == "proc/p2"
     titles = {piece.title for piece in queries.evidence(ticket.incident.id)}

@@ -13,7 +13,7 @@ from analyzers.simulators.deepview import EPOCH
 from analyzers.simulators.mesh import build, draw_fault
 from analyzers.simulators.mesh_rows import probe_rows, topology_rows
 from analyzers.simulators.mesh_windows import scene
-from incidents import queries, reactors
+from incidents import follower, queries
 from tests.following import follow_to_the_end
 from tests.integration.runs_cases import HOUR, NOW, TOP, Door, work
 
@@ -47,7 +47,7 @@ def test_a_tor_that_drops_packets_becomes_a_ticket_with_its_heat_map() -> None:
     (run,) = work()
     assert (run.status, [found["component"] for found in run.blamed]) == ("named", [component])
 
-    follow_to_the_end(reactors.follower())
+    follow_to_the_end(follower.follower())
     (ticket,) = queries.list_incidents().items
     assert ticket.incident.component == component
     titles = {piece.title for piece in queries.evidence(ticket.incident.id)}

@@ -15,10 +15,10 @@ from django.urls import reverse
 from analyzers.commands import NotRepeatable, Wanted, request_rerun, request_run
 from analyzers.queries import verdict
 from analyzers.runs import tasks
-from analyzers.runs.keeping import drop_unused
 from analyzers.runs.models import KeptVerdict, KeptWindow, Run
+from analyzers.runs.window_store import drop_unused
 from incidents import queries
-from incidents.reactors import follower
+from incidents.follower import follower
 from ingest.api import keys
 from tests.following import follow_to_the_end
 from tests.integration.runs_cases import HOUR, TOP, Door, healthy, work

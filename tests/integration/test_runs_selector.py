@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from analyzers.runs.claims import claim_window
-from incidents import queries, reactors
+from incidents import follower, queries
 from tests.following import follow_to_the_end
 from tests.integration.runs_cases import HOUR, NOW, Door, hourly, work
 from tests.unit.selector_cases import START, fleet
@@ -29,7 +29,7 @@ def test_a_node_that_is_likely_to_fail_becomes_a_ticket_with_the_reason() -> Non
         (run,) = work()
         assert (run.status, [one["component"] for one in run.blamed]) == ("named", ["node/n07"])
 
-    follow_to_the_end(reactors.follower())
+    follow_to_the_end(follower.follower())
     (ticket,) = queries.list_incidents().items
     assert ticket.incident.component == "node/n07"
     assert ticket.incident.severity == "info"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from analyzers.runs.requests import Wanted, request_run
-from incidents import queries, reactors
+from incidents import follower, queries
 from tests.following import follow_to_the_end
 from tests.integration.runs_cases import HOUR, MINUTE, NOW, TOP, Door, work
 
@@ -57,7 +57,7 @@ def test_a_service_that_answers_late_becomes_a_ticket_with_its_evidence() -> Non
     (run,) = work()
     assert (run.status, [one["component"] for one in run.blamed]) == ("named", ["service/cart"])
 
-    follow_to_the_end(reactors.follower())
+    follow_to_the_end(follower.follower())
     (ticket,) = queries.list_incidents().items
     assert ticket.incident.component == "service/cart"
     assert "times its normal time" in ticket.incident.title

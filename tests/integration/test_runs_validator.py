@@ -11,7 +11,7 @@ import pytest
 
 from analyzers.runs.requests import Wanted, request_run
 from analyzers.simulators.node_benchmarks import METRICS, Defect, Preset, build, results, rows_of, taken_at
-from incidents import queries, reactors
+from incidents import follower, queries
 from tests.following import follow_to_the_end
 from tests.integration.runs_cases import HOUR, NOW, TOP, Door, work
 from tests.integration.test_incident_alerts import alert, send
@@ -33,7 +33,7 @@ def test_a_gray_node_becomes_a_ticket_with_its_evidence() -> None:
     assert (run.status, [one["component"] for one in run.blamed]) == ("named", ["node/gpu-0007"])
     assert run.window_end - run.window_start == timedelta(hours=1)
 
-    follow_to_the_end(reactors.follower())
+    follow_to_the_end(follower.follower())
     (ticket,) = queries.list_incidents().items
     assert ticket.incident.component == "node/gpu-0007"
     assert " than the fleet in " in (ticket.incident.verdict or "")
@@ -49,7 +49,7 @@ def test_a_node_that_was_repaired_failed_until_its_last_bad_round() -> None:
         door.post(rows_of(fleet, results(fleet, rng, sick), at), kind="benchmark")
     request_run(Wanted("validator", start=TOP, end=TOP + 3 * HOUR), "alice", NOW + 3 * HOUR)
     work()
-    follow_to_the_end(reactors.follower())
+    follow_to_the_end(follower.follower())
     (ticket,) = queries.list_incidents().items
     assert ticket.incident.last_failure == taken_at(TOP + HOUR, 7)
 
@@ -78,7 +78,7 @@ def test_a_hot_aisle_is_one_incident_of_the_aisle_with_its_nodes_as_evidence() -
     for start in hot_aisle(Door()):
         request_run(Wanted("validator", start=start, end=start + DAY), "alice", NOW)
         (run,) = work()
-        follow_to_the_end(reactors.follower())
+        follow_to_the_end(follower.follower())
     (fault,) = make(21, "hot_aisle").faults
     (ticket,) = queries.list_incidents().items
     aisle = fault.acceptable[-1]
@@ -96,7 +96,7 @@ def test_alerts_on_nodes_of_a_hot_aisle_join_its_incident() -> None:
     for start in hot_aisle(Door()):
         request_run(Wanted("validator", start=start, end=start + DAY), "alice", NOW)
         work()
-    follow_to_the_end(reactors.follower())
+    follow_to_the_end(follower.follower())
     (fault,) = make(21, "hot_aisle").faults
     for node in (fault.component, *fault.acceptable[:3]):
         send(alert(f"slow {node}", group="StepTimeHigh", component=node))

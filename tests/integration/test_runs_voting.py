@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from analyzers.runs.requests import Wanted, request_run
-from incidents import queries, reactors
+from incidents import follower, queries
 from tests.following import follow_to_the_end
 from tests.integration.runs_cases import HOUR, NOW, TOP, Door, work
 
@@ -55,7 +55,7 @@ def test_a_lossy_link_becomes_a_ticket_with_its_evidence() -> None:
     (run,) = work()
     assert (run.status, [one["component"] for one in run.blamed]) == ("named", ["link/l1~s2"])
 
-    follow_to_the_end(reactors.follower())
+    follow_to_the_end(follower.follower())
     (ticket,) = queries.list_incidents().items
     assert ticket.incident.component == "link/l1~s2"
     assert {piece.kind for piece in queries.evidence(ticket.incident.id)} >= {"table", "chart"}

@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 
 from analyzers.runs.models import Feed, Schedule
-from analyzers.runs.tick import claim_due
-from analyzers.runs.waiting import waits
+from analyzers.runs.readiness import waits
+from analyzers.runs.scheduler import claim_due
 from tests.integration.test_console_pages import signed_in
 
 NOW = datetime.now(UTC).replace(microsecond=0)

@@ -10,11 +10,11 @@ from django.test import Client
 
 from frontend.views.listing import TABS
 from incidents import commands
-from incidents.catalog.models import Membership, Team
 from incidents.commands import Report
-from incidents.saved import commands as commands_of_views
-from incidents.saved.models import SavedView
-from ingest.log.configuration import configured
+from incidents.saved_views import commands as commands_of_views
+from incidents.saved_views.models import SavedView
+from incidents.teams.models import Membership, Team
+from ingest.log.configuration_events import configured
 from ingest.queries import Context
 
 pytestmark = pytest.mark.usefixtures("log_database")

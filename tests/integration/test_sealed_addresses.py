@@ -14,8 +14,8 @@ from django.core.management.base import CommandError
 from django.db import connection
 from pytest_django import Settings
 
-from incidents.delivery.models import ContactMethod
-from incidents.delivery.steps import masked
+from incidents.notifications.attempts import masked
+from incidents.notifications.models import ContactMethod
 
 pytestmark = pytest.mark.django_db
 ADDRESS = "https://chat.example/hook/very-secret"
@@ -52,7 +52,7 @@ def test_what_was_kept_in_the_clear_is_read_and_sealed_by_the_migration(chat: Co
     with connection.cursor() as cursor:
         cursor.execute("UPDATE delivery_contactmethod SET address = %s WHERE id = %s", (ADDRESS, chat.pk))
     assert read().address == ADDRESS
-    import_module("incidents.delivery.migrations.0004_sealed_addresses").seal_all(apps, None)
+    import_module("incidents.notifications.migrations.0004_sealed_addresses").seal_all(apps, None)
     assert kept()[0].startswith("sealed:")
     assert read().address == ADDRESS
 

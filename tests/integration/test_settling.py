@@ -8,8 +8,9 @@ from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
-from incidents import commands, queries, settling
-from incidents.reactors import follower
+from incidents import commands, queries
+from incidents.alerts import resolve
+from incidents.follower import follower
 from ingest.queries import Context, open_alerts, read_stream
 from tests.following import follow_to_the_end
 from tests.integration.test_incident_alerts import alert, resolve_by_hand, send, ticket, tickets
@@ -21,7 +22,7 @@ def storm(
     monkeypatch: pytest.MonkeyPatch,
 ) -> list[str]:
     """A ticket with five alerts that was resolved; two of them are settled, and two more each time."""
-    monkeypatch.setattr(settling, "AT_ONCE", 2)
+    monkeypatch.setattr(resolve, "AT_ONCE", 2)
     send(*(alert(f"d{n}") for n in range(5)))
     ids = [one.id for one in queries.members("1")[0]]
     resolve_by_hand()
@@ -29,7 +30,7 @@ def storm(
 
 
 def sweep() -> int:
-    did = settling.sweep(timezone.now())
+    did = resolve.sweep(timezone.now())
     follow_to_the_end(follower())
     return did
 
@@ -42,7 +43,7 @@ def firing() -> list[str]:
 def test_all_are_settled_in_parts_and_each_once_also_when_a_part_is_killed(storm: list[str]) -> None:
     assert (queries.being_settled("1"), len(firing())) == (3, 3)
     with transaction.atomic():
-        settling.sweep(timezone.now())
+        resolve.sweep(timezone.now())
         transaction.set_rollback(True)
     assert (queries.being_settled("1"), len(firing())) == (3, 3)
     assert [sweep() for _ in range(3)] == [2, 1, 0]

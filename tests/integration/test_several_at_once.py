@@ -8,9 +8,9 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.test import Client
 
-from incidents import commands, queries, several
-from incidents.catalog.models import Membership, Team
+from incidents import bulk, commands, queries
 from incidents.commands import Report
+from incidents.teams.models import Membership, Team
 from ingest.api import keys
 from ingest.queries import Context
 
@@ -79,7 +79,7 @@ def test_a_search_reaches_what_fits_it_and_nothing_else(client: Client) -> None:
 
 
 def test_a_search_says_that_there_are_more(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(several, "MOST_AT_ONCE", 2)
+    monkeypatch.setattr(bulk, "MOST_AT_ONCE", 2)
     numbers = [opened("Opal is dull") for _ in range(3)]
     answer = ask(client, "acknowledge", search="opal", order="oldest").json()
     assert (answer["done"], answer["more"]) == (2, True)

@@ -15,7 +15,7 @@ from pytest_django import Settings
 
 from deploy.wsgi import ShortWay
 from ingest.api import keys
-from ingest.log.reading import read_stream
+from ingest.log.read import read_stream
 
 pytestmark = pytest.mark.usefixtures("log_database")
 

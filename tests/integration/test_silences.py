@@ -13,12 +13,12 @@ from django.test import Client
 from django.utils import timezone
 
 from incidents import queries
-from incidents.catalog.models import Silence
-from incidents.correlation.models import SilenceRecurrence
-from incidents.reactors import follower
-from ingest.alerts.receiving import Delivery, receive
+from incidents.follower import follower
+from incidents.suppression.models import SilenceRecurrence
+from incidents.teams.models import Silence
+from ingest.alerts.store import Delivery, receive
 from ingest.api import keys
-from ingest.doors.alert import Alert, Parsed
+from ingest.integrations.normalized import Alert, Parsed
 from tests.following import follow_to_the_end
 
 pytestmark = pytest.mark.usefixtures("log_database")

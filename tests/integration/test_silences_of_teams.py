@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth import get_user_model
 
-from incidents.catalog.models import Membership, Silence, Team
-from incidents.projections.models import IncidentRow
-from incidents.reactors import follower
-from ingest.alerts.receiving import Delivery, receive
-from ingest.doors.alert import Alert, Parsed
+from incidents.follower import follower
+from incidents.incident.models import IncidentRow
+from incidents.teams.models import Membership, Silence, Team
+from ingest.alerts.store import Delivery, receive
+from ingest.integrations.normalized import Alert, Parsed
 from tests.following import follow_to_the_end
 from tests.integration.test_roles import silence, somebody
 

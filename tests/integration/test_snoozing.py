@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from incidents import commands, queries
 from incidents.commands import Report
-from incidents.domain.times import rfc3339
-from incidents.projections.models import IncidentRow
+from incidents.domain.time import rfc3339
+from incidents.incident.models import IncidentRow
 from incidents.timers import OF_TICKETS
 from tests.integration.test_incident_alerts import ALICE, alert, send, texts, ticket
 from tests.integration.test_ticket_api import Call, caller, opened

@@ -8,8 +8,8 @@ import pytest
 
 from incidents import commands, queries
 from incidents.commands import Invalid, Refused
-from incidents.domain.evolve import fold
-from incidents.projections.rebuild import checksums, rebuild_incidents
+from incidents.domain.incident.evolve import fold
+from incidents.incident.rebuild import checksums, rebuild_incidents
 from ingest.queries import read_stream
 from tests.integration.test_console_pages import signed_in
 from tests.integration.test_incident_alerts import ALICE, alert, send, texts, ticket

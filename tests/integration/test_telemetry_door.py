@@ -18,7 +18,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from ingest.api import keys
-from ingest.log.reading import read_stream
+from ingest.log.read import read_stream
 from ingest.queries import data_clock, regions, telemetry_receipt
 
 pytestmark = pytest.mark.usefixtures("log_database")

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from django.db import Error, IntegrityError, OperationalError, connection, connections
 
-from ingest.log.reading import read_stream
+from ingest.log.read import read_stream
 from ingest.log.types import Event
-from ingest.telemetry import receiving
-from ingest.telemetry.assemble import Assembly
-from ingest.telemetry.check import Bounds
-from ingest.telemetry.columns import Rows
+from ingest.telemetry.decode.builder import Assembly
+from ingest.telemetry.decode.columns import Rows
+from ingest.telemetry.decode.validate import Bounds
 from ingest.telemetry.kinds import KINDS
-from ingest.telemetry.receiving import Delivery, IdempotencyConflict, Receipt, receive
-from ingest.telemetry.storing import Prepared, store
+from ingest.telemetry.store import write
+from ingest.telemetry.store.transaction import Prepared, store
+from ingest.telemetry.store.write import Delivery, IdempotencyConflict, Receipt, receive
 
 pytestmark = pytest.mark.usefixtures("log_database")
 
@@ -43,7 +43,7 @@ class Crowd:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.groups: list[list[str | None]] = []
         self.may_go_on = threading.Event()
-        monkeypatch.setattr(receiving, "store", self.store)
+        monkeypatch.setattr(write, "store", self.store)
         receive(failures("vm/first"), delivery("makes partitions and names"))
         self.groups.clear()
 
@@ -74,7 +74,7 @@ class Crowd:
         return [outcomes[place] for place in range(1, len(crowd))]
 
     def _waits(self, wanted: int) -> bool:
-        (group,) = (g for name, g in receiving._groups.items() if name == connection.settings_dict["NAME"])
+        (group,) = (g for name, g in write._groups.items() if name == connection.settings_dict["NAME"])
         return ["leader"] in self.groups and len(group._waiting) == wanted
 
     def _until(self, happened: Callable[[], bool]) -> None:
@@ -221,7 +221,7 @@ def test_when_the_connection_breaks_nobody_is_told_that_it_was_stored(
             cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
         raise AssertionError("unreachable")
 
-    monkeypatch.setattr(receiving, "store", breaks)
+    monkeypatch.setattr(write, "store", breaks)
     outcomes = crowd.receive((failures("vm/1"), delivery("n1")), (failures("vm/2"), delivery("n2")))
     assert [type(outcome) for outcome in outcomes] == [OperationalError, OperationalError]
     assert crowd.groups == [["leader"], ["n1", "n2"]], "a lost connection must not be tried again"
@@ -229,11 +229,11 @@ def test_when_the_connection_breaks_nobody_is_told_that_it_was_stored(
 
 
 def test_a_large_body_has_its_transaction_to_itself(crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receiving, "MOST_ROWS", 1)
+    monkeypatch.setattr(write, "MOST_ROWS", 1)
     crowd.may_go_on.set()
     receive(failures("vm/1", "vm/2"), delivery("large"))
     assert crowd.groups == [["large"]]
-    assert receiving._groups[str(connection.settings_dict["NAME"])]._waiting == []
+    assert write._groups[str(connection.settings_dict["NAME"])]._waiting == []
 
 
 def test_bodies_of_several_kinds_are_stored_together(crowd: Crowd) -> None:

@@ -16,10 +16,11 @@ from django.test import Client
 
 from ingest.api import keys
 from ingest.queries import Position, data_clock, late_rows, read_window, watermark
-from ingest.telemetry import copying, receiving, windows
 from ingest.telemetry.kinds import KINDS
-from ingest.telemetry.partitions import maintain
-from ingest.telemetry.reductions import STILL_GOING, Count, Each, Input, Reduction
+from ingest.telemetry.store import copy, write
+from ingest.telemetry.store.partitions import maintain
+from ingest.telemetry.windows import sql
+from ingest.telemetry.windows.reductions import STILL_GOING, Count, Each, Input, Reduction
 
 pytestmark = pytest.mark.usefixtures("log_database")
 
@@ -120,15 +121,15 @@ def test_ids_are_never_numbered(send: Send) -> None:
 
 
 def test_a_body_of_long_lists_is_copied_in_parts(send: Send, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receiving, "AT_ONCE", 10)
-    monkeypatch.setattr(receiving, "MOST_ROWS", 10)
+    monkeypatch.setattr(write, "AT_ONCE", 10)
+    monkeypatch.setattr(write, "MOST_ROWS", 10)
     parts: list[int] = []
 
     def watched(table: str, columns: Any, values: Any) -> None:
         parts.append(len(values["time"]))
-        copying.copy_in(table, columns, values)
+        copy.copy_in(table, columns, values)
 
-    monkeypatch.setattr(receiving, "copy_in", watched)
+    monkeypatch.setattr(write, "copy_in", watched)
     row = GOOD["benchmark"]
     send("benchmark", *({**row, "values": [float(i)] * 30} for i in range(5)), {**row, "values": [9.0] * 300})
     assert parts == [2, 3, 1]
@@ -175,7 +176,7 @@ def test_intervals_of_which_statistics_know_nothing_are_not_compared_each_with_e
     send("outage", *(out(10 + n / 100, 50, f"tor/{n}") for n in range(300)))
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE telemetry_outage")
-        query = windows._overlapping(KINDS["outage"], 0, START, END, None)
+        query = sql._overlapping(KINDS["outage"], 0, START, END, None)
         cursor.execute("EXPLAIN SELECT * FROM " + query.text, query.parameters)
         plan = "\n".join(line for (line,) in cursor.fetchall())
     assert "newer" in plan

@@ -16,17 +16,18 @@ import pytest
 from django.db import connection, connections, transaction
 from pytest_django import Settings
 
-from ingest.log.reading import watermark_age
+from ingest.log.read import watermark_age
 from ingest.queries import Position, read_all, read_window
-from ingest.telemetry import copying, partitions, receiving, storing
-from ingest.telemetry.assemble import Assembly
-from ingest.telemetry.check import Bounds
-from ingest.telemetry.columns import Rows
+from ingest.telemetry.decode.builder import Assembly
+from ingest.telemetry.decode.columns import Rows
+from ingest.telemetry.decode.validate import Bounds
 from ingest.telemetry.kinds import KINDS, Kind
-from ingest.telemetry.partitions import existing, maintain, missing
-from ingest.telemetry.receiving import Delivery, receive
-from ingest.telemetry.reductions import Count, Input, Reduction
-from ingest.telemetry.schema import columns, create_sql, table
+from ingest.telemetry.store import copy, partitions, write
+from ingest.telemetry.store import transaction as storing
+from ingest.telemetry.store.partitions import existing, maintain, missing
+from ingest.telemetry.store.schema import columns, create_sql, table
+from ingest.telemetry.store.write import Delivery, receive
+from ingest.telemetry.windows.reductions import Count, Input, Reduction
 
 pytestmark = pytest.mark.usefixtures("log_database")
 
@@ -168,23 +169,23 @@ def test_retention_keeps_the_states_still_in_force() -> None:
 
 
 def test_a_large_body_is_seen_whole_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receiving, "AT_ONCE", 10)
-    monkeypatch.setattr(receiving, "MOST_ROWS", 10)
+    monkeypatch.setattr(write, "AT_ONCE", 10)
+    monkeypatch.setattr(write, "MOST_ROWS", 10)
     seen: list[tuple[int, int]] = []
 
     def watched(*arguments: Any) -> None:
-        copying.copy_in(*arguments)
+        copy.copy_in(*arguments)
         seen.append((counted(), len(read_all(Position.START, 10))))
 
-    monkeypatch.setattr(receiving, "copy_in", watched)
+    monkeypatch.setattr(write, "copy_in", watched)
     fail(*[NOW] * 35)
     assert seen == [(0, 0)] * 4
     assert counted() == 35
 
 
 def test_an_upload_that_died_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receiving, "AT_ONCE", 10)
-    monkeypatch.setattr(receiving, "MOST_ROWS", 10)
+    monkeypatch.setattr(write, "AT_ONCE", 10)
+    monkeypatch.setattr(write, "MOST_ROWS", 10)
 
     def dies(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt

@@ -14,14 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ingest.queries import read_window
-from ingest.telemetry.assemble import Assembly
-from ingest.telemetry.check import Bounds
-from ingest.telemetry.columns import Rows
-from ingest.telemetry.frozen import dumps, loads
+from ingest.telemetry.decode.builder import Assembly
+from ingest.telemetry.decode.columns import Rows
+from ingest.telemetry.decode.validate import Bounds
 from ingest.telemetry.kinds import KINDS
-from ingest.telemetry.offline import reduce
-from ingest.telemetry.receiving import Delivery, receive
-from ingest.telemetry.reductions import (
+from ingest.telemetry.store.write import Delivery, receive
+from ingest.telemetry.windows.offline import reduce
+from ingest.telemetry.windows.reductions import (
     STILL_GOING,
     AsOf,
     Count,
@@ -33,6 +32,7 @@ from ingest.telemetry.reductions import (
     Reduction,
     Sum,
 )
+from ingest.telemetry.windows.serialize import dumps, loads
 
 pytestmark = pytest.mark.usefixtures("log_database")
 

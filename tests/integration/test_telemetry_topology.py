@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from ingest.queries import component, topology_at
-from ingest.telemetry.assemble import Assembly
-from ingest.telemetry.check import Bounds
+from ingest.telemetry.decode.builder import Assembly
+from ingest.telemetry.decode.validate import Bounds
 from ingest.telemetry.kinds import KINDS
-from ingest.telemetry.receiving import Delivery, receive
+from ingest.telemetry.store.write import Delivery, receive
 
 pytestmark = pytest.mark.usefixtures("log_database")
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ingest.queries import Position, late_rows, read_window, watermark
-from ingest.telemetry.offline import reduce
-from ingest.telemetry.reductions import STILL_GOING, Count, Input, Reduction
+from ingest.telemetry.windows.offline import reduce
+from ingest.telemetry.windows.reductions import STILL_GOING, Count, Input, Reduction
 from tests.integration.test_telemetry_readers import END, OUTAGES, START, store, table
 
 pytestmark = pytest.mark.usefixtures("log_database")

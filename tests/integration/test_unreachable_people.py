@@ -12,12 +12,12 @@ from django.core.management import call_command
 from django.test import Client, override_settings
 
 from incidents import queries
-from incidents.catalog.models import Team
-from incidents.delivery.models import ContactMethod, Notification
-from incidents.delivery.planning import plan_new
-from incidents.delivery.queries import lately, unreachable
 from incidents.escalation.queries import called_but_unreachable
+from incidents.notifications.models import ContactMethod, Notification
+from incidents.notifications.planner import plan_new
+from incidents.notifications.queries import lately, unreachable
 from incidents.oncall.models import Override, Schedule
+from incidents.teams.models import Team
 from ingest.queries import watermark
 from tests.integration.escalation_cases import Clock, policy, stands, ticket
 from tests.integration.test_console_pages import signed_in

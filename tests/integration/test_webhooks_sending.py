@@ -20,11 +20,11 @@ from pytest_django import Settings
 
 from incidents import commands
 from incidents.domain.webhooks import DISABLE_AFTER, GIVE_UP
-from incidents.webhooks import posting
+from incidents.webhooks import send as posting
 from incidents.webhooks.commands import replay, resume, rotate
+from incidents.webhooks.dispatcher import Courier
 from incidents.webhooks.models import Held, Parked, Webhook
 from incidents.webhooks.queries import unreadable
-from incidents.webhooks.sending import Courier
 from ingest.commands import append
 from ingest.queries import Context, NewEvent, Position, configured, head
 from tests.integration.sinks import Got, Sink, http_sink, raw_sink

@@ -12,10 +12,10 @@ from typing import Any
 
 from django.db import connection
 
-from incidents import commands, sealing
+from incidents import commands, encryption
 from incidents.commands import Report
+from incidents.webhooks.dispatcher import Courier, run
 from incidents.webhooks.models import Webhook
-from incidents.webhooks.sending import Courier, run
 from ingest.queries import Context, Position, watermark
 from tests.integration.sinks import Got, Sink
 
@@ -30,7 +30,7 @@ def hook(url: str, name: str = "hook", **fields: Any) -> Webhook:
         **{
             "name": name,
             "url": url,
-            "secret": sealing.seal(SECRET),
+            "secret": encryption.seal(SECRET),
             "position": str(watermark()),
             **fields,
         }

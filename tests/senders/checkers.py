@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ingest.doors.mappings import READY
+from ingest.integrations.generic.presets import READY
 from tests.senders.daemons import running
 
 NAGIOS, ICINGA = "nagios4", "icinga2"

@@ -21,8 +21,8 @@ from pathlib import Path
 import psycopg2
 
 from deploy.embedded import Home, start_postgres, stop
-from ingest.doors.mappings import READY
-from ingest.doors.mappings.zabbix import PARAMETERS
+from ingest.integrations.generic.presets import READY
+from ingest.integrations.generic.presets.zabbix import PARAMETERS
 from tests.senders.daemons import free_port, running
 
 ZABBIX = "zabbix_server"

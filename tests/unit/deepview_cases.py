@@ -9,7 +9,7 @@ import numpy as np
 
 from analyzers.builtin.deepview import ANALYZER
 from analyzers.contract import Window
-from analyzers.shell import judge
+from analyzers.runner import judge
 from analyzers.simulators.deepview import (
     CLUMPED,
     Background,

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from analyzers.builtin.deepview import ANALYZER
 from analyzers.contract import Window
 from analyzers.offline import choose_input, windows
-from analyzers.shell import judge
-from ingest.telemetry.offline import read_file
+from analyzers.runner import judge
+from ingest.telemetry.windows.offline import read_file
 
 START = datetime(2026, 2, 2, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from incidents.domain import commands as c
-from incidents.domain.decide import decide
-from incidents.domain.escalating import Reached, due, next_step
-from incidents.domain.escalation import ENGINE, Escalation, follow
-from incidents.domain.evolve import evolve
-from incidents.domain.incident import Incident
-from incidents.domain.policies import Policy, policy_from
+from incidents.domain.escalation.policy import Policy, policy_from
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.decide import decide
+from incidents.domain.incident.escalation import Reached, due, next_step
+from incidents.domain.incident.escalation_engine import ENGINE, Escalation, follow
+from incidents.domain.incident.evolve import evolve
+from incidents.domain.incident.state import Incident
 from tests.unit.incident_cases import NOON, Recorded, opened
 
 ALICE_THEN_BOB = {

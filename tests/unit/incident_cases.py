@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from incidents.domain import commands as c
-from incidents.domain.commands import Report
-from incidents.domain.decide import decide
-from incidents.domain.evolve import evolve
-from incidents.domain.finding import Finding
-from incidents.domain.incident import Incident
-from incidents.domain.opinion import FAILS, Word
-from incidents.domain.routing import Routing
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.commands import Report
+from incidents.domain.incident.decide import decide
+from incidents.domain.incident.evolve import evolve
+from incidents.domain.incident.finding import Finding
+from incidents.domain.incident.opinions import FAILS, Word
+from incidents.domain.incident.state import Incident
+from incidents.domain.routing.rules import Routing
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 STORAGE = Routing("storage", 6, "routed to Storage because rule 6 matched `storage_cluster/*`")

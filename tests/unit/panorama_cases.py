@@ -10,7 +10,7 @@ import numpy as np
 
 from analyzers.builtin.panorama import ANALYZER
 from analyzers.contract import Sums, Window
-from analyzers.shell import judge
+from analyzers.runner import judge
 from analyzers.simulators.observations import window_of
 from analyzers.simulators.observers import Fault, Reports, Shape, build, observe
 

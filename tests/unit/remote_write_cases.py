@@ -9,9 +9,9 @@ from typing import Any
 
 import cramjam
 
-from ingest.doors.remote_write import STALE, Version
-from ingest.doors.remote_write_messages import V1, V2
-from ingest.telemetry.check import Bounds
+from ingest.integrations.remote_write.messages import V1, V2
+from ingest.integrations.remote_write.parse import STALE, Version
+from ingest.telemetry.decode.validate import Bounds
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 BOUNDS = Bounds.around(NOW, timedelta(days=30), timedelta(minutes=5))

@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 from hypothesis import strategies as st
 
-from incidents.domain.rotations import Holidays, Override, Rotation, Schedule, TimesOfWeek
-from incidents.domain.spans import Span, merged
+from incidents.domain.oncall.rotations import Holidays, Override, Rotation, Schedule, TimesOfWeek
+from incidents.domain.oncall.spans import Span, merged
 
 BERLIN = ZoneInfo("Europe/Berlin")
 ZONES = (

@@ -10,7 +10,7 @@ import numpy as np
 
 from analyzers.builtin.selector import ANALYZER
 from analyzers.contract import Sums, Window
-from analyzers.shell import judge
+from analyzers.runner import judge
 from analyzers.simulators.node_wear import incident_sums
 
 START = datetime(2026, 1, 5, tzinfo=UTC)

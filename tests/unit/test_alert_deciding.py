@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ingest.alerts.deciding import LATE, MOST_REMEMBERED, Known, decide, fired_lately
-from ingest.doors.alert import Alert
+from ingest.alerts.decide import LATE, MOST_REMEMBERED, Known, decide, fired_lately
+from ingest.integrations.normalized import Alert
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 LATER, EARLIER = NOON + timedelta(minutes=1), NOON - timedelta(minutes=1)

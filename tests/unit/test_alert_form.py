@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.doors.alert import (
+from ingest.integrations.normalized import (
     LONGEST_LINE,
     LONGEST_NAME,
     MOST_LABELS,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from incidents.domain.alerting import Reported, place_of
-from incidents.domain.routing import Grouping, Routing
+from incidents.domain.incident.grouping import Reported, place_of
+from incidents.domain.routing.rules import Grouping, Routing
 
 
 def reported(key: str = "disk7", **more: Any) -> Reported:

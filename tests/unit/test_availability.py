@@ -8,7 +8,7 @@ import pytest
 from analyzers.builtin.availability import ANALYZER
 from analyzers.builtin.availability.below import Lengths, chances, lengths_of_others
 from analyzers.contract import Window
-from analyzers.shell import judge
+from analyzers.runner import judge
 from analyzers.simulators import uptimes
 from analyzers.testing import Case, check_analyzer
 from tests.unit.availability_cases import Outage, Uptime, fleet_sums, outage_sums, uptime_sums, window_of

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from incidents.domain.availability import merged, up_between, up_by_part
+from incidents.domain.components.availability import merged, up_between, up_by_part
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

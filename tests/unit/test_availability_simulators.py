@@ -10,7 +10,7 @@ from analyzers.builtin.availability import ANALYZER as AVAILABILITY
 from analyzers.builtin.tor_availability import ANALYZER as TOR_AVAILABILITY
 from analyzers.contract import Paths, Sums, Window
 from analyzers.simulators import outages, uptimes
-from ingest.telemetry import offline
+from ingest.telemetry.windows import offline
 from tests.unit.test_simulators import decoded
 
 

@@ -11,7 +11,7 @@ from analyzers.simulators.fabric import build, fat_tree
 from analyzers.simulators.fleet import Fleet, S
 from analyzers.simulators.fleet import build as build_fleet
 from analyzers.simulators.voting import Load, draw_traffic, misnamed
-from ingest.telemetry.reductions import STILL_GOING
+from ingest.telemetry.windows.reductions import STILL_GOING
 
 RECORD = outages.draw(outages.Class(devices=200, monthly=0.5), 1)
 LIFE = uptimes.draw(uptimes.Month(units=60, days=4, daily=0.5), 1)

@@ -11,7 +11,7 @@ import pytest
 from analyzers.builtin.netbouncer import ANALYZER as NETBOUNCER
 from analyzers.builtin.voting import ANALYZER as VOTING
 from analyzers.contract import Paths, Sums, Window
-from analyzers.shell import judge
+from analyzers.runner import judge
 from analyzers.simulators.bounces import Bounced, bounce
 from analyzers.simulators.fabric import Losses, Shape, build
 from analyzers.simulators.tables import paths_of

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from incidents.domain.blast import reached, touched
-from incidents.domain.routing import Service, Team
+from incidents.domain.components.impact import reached, touched
+from incidents.domain.routing.rules import Service, Team
 
 STORAGE = Team("storage", "Storage")
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from frontend.views.blast_drawing import BOX, drawn
-from incidents.domain.blast import Reached, Touched
-from incidents.domain.blast_graph import MOST_GROUPS, BlastGraph, Trouble, blast_graph
+from frontend.views.components.impact_drawing import BOX, drawn
+from incidents.domain.components.impact import Reached, Touched
+from incidents.domain.components.impact_graph import MOST_GROUPS, BlastGraph, Trouble, blast_graph
 
 HOSTS = [Reached(f"host/h{place}", 1, "is contained in rack/r1") for place in range(4_112)]
 

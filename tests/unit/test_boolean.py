@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from analyzers.builtin.boolean import ANALYZER
-from analyzers.builtin.tomography import METHODS, TITLE
+from analyzers.builtin.paths.tomography import METHODS, TITLE
 from analyzers.contract import Sums, Window
-from analyzers.shell import judge
+from analyzers.runner import judge
 from analyzers.simulators.tables import paths_of, sums_of
 from analyzers.testing import check_analyzer, crossing_cases
 

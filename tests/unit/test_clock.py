@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ingest.log import clock
+from ingest.db import clock
 
 LOCAL = 1_800_000_000.0
 

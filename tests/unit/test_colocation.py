@@ -6,7 +6,7 @@ import pytest
 
 from analyzers.builtin.colocation import ANALYZER
 from analyzers.contract import Window
-from analyzers.shell import judge
+from analyzers.runner import judge
 from analyzers.simulators import uptimes
 from analyzers.testing import Case, check_calculator
 from tests.unit.availability_cases import Uptime, uptime_sums, window_of

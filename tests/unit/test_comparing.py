@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from incidents.scorecards.comparing import Seen, compare, differing, lines
+from incidents.scorecards.compare import Seen, compare, differing, lines
 
 
 def blame(component: str, start: int = 1, end: int = 3, **fields: Any) -> dict[str, Any]:

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from incidents.domain.values import Invalid, check_component
-from ingest.telemetry.component import is_component
-from ingest.telemetry.decode_json import decode_ndjson
-from ingest.telemetry.faults import BadRows
+from ingest.telemetry.component_names import is_component
+from ingest.telemetry.decode.json import decode_ndjson
+from ingest.telemetry.errors import BadRows
 from ingest.telemetry.kinds import KINDS
-from ingest.telemetry.offline import ALWAYS, REGION
+from ingest.telemetry.windows.offline import ALWAYS, REGION
 
 GOOD = ["tor/dc1-t12", "Rack/A", "link/a~b", "instance/ts-order.7f", "nic/ü", "a/" + "n" * 190]
 BAD = ["tor", "/t1", "tor/", "tor/a b", "tor/a\u00a0b", "1/x", "a/" + "n" * 191, "k" * 64 + "/x"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incidents.domain.config_secrets import NotGiven, reference, resolved
+from incidents.domain.config.secrets import NotGiven, reference, resolved
 
 
 def test_a_secret_is_named_by_what_it_belongs_to() -> None:

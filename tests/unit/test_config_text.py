@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from incidents.domain.config_text import BadConfiguration, read, write
+from incidents.domain.config.yaml import BadConfiguration, read, write
 
 KINDS = ("teams", "routes")
 VALUES = st.recursive(

@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from frontend import layers, rota
-from incidents.domain.rotations import Override, Schedule, gaps, shifts
-from incidents.domain.spans import Span
+from frontend import rota, schedule_form
+from incidents.domain.oncall.rotations import Override, Schedule, gaps, shifts
+from incidents.domain.oncall.spans import Span
 from tests.unit.rotation_cases import BERLIN, DAY, at, weekly
 
 FIRST = date(2026, 3, 23)
@@ -90,22 +90,22 @@ LAYER = {
 
 
 def test_what_a_form_shows_of_a_layer_is_read_back() -> None:
-    [fields, _] = layers.as_fields([LAYER])
-    assert layers.read(fields) == LAYER
+    [fields, _] = schedule_form.as_fields([LAYER])
+    assert schedule_form.read(fields) == LAYER
 
 
 def test_an_empty_layer_and_one_that_is_removed_are_left_out() -> None:
-    [fields, empty] = layers.as_fields([LAYER])
+    [fields, empty] = schedule_form.as_fields([LAYER])
     form = {f"layer-{n}-{name}": text for n in (0, 1) for name, text in fields.items()}
     form |= {"layer-1-remove": "on"} | {f"layer-2-{name}": text for name, text in empty.items()}
-    assert layers.typed(form) == [fields]
+    assert schedule_form.typed(form) == [fields]
 
 
 @pytest.mark.parametrize("line", ["weekdays 09:00-17:00", "mon", "mon 9", "mon,xyz 09:00-17:00", "\0"])
 def test_times_that_make_no_sense_are_refused_with_an_example(line: str) -> None:
-    [fields, _] = layers.as_fields([LAYER])
+    [fields, _] = schedule_form.as_fields([LAYER])
     with pytest.raises(ValueError, match="such as"):
-        layers.read({**fields, "times": line})
+        schedule_form.read({**fields, "times": line})
 
 
 def test_somebody_who_goes_on_by_another_layer_is_shown_once() -> None:

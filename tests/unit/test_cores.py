@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from deploy.cores import share
+from deploy.supervisor.cpu_affinity import share
 
 PROGRAM = """
 import os, sys
 from pathlib import Path
-from deploy.cores import keep_to_share
+from deploy.supervisor.cpu_affinity import keep_to_share
 keep_to_share(Path(sys.argv[1]), 2)
 print(*sorted(os.sched_getaffinity(0)), flush=True)
 sys.stdin.read()

@@ -8,8 +8,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.telemetry.columns import Sets
-from ingest.telemetry.crossing import Crossing, Membership, PathSums, cross, default_axes, finer, rates_of
+from ingest.telemetry.decode.columns import Sets
+from ingest.telemetry.windows.pair_grid import (
+    Crossing,
+    Membership,
+    PathSums,
+    cross,
+    default_axes,
+    finer,
+    rates_of,
+)
 
 STEPS = 3
 Path = frozenset[str]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from analyzers.builtin.deepview import simpler
-from analyzers.builtin.tomography import METHODS, TITLE
+from analyzers.builtin.paths.tomography import METHODS, TITLE
 from tests.unit.deepview_cases import grid, verdict_on, window_of
 
 S1 = "storage_cluster/s1"

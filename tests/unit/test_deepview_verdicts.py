@@ -8,7 +8,7 @@ import pytest
 from analyzers import testing
 from analyzers.builtin.deepview import ANALYZER
 from analyzers.builtin.deepview.calibration import SCORES, probability
-from analyzers.builtin.words import count, listed, percent
+from analyzers.builtin.text import count, listed, percent
 from analyzers.contract import Window
 from analyzers.simulators.deepview import Fault
 from analyzers.simulators.tables import sums_of

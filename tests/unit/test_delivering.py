@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incidents.domain import commands as c
-from incidents.domain import delivering as d
-from incidents.domain.reaching import Method, Person, QuietHours, Rule, quiet_from, steps
-from incidents.domain.replies import Reply
+from incidents.domain.incident import commands as c
+from incidents.domain.notifications import state as d
+from incidents.domain.notifications.responses import Reply
+from incidents.domain.notifications.rules import Method, Person, QuietHours, Rule, quiet_from, steps
 from tests.unit.incident_cases import NOON, after, opened
 
 PHONE = Method("phone", "apprise", most=2, span=timedelta(minutes=15))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from incidents.domain.describing import MOST_LABELS, Described, words
+from incidents.domain.similarity.text import MOST_LABELS, Described, words
 
 
 def test_a_component_is_itself_its_name_without_numbers_and_its_kind() -> None:

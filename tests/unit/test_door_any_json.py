@@ -11,11 +11,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.doors import generic, grafana, pagerduty, prometheus
-from ingest.doors.alert import LONGEST_LINE, LONGEST_NAME, MOST_LABELS, SEVERITIES, Alert, BadPayload
-from ingest.telemetry.component import is_component
+from ingest.integrations import grafana, pagerduty
+from ingest.integrations.generic import apply
+from ingest.integrations.normalized import (
+    LONGEST_LINE,
+    LONGEST_NAME,
+    MOST_LABELS,
+    SEVERITIES,
+    Alert,
+    BadPayload,
+)
+from ingest.integrations.prometheus import parse
+from ingest.telemetry.component_names import is_component
 
-HOW = generic.mapping(
+HOW = apply.mapping(
     {
         "title": "{title}{labels.a}",
         "key": {"from": ["$.key", "$.labels.alertname", "k"]},
@@ -40,12 +49,12 @@ def _change(body: bytes) -> list[Alert]:
 
 
 DOORS: dict[str, Callable[[bytes], Any]] = {
-    "prometheus": lambda body: prometheus.alerts(body, datetime(2026, 1, 31, tzinfo=UTC)).alerts,
-    "alertmanager": lambda body: prometheus.webhook(body).alerts,
+    "prometheus": lambda body: parse.alerts(body, datetime(2026, 1, 31, tzinfo=UTC)).alerts,
+    "alertmanager": lambda body: parse.webhook(body).alerts,
     "grafana": lambda body: grafana.webhook(body).alerts,
     "pagerduty": _event,
     "pagerduty change": _change,
-    "generic": lambda body: generic.receive(HOW, body).parsed.alerts,
+    "generic": lambda body: apply.receive(HOW, body).parsed.alerts,
 }
 
 _WORDS = "4 1 firing resolve trigger error tor/t1 1e999 https://a/b http://[::1 2026-01-31T12:00:00Z"

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from ingest.doors.alert import Alert, BadPayload
-from ingest.doors.default_mapping import DEFAULT
-from ingest.doors.generic import (
+from ingest.integrations.generic.apply import (
     FORM,
     MOST_ITEMS,
     BadMapping,
@@ -21,7 +19,9 @@ from ingest.doors.generic import (
     read_form,
     receive,
 )
-from ingest.doors.templates import BadTemplate, path, template
+from ingest.integrations.generic.default import DEFAULT
+from ingest.integrations.generic.templates import BadTemplate, path, template
+from ingest.integrations.normalized import Alert, BadPayload
 
 HOW = {"title": "{host}: {check}", "key": "{host}/{check}"}
 PAYLOAD = {"host": "web-1", "check": "disk"}

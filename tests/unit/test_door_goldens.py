@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ingest.doors import pagerduty, prometheus
-from ingest.doors.alert import Alert
-from ingest.doors.labelled import fingerprint
+from ingest.integrations import pagerduty
+from ingest.integrations.normalized import Alert
+from ingest.integrations.prometheus import parse
+from ingest.integrations.prometheus.labels import fingerprint
 
 PAYLOADS = Path(__file__).parents[1] / "golden" / "payloads"
 
@@ -25,13 +26,13 @@ def from_prometheus(name: str) -> dict[str, Alert]:
     disks_end = datetime.fromisoformat(
         min(alert["endsAt"] for alert in json.loads(golden("prometheus/resolved.json")))
     )
-    parsed = prometheus.alerts(body, disks_end)
+    parsed = parse.alerts(body, disks_end)
     assert parsed.refused == ()
     return {alert.title: alert for alert in parsed.alerts}
 
 
 def delivered(name: str) -> tuple[Alert, ...]:
-    parsed = prometheus.webhook(golden(f"alertmanager/{name}.json"))
+    parsed = parse.webhook(golden(f"alertmanager/{name}.json"))
     assert parsed.refused == ()
     return parsed.alerts
 
@@ -93,11 +94,11 @@ def test_alertmanager_s_events_for_pagerduty_fire_and_resolve_one_key() -> None:
 
 def test_what_amtool_adds_fires_for_five_minutes() -> None:
     now = datetime(2026, 1, 31, tzinfo=UTC)
-    [alert] = prometheus.alerts(golden("alertmanager/amtool.json"), now).alerts
+    [alert] = parse.alerts(golden("alertmanager/amtool.json"), now).alerts
     assert (alert.title, alert.status, alert.expires_at) == (
         "Only a drill",
         "firing",
-        now + prometheus.RESOLVE_TIMEOUT,
+        now + parse.RESOLVE_TIMEOUT,
     )
     assert alert.links == ({"href": "https://wiki.example.com/drill", "text": "Query in Prometheus"},)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ingest.doors import grafana
-from ingest.doors.alert import Alert, BadPayload
-from ingest.doors.labelled import fingerprint
+from ingest.integrations import grafana
+from ingest.integrations.normalized import Alert, BadPayload
+from ingest.integrations.prometheus.labels import fingerprint
 
 LABELS = {"alertname": "High memory", "zone": "us-1", "grafana_folder": "Fleet"}
 

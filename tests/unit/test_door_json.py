@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.doors.alert import BadPayload
-from ingest.doors.json_body import DEEPEST, read, read_object
+from ingest.integrations.json_body import DEEPEST, read, read_object
+from ingest.integrations.normalized import BadPayload
 
 SCALARS = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.doors import mail
-from ingest.doors.alert import LONGEST_NAME, Alert, BadPayload
-from ingest.doors.generic import mapping
+from ingest.integrations import mail
+from ingest.integrations.generic.apply import mapping
+from ingest.integrations.normalized import LONGEST_NAME, Alert, BadPayload
 
 
 def a_mail(subject: str = "Disk is full", text: str = "98 % of /var", **headers: str) -> bytes:

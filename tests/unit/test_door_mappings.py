@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
-from ingest.doors.alert import Alert
-from ingest.doors.generic import FORM, Item, mapping, receive
-from ingest.doors.mappings import ADDRESS, READY
+from ingest.integrations.generic.apply import FORM, Item, mapping, receive
+from ingest.integrations.generic.presets import ADDRESS, READY
+from ingest.integrations.normalized import Alert
 
 PAYLOADS = Path(__file__).parents[1] / "golden" / "payloads"
 CHECKERS = ["nagios", "icinga"]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ingest.doors import pagerduty
-from ingest.doors.alert import Alert, BadPayload
+from ingest.integrations import pagerduty
+from ingest.integrations.normalized import Alert, BadPayload
 
 PAYLOAD = {"summary": "Disk is full", "source": "db-1.example.com", "severity": "critical"}
 

@@ -10,8 +10,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.doors.bodies import decompress
-from ingest.telemetry.faults import BadBody, TooLarge
+from ingest.integrations.content_encoding import decompress
+from ingest.telemetry.errors import BadBody, TooLarge
 
 LIMIT = 1_000_000
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.doors import cloudevent_alerts
-from ingest.doors.alert import Alert, BadPayload, Parsed
-from ingest.doors.cloudevents import MOST_EVENTS, Event, Unsupported, events, handshake
-from ingest.doors.mapping_form import mapping
+from ingest.integrations.cloudevents import alerts
+from ingest.integrations.cloudevents.parse import MOST_EVENTS, Event, Unsupported, events, handshake
+from ingest.integrations.generic.schema import mapping
+from ingest.integrations.normalized import Alert, BadPayload, Parsed
 
 STRUCTURED = {"Content-Type": "application/cloudevents+json; charset=UTF-8"}
 BATCHED = {"Content-Type": "application/cloudevents-batch+json"}
@@ -31,7 +31,7 @@ def structured(**change: Any) -> Event:
 
 
 def parsed(*told: dict[str, Any]) -> Parsed:
-    return cloudevent_alerts.alerts(events(json.dumps(told).encode(), BATCHED))
+    return alerts.alerts(events(json.dumps(told).encode(), BATCHED))
 
 
 # Modes
@@ -185,7 +185,7 @@ def test_extensions_say_severity_and_status() -> None:
 
 def test_the_mapping_of_an_integration_comes_first() -> None:
     how = mapping({"title": "{type} by {source}", "key": "$.id"})
-    (alert,) = cloudevent_alerts.alerts(events(json.dumps([EVENT]).encode(), BATCHED), how).alerts
+    (alert,) = alerts.alerts(events(json.dumps([EVENT]).encode(), BATCHED), how).alerts
     assert (alert.title, alert.key) == ("com.example.disk.full by /shop", "7")
 
 
@@ -312,7 +312,7 @@ NAMED = st.sampled_from(["content-type", "ce-id", "ce-specversion", "ce-source",
 @given(BODIES, st.sampled_from([STRUCTURED, BATCHED]) | st.dictionaries(NAMED, st.text(max_size=20)))
 def test_any_request_becomes_alerts_or_is_refused(body: bytes, headers: dict[str, str]) -> None:
     try:
-        found = cloudevent_alerts.alerts(events(body, headers))
+        found = alerts.alerts(events(body, headers))
     except (BadPayload, Unsupported):
         return
     assert all(alert.title and len(alert.key) <= 255 for alert in found.alerts)

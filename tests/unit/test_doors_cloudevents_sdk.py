@@ -9,7 +9,7 @@ import pytest
 from cloudevents.core.bindings import http
 from cloudevents.core.v1.event import CloudEvent
 
-from ingest.doors.cloudevents import events
+from ingest.integrations.cloudevents.parse import events
 
 AT = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 ATTRIBUTES: dict[str, Any] = {"id": "a 7/ü", "source": "/shop", "type": "com.example.disk.full", "specversion": "1.0",

@@ -11,15 +11,16 @@ from google.protobuf import json_format
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.doors import otlp, otlp_json, otlp_messages
-from ingest.doors.otlp_messages import JSON, PROTOBUF, SIGNALS, answer, read, status
-from ingest.telemetry.columns import Names
-from ingest.telemetry.faults import BadBody
+from ingest.integrations.otlp import json as otlp_json
+from ingest.integrations.otlp import messages, parse
+from ingest.integrations.otlp.messages import JSON, PROTOBUF, SIGNALS, answer, read, status
+from ingest.telemetry.decode.columns import Names
+from ingest.telemetry.errors import BadBody
 from tests.unit.otlp_cases import AT, BOUNDS, attribute, gauge, metrics, reread, samples
 
 
-def taken(request: Any) -> otlp.Taken:
-    return otlp.metrics(reread("metrics", request), "eu", BOUNDS)
+def taken(request: Any) -> parse.Taken:
+    return parse.metrics(reread("metrics", request), "eu", BOUNDS)
 
 
 # Metrics
@@ -158,28 +159,28 @@ def test_no_bad_name_of_many_gets_through() -> None:
 
 def test_an_attribute_that_is_none_refuses_its_point() -> None:
     body = gauge(a="b").SerializeToString().replace(b"\n\x01a\x12\x03\n\x01b", b"\xff" * 8)
-    found = otlp.metrics(read(SIGNALS["metrics"], body, PROTOBUF), "eu", BOUNDS)
-    assert (found.rows.count, found.refusals.counts) == (0, {otlp.BROKEN: 1})
+    found = parse.metrics(read(SIGNALS["metrics"], body, PROTOBUF), "eu", BOUNDS)
+    assert (found.rows.count, found.refusals.counts) == (0, {parse.BROKEN: 1})
 
 
 def test_a_request_of_empty_parts_is_refused_before_it_costs_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(otlp_messages, "MOST_PARTS", 8)
+    monkeypatch.setattr(messages, "MOST_PARTS", 8)
     request = gauge()
     request.MergeFrom(gauge())
     with pytest.raises(BadBody, match="more than 8 parts"):
         taken(request)
     with pytest.raises(BadBody, match="more than 8 parts"):
-        otlp.traces(reread("traces", spans(*[{}] * 9)), "eu", BOUNDS)
+        parse.traces(reread("traces", spans(*[{}] * 9)), "eu", BOUNDS)
 
 
 def test_json_of_too_many_objects_is_refused_before_it_costs_much(monkeypatch: pytest.MonkeyPatch) -> None:
     body = json.dumps(in_json({"asInt": 1})).encode()
-    monkeypatch.setattr(otlp_messages, "MOST_OBJECTS", 5)
+    monkeypatch.setattr(messages, "MOST_OBJECTS", 5)
     assert read(SIGNALS["metrics"], body, JSON)  # the fast way
     for signal in ("traces", "logs"):
         with pytest.raises(BadBody, match="more than 5 JSON objects"):
             read(SIGNALS[signal], body, JSON)
-    monkeypatch.setattr(otlp_messages, "MOST_PARTS", 5)
+    monkeypatch.setattr(messages, "MOST_PARTS", 5)
     with pytest.raises(BadBody, match="more than 5 JSON objects"):
         read(SIGNALS["metrics"], body, JSON)
 
@@ -206,7 +207,7 @@ def spans(*changes: dict[str, Any], **resource: Any) -> Any:
 
 def test_a_span_becomes_a_row() -> None:
     request = spans({"parent_span_id": b"\1" * 8, "status": {"code": 2}}, {"name": "PUT /"})
-    rows = otlp.traces(reread("traces", request), "eu", BOUNDS).rows
+    rows = parse.traces(reread("traces", request), "eu", BOUNDS).rows
     told = {name: next(iter(column)) for name, column in rows.columns.items() if isinstance(column, Names)}
     assert told == {"trace": TRACE, "span": SPAN, "parent": "01" * 8, "service": "cart", "instance": "cart-1",
         "operation": "GET /", "region": "eu"}  # fmt: skip
@@ -226,7 +227,7 @@ def test_a_span_becomes_a_row() -> None:
 def test_the_resource_names_service_and_instance(
     resource: dict[str, str], service: str, instance: str
 ) -> None:
-    rows = otlp.traces(reread("traces", spans({}, **resource)), "eu", BOUNDS).rows
+    rows = parse.traces(reread("traces", spans({}, **resource)), "eu", BOUNDS).rows
     assert (*rows.names("service"), *rows.names("instance")) == (service, instance)
 
 
@@ -244,7 +245,7 @@ def test_the_resource_names_service_and_instance(
     ],
 )
 def test_a_bad_span_is_refused_alone(change: dict[str, Any], reason: str) -> None:
-    found = otlp.traces(reread("traces", spans({}, change)), "eu", BOUNDS)
+    found = parse.traces(reread("traces", spans({}, change)), "eu", BOUNDS)
     assert (found.rows.count, found.refusals.total) == (1, 1)
     assert reason in found.message
 
@@ -271,7 +272,7 @@ def in_json(value: Any) -> Any:
 )
 def test_json_is_read_as_the_specification_has_it(value: Any, expected: float) -> None:
     request = read(SIGNALS["metrics"], json.dumps(in_json(value)).encode(), JSON)
-    assert samples(otlp.metrics(request, "eu", BOUNDS).rows) == [("load", '{"host.name":"h"}', expected)]
+    assert samples(parse.metrics(request, "eu", BOUNDS).rows) == [("load", '{"host.name":"h"}', expected)]
 
 
 def everything() -> Any:
@@ -293,7 +294,7 @@ def test_the_fast_way_through_json_says_what_protobuf_says() -> None:
     body = json.dumps(plain).encode()
     assert otlp_json.metrics(body).resource_metrics
     fast, slow = (
-        otlp.metrics(told, "eu", BOUNDS)
+        parse.metrics(told, "eu", BOUNDS)
         for told in (read(SIGNALS["metrics"], body, JSON), reread("metrics", everything()))
     )
     assert samples(fast.rows) == samples(slow.rows)
@@ -315,8 +316,8 @@ def test_what_the_fast_way_does_not_know_the_slow_one_decides(value: Any) -> Non
 )
 def test_an_attribute_in_json_that_is_none_refuses_its_point(attribute_: Any) -> None:
     body = json.dumps(in_json({"asInt": 1, "attributes": [attribute_]})).encode()
-    assert otlp.metrics(read(SIGNALS["metrics"], body, JSON), "eu", BOUNDS).refusals.counts == {
-        otlp.BROKEN: 1
+    assert parse.metrics(read(SIGNALS["metrics"], body, JSON), "eu", BOUNDS).refusals.counts == {
+        parse.BROKEN: 1
     }
 
 
@@ -324,7 +325,7 @@ def test_ids_in_json_are_hexadecimal() -> None:
     span = {"traceId": TRACE.upper(), "spanId": SPAN, "parentSpanId": "", "name": "GET", "kind": 2,
         "startTimeUnixNano": AT, "endTimeUnixNano": str(AT)}  # fmt: skip
     body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).encode()
-    rows = otlp.traces(read(SIGNALS["traces"], body, JSON), "eu", BOUNDS).rows
+    rows = parse.traces(read(SIGNALS["traces"], body, JSON), "eu", BOUNDS).rows
     assert (*rows.names("trace"), *rows.names("span"), *rows.names("parent")) == (TRACE, SPAN, "")
 
 
@@ -372,5 +373,5 @@ def test_any_body_becomes_rows_or_is_refused(body: bytes, signal: Any, form: str
     except BadBody:
         return
     if signal.name != "logs":
-        made = {"metrics": otlp.metrics, "traces": otlp.traces}[signal.name]
+        made = {"metrics": parse.metrics, "traces": parse.traces}[signal.name]
         assert made(request, "eu", BOUNDS).refusals.total >= 0

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.doors import otlp_logs
-from ingest.doors.alert import Alert
-from ingest.doors.otlp_messages import SIGNALS
+from ingest.integrations.normalized import Alert
+from ingest.integrations.otlp import logs as otlp_logs
+from ingest.integrations.otlp.messages import SIGNALS
 from tests.unit.otlp_cases import AT, NOW, attribute, reread
 
 

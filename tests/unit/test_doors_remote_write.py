@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.doors import remote_write
-from ingest.doors.remote_write import Version, Written, unpack
-from ingest.doors.remote_write_messages import V1, V2
-from ingest.doors.samples import FARTHEST
-from ingest.telemetry.check import Bounds
-from ingest.telemetry.faults import BadBody, TooLarge
+from ingest.integrations.remote_write import parse
+from ingest.integrations.remote_write.messages import V1, V2
+from ingest.integrations.remote_write.parse import Version, Written, unpack
+from ingest.integrations.samples import FARTHEST
+from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.errors import BadBody, TooLarge
 from tests.unit.otlp_cases import samples
 from tests.unit.remote_write_cases import AT, BOUNDS, LOAD, STALE_NAN, Series, message, packed, series
 
@@ -24,7 +24,7 @@ both = pytest.mark.parametrize("version", VERSIONS)
 
 
 def written(version: Version, *told: Series) -> Written:
-    return remote_write.rows(message(version, *told), version, "eu", BOUNDS)
+    return parse.rows(message(version, *told), version, "eu", BOUNDS)
 
 
 @both
@@ -94,7 +94,7 @@ def test_a_label_that_refers_to_nothing_refuses_its_series() -> None:
     request = V2["Request"](symbols=["", "__name__"])
     request.timeseries.add(labels_refs=[1, 9], samples=[V1["Sample"](timestamp=AT).SerializeToString()])
     request.timeseries.add(labels_refs=[1], samples=[V1["Sample"](timestamp=AT).SerializeToString()])
-    found = remote_write.rows(request.SerializeToString(), "2.0", "eu", BOUNDS)
+    found = parse.rows(request.SerializeToString(), "2.0", "eu", BOUNDS)
     assert found.rows.count == 0
     assert (
         found.refusals.sentence()
@@ -140,7 +140,7 @@ REQUESTS = st.lists(st.tuples(LABELS, st.lists(SAMPLES, max_size=3), st.just(())
 @given(REQUESTS)
 def test_the_fast_way_finds_what_protobuf_says(told: list[Any]) -> None:
     body = message("1.0", *told)
-    rows = remote_write.rows(body, "1.0", "eu", Bounds(-(2**62), 2**62)).rows
+    rows = parse.rows(body, "1.0", "eu", Bounds(-(2**62), 2**62)).rows
     found = sorted((*row, at // 1000) for row, at in zip(samples(rows), rows.times.tolist(), strict=True))
     assert found == [
         (*row[:3], max(-FARTHEST // 1000, min(FARTHEST // 1000, row[3]))) for row in slowly(body)
@@ -166,7 +166,7 @@ def test_a_broken_block_is_refused(body: bytes) -> None:
 def test_a_body_of_empty_series_is_refused_before_it_costs_much(
     version: Version, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote_write, "MOST_SERIES", 10)
+    monkeypatch.setattr(parse, "MOST_SERIES", 10)
     with pytest.raises(BadBody, match="more than 10 series"):
         written(version, *[series(())] * 11)
 
@@ -178,7 +178,7 @@ def test_any_bytes_become_rows_or_are_refused(body: bytes, cut: int, version: Ve
     for told in (body, good[:cut] + body + good[cut:]):
         try:
             assert unpack(packed(told)) == told
-            remote_write.rows(told, version, "eu", BOUNDS)
+            parse.rows(told, version, "eu", BOUNDS)
         except BadBody as fault:
             assert str(fault)  # noqa: PT017
         try:

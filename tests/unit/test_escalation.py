@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from incidents.domain import commands as c
-from incidents.domain.decide import Refused
-from incidents.domain.escalation import as_json, escalation_from
-from incidents.domain.sentences import sentence
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.decide import Refused
+from incidents.domain.incident.escalation_engine import as_json, escalation_from
+from incidents.domain.incident.timeline import sentence
 from tests.unit.escalation_cases import Ticket, folded, opened_ticket, policy
 from tests.unit.incident_cases import NOON
 

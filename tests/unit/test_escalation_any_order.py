@@ -10,9 +10,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from incidents.domain import commands as c
-from incidents.domain.escalating import due, next_step
-from incidents.domain.escalation import as_json, escalation_from
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.escalation import due, next_step
+from incidents.domain.incident.escalation_engine import as_json, escalation_from
 from incidents.domain.values import Refused
 from tests.unit.escalation_cases import Ticket, folded, policy
 from tests.unit.incident_cases import after, finding, opened

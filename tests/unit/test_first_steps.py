@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from analyzers.samples import judge_sample
-from frontend.first_steps import NAMES, slug_of, steps
+from analyzers.examples import judge_sample
+from frontend.onboarding import NAMES, slug_of, steps
 from frontend.settings_map import groups_for, section_of
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from ingest.telemetry.group_commit import GroupCommit, GroupLost
+from ingest.db.group_commit import GroupCommit, GroupLost
 
 
 class Desk:

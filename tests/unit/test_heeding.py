@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from incidents.domain import commands as c
-from incidents.domain.decide import decide
-from incidents.domain.heeding import Suggested, heeded
-from incidents.domain.incident import Incident
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.auto_assign import Suggested, heeded
+from incidents.domain.incident.decide import decide
+from incidents.domain.incident.state import Incident
 from tests.unit.incident_cases import NOON, Recorded, after, finding, opened
 
 TEAMS = ("network", "storage")

@@ -4,8 +4,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from incidents.domain import commands as c
-from incidents.domain.blame import (
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.finding import Finding
+from incidents.domain.incident.finding_placement import (
     JoinOpen,
     OpenNew,
     RecordOnResolved,
@@ -18,8 +19,7 @@ from incidents.domain.blame import (
     severity_of,
     verdict_of,
 )
-from incidents.domain.finding import Finding
-from incidents.domain.incident import Incident
+from incidents.domain.incident.state import Incident
 from tests.unit.incident_cases import NOON, after, blamed, finding, opened
 
 S7, S8, T12, T13 = "storage_cluster/s7", "storage_cluster/s8", "tor/t12", "tor/t13"

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from incidents.domain import commands as c
-from incidents.domain.decide import Refused
-from incidents.domain.incident import Incident
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.decide import Refused
+from incidents.domain.incident.state import Incident
 from incidents.domain.values import Invalid
 from tests.unit.incident_cases import NOON, after, opened, types
 

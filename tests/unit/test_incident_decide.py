@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from incidents.domain import commands as c
-from incidents.domain.commands import Report
-from incidents.domain.decide import Refused
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.commands import Report
+from incidents.domain.incident.decide import Refused
 from incidents.domain.values import Invalid
 from tests.unit.incident_cases import NOON, after, blamed, finding, opened, types
 

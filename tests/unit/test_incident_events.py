@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from incidents.domain.evolve import EVENT_TYPES, fold
-from incidents.domain.sentences import sentence, who
+from incidents.domain.incident.evolve import EVENT_TYPES, fold
+from incidents.domain.incident.timeline import sentence, who
 from ingest.log import registry
 from tests.unit.incident_cases import NOON, Recorded
 

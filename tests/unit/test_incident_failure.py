@@ -6,9 +6,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from frontend.templatetags.failures import past_tense
-from incidents.domain import commands as c
-from incidents.domain.failure import Failure, failure_of, is_quiet
-from incidents.domain.incident import Incident
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.failure import Failure, failure_of, is_quiet
+from incidents.domain.incident.state import Incident
 from tests.unit.incident_cases import NOON, after, blamed, finding, opened, word
 
 MINUTE = timedelta(minutes=1)

@@ -7,11 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from incidents.domain import commands as c
-from incidents.domain.alerting import Member
-from incidents.domain.blame import JoinOpen, OpenNew, place
-from incidents.domain.decide import Refused
-from incidents.domain.incident import Incident
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.decide import Refused
+from incidents.domain.incident.finding_placement import JoinOpen, OpenNew, place
+from incidents.domain.incident.grouping import Member
+from incidents.domain.incident.state import Incident
 from tests.unit.incident_cases import NOON, after, blamed, finding, opened, types
 
 A, B = "aaaaaaaa-0000-4000-8000-000000000000", "bbbbbbbb-0000-4000-8000-000000000000"

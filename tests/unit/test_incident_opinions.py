@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incidents.domain import commands as c
-from incidents.domain.decide import decide
-from incidents.domain.evolve import evolve
-from incidents.domain.incident import Incident
-from incidents.domain.opinion import CAP, fused, opinion_from
-from incidents.domain.sentences import repeated, sentence
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.decide import decide
+from incidents.domain.incident.evolve import evolve
+from incidents.domain.incident.opinions import CAP, fused, opinion_from
+from incidents.domain.incident.state import Incident
+from incidents.domain.incident.timeline import repeated, sentence
 from tests.unit.incident_cases import NOON, Recorded, after, blamed, finding, opened, types, word
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from incidents.domain import commands as c
-from incidents.domain.alerting import Member
-from incidents.domain.decide import Refused, decide
-from incidents.domain.incident import Incident
-from incidents.domain.symptoms import Ticket
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.decide import Refused, decide
+from incidents.domain.incident.grouping import Member
+from incidents.domain.incident.state import Incident
+from incidents.domain.incident.symptoms import Ticket
 from incidents.domain.values import Invalid
 from tests.unit.incident_cases import NOON, after, blamed, finding, opened, types
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from incidents.domain import commands as c
-from incidents.domain.incident import Incident
-from incidents.domain.standing import Standing, standings
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.outcome import Standing, standings
+from incidents.domain.incident.state import Incident
 from incidents.scorecards.queries import cards_as_of
 from tests.unit.incident_cases import NOON, after, blamed, finding, opened, word
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from incidents.domain import commands as c
-from incidents.domain.alerting import Member
-from incidents.domain.decide import decide
-from incidents.domain.explaining import Explanation
-from incidents.domain.sentences import sentence
-from incidents.domain.symptoms import Symptom, Ticket, whys_of
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.decide import decide
+from incidents.domain.incident.explanations import Explanation
+from incidents.domain.incident.grouping import Member
+from incidents.domain.incident.symptoms import Symptom, Ticket, whys_of
+from incidents.domain.incident.timeline import sentence
 from tests.unit.incident_cases import NOON, Recorded, after, blamed, finding, opened
 
 T12 = "tor/t12"

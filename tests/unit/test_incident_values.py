@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from incidents.domain import commands as c
-from incidents.domain.commands import Report
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.commands import Report
 from incidents.domain.values import EVIDENCE_BYTES, Invalid, check_evidence, check_labels
 
 TABLE: dict[str, Any] = {"kind": "table", "title": "Blamed", "columns": ["component"], "rows": [["disk/1"]]}

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from ingest.api.limits import LARGE, Intake, Overloaded, in_turn
+from ingest.api.admission import LARGE, Intake, Overloaded, in_turn
 
 
 class Clock:

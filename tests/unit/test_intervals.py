@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers.builtin.intervals import main_label, spells, sweep
+from analyzers.builtin.stats.intervals import main_label, spells, sweep
 
 LOW, HIGH, OWNERS, LABELS = 5, 25, 3, 2
 rows = st.lists(

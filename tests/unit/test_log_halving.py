@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ingest.log.halving import PassedOver, in_halves
+from ingest.db.bisect import PassedOver, in_halves
 
 
 def test_one_of_many_that_fails_is_found_and_the_others_go_on() -> None:

@@ -1,7 +1,7 @@
 import pytest
 
-from ingest.log import retrying as module
-from ingest.log.retrying import retrying
+from ingest.log import retry as module
+from ingest.log.retry import retrying
 from ingest.log.types import WrongExpectedVersion
 
 

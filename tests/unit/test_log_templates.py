@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.doors import log_lines
-from ingest.doors.log_templates import (
+from ingest.integrations.logs import lines
+from ingest.integrations.logs.templates import (
     LONGEST,
     MOST_SHORTENED,
     MOST_TEMPLATES,
@@ -113,7 +113,7 @@ def csv_of(*rows: tuple[object, ...], columns: tuple[str, ...] = ("TimeUnixNano"
     ],
 )
 def test_a_line_gives_its_message_and_severity(line: str, message: str, severity: str) -> None:
-    ((record,), _) = log_lines.parse(csv_of((7, "cart-579f59597d-wc2lz", line)))
+    ((record,), _) = lines.parse(csv_of((7, "cart-579f59597d-wc2lz", line)))
     assert (record.text, record.severity) == (message, severity)
     assert (record.component, record.service, record.time) == ("instance/cart-579f59597d-wc2lz", "cart", 7)
 
@@ -131,12 +131,10 @@ def test_a_line_gives_its_message_and_severity(line: str, message: str, severity
     ],
 )
 def test_what_is_no_file_of_records_is_refused_with_its_row(payload: bytes, reason: str) -> None:
-    with pytest.raises(log_lines.BadLogsError, match=reason):
-        log_lines.parse(payload)
+    with pytest.raises(lines.BadLogsError, match=reason):
+        lines.parse(payload)
 
 
 def test_records_without_a_time_are_left_out_and_counted() -> None:
-    records, left_out = log_lines.parse(
-        csv_of((-6795364578871345152, "a", "x"), (0, "a", "y"), (7, "a", "z"))
-    )
+    records, left_out = lines.parse(csv_of((-6795364578871345152, "a", "x"), (0, "a", "y"), (7, "a", "z")))
     assert ([one.text for one in records], left_out) == (["z"], 2)

@@ -6,10 +6,17 @@ from datetime import timedelta
 
 import pytest
 
-from incidents.domain import commands as c
-from incidents.domain.maintaining import Mode, Window, first_that_covers, in_force, mode_from, patterns_from
-from incidents.domain.recurring import Times
-from incidents.domain.silencing import Matcher
+from incidents.domain.incident import commands as c
+from incidents.domain.suppression.maintenance import (
+    Mode,
+    Window,
+    first_that_covers,
+    in_force,
+    mode_from,
+    patterns_from,
+)
+from incidents.domain.suppression.recurrence import Times
+from incidents.domain.suppression.silences import Matcher
 from incidents.domain.values import Invalid
 from tests.unit.incident_cases import NOON, after, blamed, finding, types
 

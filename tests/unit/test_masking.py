@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from deploy.logs import without_secrets
-from ingest.api.masking import masked
+from deploy.observability.logs import without_secrets
+from ingest.api.redact import masked
 
 KEY = "dsr_" + "aB3-_" * 8
 MAIL = "abcdefghijklmnopqrstuvwxyz234567"

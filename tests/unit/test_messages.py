@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from incidents.domain.messages import MOST_SHOWN, Told, compose
+from incidents.domain.notifications.message import MOST_SHOWN, Told, compose
 
 
 def told(number: int) -> Told:

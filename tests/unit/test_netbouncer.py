@@ -13,7 +13,7 @@ import pytest
 from analyzers.builtin.netbouncer import ANALYZER
 from analyzers.builtin.netbouncer.descent import Problem, coloured, objective, success
 from analyzers.contract import Sums, Window
-from analyzers.shell import judge
+from analyzers.runner import judge
 from analyzers.simulators.bounces import Bounced, bounce, sums_of
 from analyzers.testing import Case, check_analyzer, paths_of
 

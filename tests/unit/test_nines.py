@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from analyzers.builtin.nines import (
+from analyzers.builtin.stats.nines import (
     UNSEEN,
     OutageMix,
     availability_of,
@@ -19,7 +19,7 @@ from analyzers.builtin.nines import (
     uptime_share,
     what_if_tor_availability,
 )
-from analyzers.builtin.rate_ratio import Stratum, TooFew, rate_ratio, what_if_colocation
+from analyzers.builtin.stats.rate_ratio import Stratum, TooFew, rate_ratio, what_if_colocation
 
 
 def test_the_figure_of_the_talk_comes_out() -> None:

@@ -28,10 +28,10 @@ from analyzers.contract import (
     quiet,
 )
 from analyzers.offline import CannotAnalyze
-from analyzers.shell import judge, verdict_json
-from ingest.telemetry.check import Bounds
-from ingest.telemetry.columns import Rows
-from ingest.telemetry.decode_json import decode_ndjson
+from analyzers.runner import judge, verdict_json
+from ingest.telemetry.decode.columns import Rows
+from ingest.telemetry.decode.json import decode_ndjson
+from ingest.telemetry.decode.validate import Bounds
 from ingest.telemetry.kinds import KINDS
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

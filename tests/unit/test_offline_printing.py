@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from analyzers.printing import MOST_ROWS, TERMINAL, brief, whole
+from analyzers.cli_output import MOST_ROWS, TERMINAL, brief, whole
 
 SUSPECT: dict[str, Any] = {
     "component": "storage_cluster/s7",

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from incidents.domain.overriding import Stretch, check_reversible, ended, swapped, times_of
-from incidents.domain.rotations import Override, Schedule, shifts
+from incidents.domain.oncall.overrides import Stretch, check_reversible, ended, swapped, times_of
+from incidents.domain.oncall.rotations import Override, Schedule, shifts
 from incidents.domain.values import Invalid, Refused
 from tests.unit.rotation_cases import DAY, at, weekly
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from incidents.domain.ownership import Claim, Learned, TeamView, claims_about, team_views
+from incidents.domain.similarity.team_odds import Claim, Learned, TeamView, claims_about, team_views
 from tests.unit.incident_cases import after, blamed, finding
 
 OWNERS = {"disk/d1": "storage", "tor/t1": "network", "tor/t2": "network"}

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from analyzers.builtin.panorama import ANALYZER
+from analyzers.builtin.panorama.likelihood import REACH, STRAY, Problem, solve
 from analyzers.builtin.panorama.observed import observe as counted
 from analyzers.builtin.panorama.observed import tally
-from analyzers.builtin.panorama.weighing import REACH, STRAY, Problem, solve
 from analyzers.simulators import observers as sim
 from analyzers.testing import Case, check_analyzer
 from tests.unit.panorama_cases import (

@@ -9,7 +9,7 @@ import pytest
 from analyzers.builtin.panorama import ANALYZER
 from analyzers.simulators import observers as sim
 from analyzers.simulators.observations import EPOCH, observation_rows, observation_scenario, window_of
-from ingest.telemetry import offline
+from ingest.telemetry.windows import offline
 from tests.unit.panorama_cases import TINY, simulated
 from tests.unit.test_availability_simulators import rows_of
 from tests.unit.test_simulators import decoded

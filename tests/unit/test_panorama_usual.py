@@ -9,7 +9,7 @@ import pytest
 
 from analyzers.builtin.panorama import ANALYZER
 from analyzers.contract import Window
-from analyzers.shell import judge
+from analyzers.runner import judge
 from analyzers.simulators.observers import Fault, Shape
 from tests.unit.panorama_cases import Report, end_of, mesh, named, simulated, spoilt, verdict, window
 

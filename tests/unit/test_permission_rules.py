@@ -34,7 +34,7 @@ ALLOWED = {
     "comment": OF_ANY_TEAM,
     "hand_over": OF_THE_TEAM,
     "silence": OF_ANY_TEAM,
-    "override": OF_ANY_TEAM,
+    "override": OF_THE_TEAM,
     "escalate": OF_ANY_TEAM,
     "acknowledge": OF_THE_TEAM,
     "assign": OF_THE_TEAM,

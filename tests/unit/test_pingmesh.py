@@ -14,7 +14,7 @@ import pytest
 from analyzers.builtin.pingmesh import ANALYZER
 from analyzers.builtin.pingmesh.reductions import FEW, FINE, limit_bin
 from analyzers.contract import Sums, Window
-from analyzers.shell import judge
+from analyzers.runner import judge
 from analyzers.simulators.deepview import EPOCH
 from analyzers.simulators.mesh import SPINE, Fault, Mesh, State, build, draw_fault
 from analyzers.simulators.mesh_windows import BENIGN, Scene, scene, window_of, with_event

@@ -13,7 +13,7 @@ from analyzers.builtin.pingmesh import ANALYZER
 from analyzers.builtin.pingmesh.blocks import Pooled, pooled
 from analyzers.builtin.pingmesh.limits import measures
 from analyzers.contract import Window
-from analyzers.shell import judge
+from analyzers.runner import judge
 from tests.worlds import Row, World
 from tests.worlds.pingmesh import make
 

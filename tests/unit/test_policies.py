@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from incidents.domain.policies import frozen_policy, policy_from, spoken
+from incidents.domain.escalation.policy import frozen_policy, policy_from, spoken
 from incidents.domain.values import Invalid
 from tests.unit.escalation_cases import ALICE_THEN_BOB, policy
 

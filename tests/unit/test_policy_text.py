@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incidents.domain.policies import steps_from
-from incidents.domain.policy_text import read_steps, write_steps
+from incidents.domain.escalation.policy import steps_from
+from incidents.domain.escalation.policy_text import read_steps, write_steps
 from incidents.domain.values import Invalid
 
 names = st.from_regex(r"[a-z][a-z0-9-]{0,8}", fullmatch=True)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from icalendar import Calendar, Event, vRecur
 
-from incidents.domain.recurring import Recurrence, Span, Times, recurrence_from, times_from
+from incidents.domain.suppression.recurrence import Recurrence, Span, Times, recurrence_from, times_from
 from incidents.domain.values import Invalid
 
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -8,10 +8,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from incidents.domain.conditions import Conditions
-from incidents.domain.hours import hours_from
-from incidents.domain.replaying import Joined, Recorded, Replay, recorded_from, replay
-from incidents.domain.routing import Grouping, RoutingTable, Rule
+from incidents.domain.replay import Joined, Recorded, Replay, recorded_from, replay
+from incidents.domain.routing.conditions import Conditions
+from incidents.domain.routing.hours import hours_from
+from incidents.domain.routing.rules import Grouping, RoutingTable, Rule
 from ingest.log import registry
 from tests.unit.incident_cases import NOON
 from tests.unit.test_alert_places import reported

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from incidents.reports.table import COLUMNS, csv_of
+from incidents.reports.csv import COLUMNS, csv_of
 
 TICKET = {
     "number": 7,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from incidents.domain.alerting import reported_from
+from incidents.domain.incident.grouping import reported_from
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "events" / "alert.reported.v1.json"
 BODY: dict[str, Any] = json.loads(GOLDEN.read_text())

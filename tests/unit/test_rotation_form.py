@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from incidents.domain.rotation_form import read_layers
-from incidents.domain.rotations import TimesOfWeek
-from incidents.domain.times import read_zone
+from incidents.domain.oncall.layers import read_layers
+from incidents.domain.oncall.rotations import TimesOfWeek
+from incidents.domain.time import read_zone
 from incidents.domain.values import Invalid
 from tests.unit.rotation_cases import BERLIN
 

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from incidents.domain.rotations import (
+from incidents.domain.oncall.rotations import (
     Handover,
     Override,
     Schedule,
@@ -20,7 +20,7 @@ from incidents.domain.rotations import (
     turn_at,
     who,
 )
-from incidents.domain.spans import instant, wall
+from incidents.domain.oncall.spans import instant, wall
 from tests.unit.rotation_cases import BERLIN, DAY, at, weekly
 
 TWO = Schedule((weekly("alice", "bob"),))

@@ -11,7 +11,7 @@ import recurring_ical_events
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from incidents.domain.rotations import Rotation, Schedule, gaps, next_handover, shifts, who
+from incidents.domain.oncall.rotations import Rotation, Schedule, gaps, next_handover, shifts, who
 from tests.unit.rotation_cases import YEAR, ZONE, obvious, schedules
 
 Case = tuple[Schedule, datetime, datetime]

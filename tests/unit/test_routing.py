@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incidents.domain.conditions import Conditions, Subject
-from incidents.domain.route_explaining import explain
-from incidents.domain.routing import (
+from incidents.domain.routing.conditions import Conditions, Subject
+from incidents.domain.routing.explain import explain
+from incidents.domain.routing.rules import (
     Grouping,
     Routing,
     RoutingTable,
@@ -26,7 +26,7 @@ from incidents.domain.routing import (
     service_of,
     team_of,
 )
-from incidents.domain.silencing import Matcher
+from incidents.domain.suppression.silences import Matcher
 
 NETWORK, STORAGE, ON_CALL = Team("network", "Network"), Team("storage", "Storage"), Team("on-call", "On-call")
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incidents.domain.hours import hours_from
-from incidents.domain.routing import Rule, Team
-from incidents.domain.rule_form import (
+from incidents.domain.routing.hours import hours_from
+from incidents.domain.routing.rules import Rule, Team
+from incidents.domain.routing.schema import (
     Written,
     all_written,
     check_slug,

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incidents.domain.searching import changed, chosen, matches_glob, read, suggestions
-from incidents.filters import Filter
-from incidents.search import asked
+from incidents.domain.search import changed, chosen, matches_glob, read, suggestions
+from incidents.search.filters import Filter
+from incidents.search.query import asked
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 TEAMS = ("network", "storage")

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from ingest.doors import cloudevent_alerts, otlp, otlp_logs, remote_write
-from ingest.doors.alert import Alert
-from ingest.doors.cloudevents import events
-from ingest.doors.otlp_messages import PROTOBUF, SIGNALS, read
-from ingest.telemetry.check import Bounds
+from ingest.integrations.cloudevents import alerts
+from ingest.integrations.cloudevents.parse import events
+from ingest.integrations.normalized import Alert
+from ingest.integrations.otlp import logs, parse
+from ingest.integrations.otlp.messages import PROTOBUF, SIGNALS, read
+from ingest.integrations.remote_write import parse as remote_write
+from ingest.telemetry.decode.validate import Bounds
 
 PAYLOADS = Path(__file__).parents[1] / "golden" / "payloads"
 THEN = datetime(2026, 11, 21, 13, 37, tzinfo=UTC)
@@ -23,7 +25,7 @@ BOUNDS = Bounds.around(THEN, timedelta(days=1), timedelta(days=1))
 def event(mode: str) -> Alert:
     body = (PAYLOADS / f"cloudevents/{mode}.json").read_bytes()
     headers = json.loads((PAYLOADS / f"cloudevents/{mode}.headers.json").read_text())
-    (alert,) = cloudevent_alerts.alerts(events(body, headers)).alerts
+    (alert,) = alerts.alerts(events(body, headers)).alerts
     return alert
 
 
@@ -40,18 +42,18 @@ def test_both_modes_of_the_cloudevents_sdk_are_one_alert(mode: str, status: str)
 
 
 def test_metrics_of_the_opentelemetry_sdk_are_rows() -> None:
-    taken = otlp.metrics(request("metrics"), "default", BOUNDS)
+    taken = parse.metrics(request("metrics"), "default", BOUNDS)
     assert taken.refusals.total == 0
     assert taken.rows.count > 3
 
 
 def test_spans_of_the_opentelemetry_sdk_are_rows() -> None:
-    taken = otlp.traces(request("traces"), "default", BOUNDS)
+    taken = parse.traces(request("traces"), "default", BOUNDS)
     assert (taken.rows.count, taken.refusals.total) == (1, 0)
 
 
 def test_an_error_in_logs_of_the_opentelemetry_sdk_is_an_alert() -> None:
-    (alert,) = otlp_logs.alerts(request("logs"), THEN).parsed.alerts
+    (alert,) = logs.alerts(request("logs"), THEN).parsed.alerts
     assert (alert.title, alert.severity, alert.component) == (
         "cart: no space on disk 7",
         "error",

@@ -30,7 +30,7 @@ from analyzers.contract import (
     table,
     text,
 )
-from analyzers.shell import AnalysisFailed, frozen, judge, verdict_json
+from analyzers.runner import AnalysisFailed, frozen, judge, verdict_json
 from analyzers.simulators.tables import sums_of
 
 START = datetime(2026, 1, 5, tzinfo=UTC)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from analyzers.builtin import similarity
-from analyzers.builtin.directions import direction_of, words_given
+from analyzers.builtin.nodes import similarity
+from analyzers.builtin.nodes.directions import direction_of, words_given
 
 Floats = NDArray[np.float64]
 

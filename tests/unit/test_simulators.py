@@ -25,11 +25,11 @@ from analyzers.simulators.deepview import (
 from analyzers.simulators.fleet import PRESETS, Fleet, M, Preset, S, build, large
 from analyzers.simulators.region import World, failure_rows, placement_rows, region_world
 from analyzers.simulators.tables import sums_of
-from ingest.telemetry import offline
-from ingest.telemetry.check import Bounds
-from ingest.telemetry.columns import Rows
-from ingest.telemetry.decode_json import decode_ndjson
+from ingest.telemetry.decode.columns import Rows
+from ingest.telemetry.decode.json import decode_ndjson
+from ingest.telemetry.decode.validate import Bounds
 from ingest.telemetry.kinds import KINDS
+from ingest.telemetry.windows import offline
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 

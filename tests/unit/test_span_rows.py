@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from ingest.doors.span_rows import MINUTE_NS, put_before, service_of, span_rows
-from ingest.doors.spans import Span, instant
+from ingest.integrations.span_rows import MINUTE_NS, put_before, service_of, span_rows
+from ingest.integrations.spans import Span, instant
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from incidents.domain.span_words import lead_words, span_words
+from incidents.domain.oncall.span_text import lead_words, span_words
 
 
 @pytest.mark.parametrize(

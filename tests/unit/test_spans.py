@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.doors.spans import (
+from ingest.integrations.spans import (
     BadSpans,
     Holes,
     Operations,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from incidents.domain.alerting import STORM_TICKETS
-from incidents.domain.storming import (
+from incidents.domain.incident.grouping import STORM_TICKETS
+from incidents.domain.incident.storms import (
     FEW_NAMES,
     MANY,
     MOST_TICKETS,

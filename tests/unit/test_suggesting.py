@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from incidents.correlation.suggesting import CALIBRATES, LEARNS, THRESHOLD, Suggesting
-from incidents.domain.describing import Described
+from incidents.domain.similarity.text import Described
+from incidents.similarity.team_prediction import CALIBRATES, LEARNS, THRESHOLD, Suggesting
 
 KINDS = {"network": "tor", "storage": "storage_cluster", "compute": "host"}
 

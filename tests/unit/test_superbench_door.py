@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ingest.doors.superbench import (
+from ingest.integrations.superbench import (
     BadResults,
     MetricName,
     benchmark_rows,

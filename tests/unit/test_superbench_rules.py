@@ -10,7 +10,7 @@ import pytest
 from analyzers.superbench.criteria import BadCriterion, parse
 from analyzers.superbench.diagnosis import Finding, diagnose
 from analyzers.superbench.rules import BadRules, baseline_of, parse_baseline, parse_rules
-from ingest.doors.superbench import NodeResults, parse_results
+from ingest.integrations.superbench import NodeResults, parse_results
 
 DIRECTORY = os.environ.get("SUPERBENCH_DIR")
 

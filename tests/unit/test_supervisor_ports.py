@@ -7,7 +7,7 @@ import socket
 import pytest
 from django.conf import settings
 
-from deploy.supervisor import CannotStart, open_ports
+from deploy.supervisor.supervisor import CannotStart, open_ports
 
 
 @pytest.mark.parametrize("bind", ["192.0.2.1", "2001:db8::1"])

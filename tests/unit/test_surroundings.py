@@ -10,7 +10,7 @@ import pytest
 
 from deploy import env
 from deploy.embedded import Home
-from deploy.surroundings import complaint
+from deploy.supervisor.preflight import complaint
 
 
 def raised(by: Callable[[], object]) -> Exception:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm, t
 
-from analyzers.builtin.node_doubts import Metric, beyond_chance
-from analyzers.builtin.tails import Better, learn
+from analyzers.builtin.nodes.doubts import Metric, beyond_chance
+from analyzers.builtin.stats.tails import Better, learn
 
 
 def of(values: np.ndarray) -> Better:

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ingest.telemetry.check import microseconds
-from ingest.telemetry.columns import Rows
-from ingest.telemetry.decode_arrow import decode_stream
-from ingest.telemetry.faults import BadBody, BadRow, BadRows
+from ingest.telemetry.decode.arrow import decode_stream
+from ingest.telemetry.decode.columns import Rows
+from ingest.telemetry.decode.validate import microseconds
+from ingest.telemetry.errors import BadBody, BadRow, BadRows
 from ingest.telemetry.kinds import KINDS
 from tests.unit.test_telemetry_decode import BOUNDS, GOOD, NOW, TIME, faults, lines, listed, ndjson
 

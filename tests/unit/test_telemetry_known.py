@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.doors.telemetry import decode
-from ingest.telemetry import decode_json
-from ingest.telemetry.assemble import NONE_KNOWN, KnownTexts
-from ingest.telemetry.check import Bounds
-from ingest.telemetry.columns import Known, Names, Rows
-from ingest.telemetry.faults import BadRows
+from ingest.integrations.telemetry import decode
+from ingest.telemetry.decode import json as decode_json
+from ingest.telemetry.decode.builder import NONE_KNOWN, KnownTexts
+from ingest.telemetry.decode.columns import Known, Names, Rows
+from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.errors import BadRows
 from ingest.telemetry.kinds import KINDS
 
 UNITS = [f"vm/{number}" for number in range(6)]

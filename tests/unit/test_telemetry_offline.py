@@ -12,10 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ingest.telemetry.frozen import dumps, loads
-from ingest.telemetry.offline import BadFile, read_file, reduce
-from ingest.telemetry.plan import plan
-from ingest.telemetry.reductions import (
+from ingest.telemetry.windows.offline import BadFile, read_file, reduce
+from ingest.telemetry.windows.plan import plan
+from ingest.telemetry.windows.reductions import (
     AsOf,
     Count,
     CountDistinct,
@@ -25,6 +24,7 @@ from ingest.telemetry.reductions import (
     Reduction,
     Sum,
 )
+from ingest.telemetry.windows.serialize import dumps, loads
 
 START = datetime(2020, 3, 1, 12, tzinfo=UTC)
 FAILURES = [{"time": (START + timedelta(minutes=i)).isoformat(), "unit": f"vm/{i % 4}"} for i in range(20)]

@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 
 from analyzers import offline
 from analyzers.contract import STILL_GOING, Count, Input, Reduction
-from ingest.telemetry.check import Bounds
-from ingest.telemetry.columns import Numbers, Rows, Sets, numbers_of
-from ingest.telemetry.decode_arrow import decode_stream
-from ingest.telemetry.decode_json import decode_array, decode_ndjson
-from ingest.telemetry.faults import BadRows
-from ingest.telemetry.ids import as_bytes, as_texts, canonical_id, canonical_ids
+from ingest.telemetry.decode.arrow import decode_stream
+from ingest.telemetry.decode.columns import Numbers, Rows, Sets, numbers_of
+from ingest.telemetry.decode.ids import as_bytes, as_texts, canonical_id, canonical_ids
+from ingest.telemetry.decode.json import decode_array, decode_ndjson
+from ingest.telemetry.decode.validate import Bounds
+from ingest.telemetry.errors import BadRows
 from ingest.telemetry.kinds import KINDS, Field, Kind
 from ingest.telemetry.kinds.declare import MAX_NUMBERS, TIME
-from ingest.telemetry.offline import reduce
+from ingest.telemetry.windows.offline import reduce
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 AT = NOW.isoformat()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from incidents.domain.evolve import EVENT_TYPES
-from incidents.domain.timeline_kinds import KINDS, kind_of
+from incidents.domain.incident.evolve import EVENT_TYPES
+from incidents.domain.incident.timeline_kinds import KINDS, kind_of
 
 
 @pytest.mark.parametrize("type_", EVENT_TYPES)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from ingest.topology.reading import Component
+from ingest.topology.read import Component
 from ingest.topology.snapshot import Snapshot, snapshot_of
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -8,7 +8,7 @@ import pytest
 
 from analyzers.builtin.tor_availability import ANALYZER
 from analyzers.contract import Window
-from analyzers.shell import judge
+from analyzers.runner import judge
 from analyzers.simulators import outages
 from analyzers.testing import Case, check_analyzer
 from tests.unit.availability_cases import Outage, fleet_sums, outage_sums, window_of

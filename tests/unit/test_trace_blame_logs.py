@@ -13,7 +13,7 @@ import pytest
 from analyzers.builtin.trace_blame import ANALYZER
 from analyzers.builtin.trace_blame.logs import VARIANTS, merged_texts
 from analyzers.contract import Sums, Window
-from analyzers.shell import judge
+from analyzers.runner import judge
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

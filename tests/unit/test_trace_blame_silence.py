@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from analyzers.builtin.trace_blame import ANALYZER
-from analyzers.shell import judge
+from analyzers.runner import judge
 from analyzers.simulators.trace_rows import window
 from analyzers.simulators.traces import Fault, Operation, Recorded, System, record
 

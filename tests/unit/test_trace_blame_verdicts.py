@@ -11,7 +11,7 @@ import pytest
 
 from analyzers.builtin.trace_blame import ANALYZER
 from analyzers.contract import Window
-from analyzers.shell import judge
+from analyzers.runner import judge
 from analyzers.simulators.trace_rows import truth_of, window
 from analyzers.simulators.traces import Fault, Operation, System, build_system, draw_fault, record
 from analyzers.testing import Case, check_analyzer

@@ -1,6 +1,6 @@
 """Where in a tree of components the open tickets are."""
 
-from incidents.domain.troubled import tickets_beneath
+from incidents.domain.components.incidents_below import tickets_beneath
 
 PARENTS = {
     "host/h1": ("tor/t1",),

@@ -11,14 +11,14 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from analyzers.builtin.keys import texts
+from analyzers.builtin.paths.keys import texts
 from analyzers.builtin.validator import ANALYZER
 from analyzers.builtin.validator.assumptions import LOWERED
 from analyzers.builtin.validator.calibration import SCORES, probability
 from analyzers.contract import Paths, Sums, Window
 from analyzers.offline import read, windows
 from analyzers.params import BadParam, check_params, parse_params
-from analyzers.shell import judge
+from analyzers.runner import judge
 from analyzers.simulators.node_benchmarks import (
     EPOCH,
     METRICS,

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analyzers.builtin.benchmark_samples import Sample, Stratum
-from analyzers.builtin.node_shifts import kinds, shared_by, shifts
+from analyzers.builtin.nodes.samples import Sample, Stratum
+from analyzers.builtin.nodes.shifts import kinds, shared_by, shifts
 from analyzers.builtin.validator import ANALYZER
-from analyzers.shell import judge
+from analyzers.runner import judge
 from tests.worlds import Row, World
 from tests.worlds.validator import START, make
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from ingest.doors import generic, recognition
-from ingest.doors.alert import Alert
-from ingest.doors.mappings import HOSTED
+from ingest.integrations import recognition
+from ingest.integrations.generic import apply
+from ingest.integrations.generic.presets import HOSTED
+from ingest.integrations.normalized import Alert
 
 PAYLOADS = Path(__file__).parents[1] / "golden" / "payloads"
 WITHOUT_END = {"splunk", "graylog", "wazuh", "opsgenie-alert"}
@@ -73,14 +74,14 @@ def payload(sender: str, name: str) -> Any:
 
 
 def read(told: Any) -> Alert:
-    preview = generic.apply(recognition.reads(told), told)
+    preview = apply.apply(recognition.reads(told), told)
     (item,) = preview.items
     assert item.alert is not None, item
     return item.alert
 
 
 def outcome(told: Any) -> str:
-    (item,) = generic.apply(recognition.reads(told), told).items
+    (item,) = apply.apply(recognition.reads(told), told).items
     if item.alert is None:
         return "left out" if item.ignored else "refused"
     return {"firing": "fires", "resolved": "resolves"}.get(item.alert.status, item.alert.status)
@@ -96,7 +97,7 @@ def test_each_of_thirty_vendors_payloads_is_read(sender: str, name: str, does: s
 @pytest.mark.parametrize(("sender", "name", "why"), LEFT_OUT)
 def test_what_a_mapping_leaves_out_has_a_reason(sender: str, name: str, why: str) -> None:
     told = payload(sender, name)
-    (item,) = generic.apply(recognition.reads(told), told).items
+    (item,) = apply.apply(recognition.reads(told), told).items
     assert item.ignored == why
 
 
@@ -204,15 +205,15 @@ def test_an_unknown_status_fires_and_is_shown_as_received() -> None:
     ],
 )
 def test_a_proposed_mapping_reads_the_payload_it_is_proposed_for(told: Any) -> None:
-    how = generic.mapping(recognition.proposed(told))
-    (item,) = generic.apply(how, told).items
+    how = apply.mapping(recognition.proposed(told))
+    (item,) = apply.apply(how, told).items
     assert item.alert is not None, item
     assert item.alert.title == "Disk is full"
 
 
 def test_a_proposed_mapping_reads_the_recovery_of_a_title_without_a_status() -> None:
-    how = generic.mapping(recognition.proposed({"event": {"headline": "[DOWN] Disk d7", "host": "a"}}))
-    (item,) = generic.apply(how, {"event": {"headline": "[OK] Disk d7", "host": "a"}}).items
+    how = apply.mapping(recognition.proposed({"event": {"headline": "[DOWN] Disk d7", "host": "a"}}))
+    (item,) = apply.apply(how, {"event": {"headline": "[OK] Disk d7", "host": "a"}}).items
     assert item.alert is not None, item
     assert (item.alert.status, item.alert.key) == ("resolved", "Disk d7")
 
@@ -227,5 +228,5 @@ def test_only_an_address_of_amazon_confirms_a_subscription() -> None:
         7,
     ):
         assert recognition.confirmation({**told, "SubscribeURL": address}) is None
-    (item,) = generic.apply(recognition.reads(told), told).items
+    (item,) = apply.apply(recognition.reads(told), told).items
     assert item.ignored

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzers.builtin.nines import OutageMix, what_if_tor_availability
-from analyzers.builtin.rate_ratio import what_if_colocation
-from analyzers.what_if import (
+from analyzers.builtin.stats.nines import OutageMix, what_if_tor_availability
+from analyzers.builtin.stats.rate_ratio import what_if_colocation
+from analyzers.calculators import (
     AVAILABILITY,
     CALCULATORS,
     COLOCATION,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analyzers.builtin.words import figure
+from analyzers.builtin.text import figure
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 
 from analyzers.builtin.voting import ANALYZER
 from analyzers.contract import Sums, Window
-from analyzers.shell import judge
+from analyzers.runner import judge
 from analyzers.simulators.fabric import Shape, build
 from analyzers.simulators.tables import paths_of
 from analyzers.simulators.voting import Cut, Fault, Load, cut, draw_fault, draw_traffic, run

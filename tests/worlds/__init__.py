@@ -16,8 +16,8 @@ from typing import Any
 
 from analyzers.contract import Analyzer, Window
 from analyzers.offline import choose_input, windows
-from ingest.telemetry.columns import Rows
-from ingest.telemetry.offline import read_file
+from ingest.telemetry.decode.columns import Rows
+from ingest.telemetry.windows.offline import read_file
 
 Row = Mapping[str, Any]
 

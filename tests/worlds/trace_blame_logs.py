@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from ingest.doors.log_templates import Record, Templates, count_rows, severity_of
+from ingest.integrations.logs.templates import Record, Templates, count_rows, severity_of
 from tests.worlds import Row, World, trace_blame
 
 CASES = trace_blame.CASES

@@ -13,10 +13,10 @@ from analyzers.builtin.availability import evidence
 from analyzers.builtin.availability.assumptions import checked, shared
 from analyzers.builtin.availability.below import chances, days_by_chance, lengths_of_others, together
 from analyzers.builtin.availability.ledger import Group, Ledger, groups_of, ledger_of
-from analyzers.builtin.false_discovery import q_values
-from analyzers.builtin.intervals import microseconds, moment
-from analyzers.builtin.keys import texts
-from analyzers.builtin.nines import (
+from analyzers.builtin.paths.keys import texts
+from analyzers.builtin.stats.false_discovery import q_values
+from analyzers.builtin.stats.intervals import microseconds, moment
+from analyzers.builtin.stats.nines import (
     UNSEEN,
     availability_of,
     downtime_per_year,
@@ -26,9 +26,9 @@ from analyzers.builtin.nines import (
     show_minutes,
     uptime_share,
 )
-from analyzers.builtin.open_ends import OPEN_HOURS
-from analyzers.builtin.outage_rows import FLEET, OUTAGES
-from analyzers.builtin.uptimes import UPTIMES
+from analyzers.builtin.stats.open_ends import OPEN_HOURS
+from analyzers.builtin.uptime.outage_rows import FLEET, OUTAGES
+from analyzers.builtin.uptime.uptimes import UPTIMES
 from analyzers.contract import (
     Analyzer,
     Estimate,
@@ -42,7 +42,7 @@ from analyzers.contract import (
     inconclusive,
     quiet,
 )
-from ingest.telemetry.component import is_component
+from ingest.telemetry.component_names import is_component
 
 LEVEL, SURE_LEVEL = 0.05, 0.001
 """Share of false ones among the components that are said to be below target, and that which is enough to act."""

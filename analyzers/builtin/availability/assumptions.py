@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.availability.ledger import Ledger
-from analyzers.builtin.intervals import MINUTE
-from analyzers.builtin.words import percent, so_many
+from analyzers.builtin.stats.intervals import MINUTE
+from analyzers.builtin.text import percent, so_many
 from analyzers.contract import Assumption
 
 _LEAST_OBSERVED = 0.9

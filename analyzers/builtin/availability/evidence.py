@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analyzers.builtin.intervals import MINUTE, microseconds, moment
-from analyzers.builtin.nines import downtime_per_year, nines, show_availability, show_minutes
+from analyzers.builtin.stats.intervals import MINUTE, microseconds, moment
+from analyzers.builtin.stats.nines import downtime_per_year, nines, show_availability, show_minutes
+from analyzers.builtin.text import count, hundredths, percent, so_many
 from analyzers.builtin.vega import bars_over_time, instant, ranked_bars
-from analyzers.builtin.words import count, hundredths, percent, so_many
 from analyzers.contract import Evidence, Window, chart, table, text
 
 if TYPE_CHECKING:

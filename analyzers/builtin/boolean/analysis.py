@@ -15,10 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.boolean.assumptions import beyond_chance, checked, undecidable
-from analyzers.builtin.endings import over_time, spans
-from analyzers.builtin.incidence import Incidence, incidence
-from analyzers.builtin.tomography import METHODS, Bad, Found, bad_paths, names_of, simpler_methods, solve
-from analyzers.builtin.words import count, listed, percent
+from analyzers.builtin.paths.incidence import Incidence, incidence
+from analyzers.builtin.paths.tomography import (
+    METHODS,
+    Bad,
+    Found,
+    bad_paths,
+    names_of,
+    simpler_methods,
+    solve,
+)
+from analyzers.builtin.stats.onset import over_time, spans
+from analyzers.builtin.text import count, listed, percent
 from analyzers.contract import (
     Analyzer,
     Evidence,

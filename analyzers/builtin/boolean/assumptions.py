@@ -16,10 +16,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.incidence import Incidence
-from analyzers.builtin.share import at_least
-from analyzers.builtin.tomography import LEAST_PATHS, Bad, Found
-from analyzers.builtin.words import percent
+from analyzers.builtin.paths.incidence import Incidence
+from analyzers.builtin.paths.tomography import LEAST_PATHS, Bad, Found
+from analyzers.builtin.stats.share import at_least
+from analyzers.builtin.text import percent
 from analyzers.contract import Assumption
 
 Floats = NDArray[np.float64]

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from analyzers.builtin.colocation import evidence
 from analyzers.builtin.colocation.assumptions import checked
 from analyzers.builtin.colocation.exposure import Exposure, exposure_of
-from analyzers.builtin.intervals import microseconds
-from analyzers.builtin.rate_ratio import TooFew, rate_ratio
-from analyzers.builtin.uptimes import FAR, NEAR, UPTIMES, uptimes_of
+from analyzers.builtin.stats.intervals import microseconds
+from analyzers.builtin.stats.rate_ratio import TooFew, rate_ratio
+from analyzers.builtin.uptime.uptimes import FAR, NEAR, UPTIMES, uptimes_of
 from analyzers.contract import Analyzer, Input, Param, Params, Verdict, Window, quiet
 
 PARAMS = (

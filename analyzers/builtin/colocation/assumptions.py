@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from analyzers.builtin.colocation.exposure import Exposure
-from analyzers.builtin.rate_ratio import RateRatio
-from analyzers.builtin.uptimes import FAR, NEAR
-from analyzers.builtin.words import percent
+from analyzers.builtin.stats.rate_ratio import RateRatio
+from analyzers.builtin.text import percent
+from analyzers.builtin.uptime.uptimes import FAR, NEAR
 from analyzers.contract import Assumption
 
 _LEAST_FAILURES = 10

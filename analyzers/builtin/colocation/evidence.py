@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from analyzers.builtin.colocation.exposure import CLASSES, Exposure
-from analyzers.builtin.intervals import moment
-from analyzers.builtin.rate_ratio import RateRatio
-from analyzers.builtin.uptimes import FAR, NEAR
+from analyzers.builtin.stats.intervals import moment
+from analyzers.builtin.stats.rate_ratio import RateRatio
+from analyzers.builtin.text import figure, so_many
+from analyzers.builtin.uptime.uptimes import FAR, NEAR
 from analyzers.builtin.vega import SCHEMA, colour, instant, time_axis
-from analyzers.builtin.words import figure, so_many
 from analyzers.contract import Evidence, chart, table, text
 
 _POINTS = 120

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.intervals import MINUTE, Segments, Spells, main_label, spells, sweep
-from analyzers.builtin.rate_ratio import Stratum
-from analyzers.builtin.uptimes import FAR, NEAR, UNTOLD, Uptimes
+from analyzers.builtin.stats.intervals import MINUTE, Segments, Spells, main_label, spells, sweep
+from analyzers.builtin.stats.rate_ratio import Stratum
+from analyzers.builtin.uptime.uptimes import FAR, NEAR, UNTOLD, Uptimes
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -13,7 +13,7 @@ from analyzers.builtin.deepview.binomial import blame
 from analyzers.builtin.deepview.observed import Observed, alike, component_sets, observe
 from analyzers.builtin.deepview.published import judge_by_mean
 from analyzers.builtin.deepview.reductions import INPUTS
-from analyzers.builtin.words import so_many
+from analyzers.builtin.text import so_many
 from analyzers.contract import Analyzer, Param, Params, Verdict, Window, inconclusive
 
 PARAMS = (

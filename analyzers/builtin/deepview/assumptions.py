@@ -9,7 +9,7 @@ from analyzers.builtin.deepview.baseline import Baseline
 from analyzers.builtin.deepview.noise import ENOUGH_HISTORY
 from analyzers.builtin.deepview.observed import Observed, component_sets, holds_any, kinds_of
 from analyzers.builtin.deepview.selection import Blamed, Judges, Rules
-from analyzers.builtin.words import percent, so_many
+from analyzers.builtin.text import percent, so_many
 from analyzers.contract import Assumption, Window
 
 Ints = NDArray[np.int64]

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
-from analyzers.builtin.scores import probability_at
+from analyzers.builtin.stats.scores import probability_at
 
 SCORES: tuple[tuple[float, float], ...] = (
     (-2.5, 0.3),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from analyzers.builtin.deepview.grid import Grid, crossing
 from analyzers.builtin.deepview.observed import Observed, component_sets
 from analyzers.builtin.deepview.reductions import SLICE
-from analyzers.builtin.endings import last_unusual
+from analyzers.builtin.stats.onset import last_unusual
 from analyzers.contract import Evidence, Window, chart
 
 Json = dict[str, Any]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.deepview.observed import Observed, component_sets, kinds_of
-from analyzers.builtin.words import so_many
+from analyzers.builtin.text import so_many
 from analyzers.contract import Paths, Window
 
 Floats = NDArray[np.float64]

@@ -9,7 +9,7 @@ from typing import Any
 from analyzers.builtin.deepview import evidence as show
 from analyzers.builtin.deepview.binomial import Charge, Outcome
 from analyzers.builtin.deepview.simpler import simpler
-from analyzers.builtin.words import CHANCE, NATS, count, hundredths, listed, percent
+from analyzers.builtin.text import CHANCE, NATS, count, hundredths, listed, percent
 from analyzers.contract import Evidence, Suspect, Verdict, Window, quiet, table, text
 
 _EVERYWHERE = 0.05

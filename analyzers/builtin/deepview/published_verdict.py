@@ -11,7 +11,7 @@ from analyzers.builtin.deepview import evidence as show
 from analyzers.builtin.deepview.observed import alike, component_sets
 from analyzers.builtin.deepview.published import Tested, severity
 from analyzers.builtin.deepview.simpler import simpler
-from analyzers.builtin.words import count, percent
+from analyzers.builtin.text import count, percent
 from analyzers.contract import Evidence, Params, Suspect, Verdict, Window, quiet, table, text
 
 

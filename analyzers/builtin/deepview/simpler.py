@@ -7,8 +7,8 @@ from collections.abc import Collection
 import numpy as np
 
 from analyzers.builtin.deepview.observed import Observed, component_sets, locate
-from analyzers.builtin.incidence import incidence
-from analyzers.builtin.tomography import TITLE, simpler_methods
+from analyzers.builtin.paths.incidence import incidence
+from analyzers.builtin.paths.tomography import TITLE, simpler_methods
 from analyzers.contract import Evidence, Window, text
 
 MOST_PATHS = 50_000

@@ -7,8 +7,8 @@ suspect like any link, and what paths lose in bursts of their own bounds what a 
 
 from __future__ import annotations
 
-from analyzers.builtin.endings import over_time
 from analyzers.builtin.netbouncer.analysis import analyze
+from analyzers.builtin.stats.onset import over_time
 from analyzers.contract import Analyzer, Input, Param, Reduction, Sum
 
 _PROBES = Input(

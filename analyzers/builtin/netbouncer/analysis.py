@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.endings import spans
-from analyzers.builtin.false_discovery import q_values
-from analyzers.builtin.incidence import Incidence, incidence, with_sources
-from analyzers.builtin.keys import texts
 from analyzers.builtin.netbouncer.assumptions import checked, lowered, undecidable
 from analyzers.builtin.netbouncer.calibration import SURE, probability, surplus_of
 from analyzers.builtin.netbouncer.evidence import evidence_of, sentence
 from analyzers.builtin.netbouncer.stages import Blamed, judge
+from analyzers.builtin.paths.incidence import Incidence, incidence, with_sources
+from analyzers.builtin.paths.keys import texts
+from analyzers.builtin.stats.false_discovery import q_values
+from analyzers.builtin.stats.onset import spans
 from analyzers.contract import (
     Assumption,
     Estimate,

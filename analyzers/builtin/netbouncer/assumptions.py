@@ -13,11 +13,11 @@ import math
 
 import numpy as np
 
-from analyzers.builtin.incidence import Incidence
 from analyzers.builtin.netbouncer.refit import CLEAN
 from analyzers.builtin.netbouncer.stages import Found
-from analyzers.builtin.share import at_least
-from analyzers.builtin.words import percent
+from analyzers.builtin.paths.incidence import Incidence
+from analyzers.builtin.stats.share import at_least
+from analyzers.builtin.text import percent
 from analyzers.contract import Assumption
 
 NOISY = 0.02

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from analyzers.builtin.incidence import Incidence
 from analyzers.builtin.netbouncer.stages import Blamed, Found
-from analyzers.builtin.tomography import simpler_methods
+from analyzers.builtin.paths.incidence import Incidence
+from analyzers.builtin.paths.tomography import simpler_methods
+from analyzers.builtin.text import NATS, hundredths
 from analyzers.builtin.vega import COLOURS, SCHEMA
-from analyzers.builtin.words import NATS, hundredths
 from analyzers.contract import Evidence, chart, table, text
 
 MOST_LINES = 20

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri, gammaincinv, pdtr, xlogy
 
-from analyzers.builtin.incidence import Incidence
 from analyzers.builtin.netbouncer.descent import Problem, success
 from analyzers.builtin.netbouncer.refit import CLEAN, Bar, Bursts, Fit
-from analyzers.builtin.share import at_least
-from analyzers.builtin.tomography import bad_among, solve
+from analyzers.builtin.paths.incidence import Incidence
+from analyzers.builtin.paths.tomography import bad_among, solve
+from analyzers.builtin.stats.share import at_least
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -8,7 +8,7 @@ import numpy as np
 
 from analyzers.builtin.panorama.findings import Finding, Found
 from analyzers.builtin.panorama.usual import ENOUGH_WINDOWS
-from analyzers.builtin.words import listed, percent, so_many
+from analyzers.builtin.text import listed, percent, so_many
 from analyzers.contract import Assumption
 
 _FAR = 3.5

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from analyzers.builtin.panorama.likelihood import OBSERVER, PLACE, SUBJECT, Weighed
 from analyzers.builtin.panorama.observed import Observed, Tally
 from analyzers.builtin.panorama.usual import LEAST, Usual
-from analyzers.builtin.panorama.weighing import OBSERVER, PLACE, SUBJECT, Weighed
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

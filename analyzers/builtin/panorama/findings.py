@@ -10,11 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.panorama.episodes import Episode, episodes_of
+from analyzers.builtin.panorama.likelihood import (
+    OBSERVER,
+    PLACE,
+    SUBJECT,
+    Weighed,
+    cell_weights,
+    rivals,
+    weigh,
+)
 from analyzers.builtin.panorama.observed import Observed, Tally, tally
 from analyzers.builtin.panorama.partitions import Partition, explained
 from analyzers.builtin.panorama.restarts import Stop, component_of, explains, stops_of
 from analyzers.builtin.panorama.usual import Usual, usual_of
-from analyzers.builtin.panorama.weighing import OBSERVER, PLACE, SUBJECT, Weighed, cell_weights, rivals, weigh
 from analyzers.contract import Assumption, Params, Window
 
 Ints = NDArray[np.int64]

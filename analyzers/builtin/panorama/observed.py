@@ -12,7 +12,7 @@ from datetime import timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.keys import numbered, texts, whole
+from analyzers.builtin.paths.keys import numbered, texts, whole
 from analyzers.contract import Count, Input, Reduction, Window
 
 Floats = NDArray[np.float64]

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from analyzers.builtin.panorama.episodes import Episode
+from analyzers.builtin.panorama.likelihood import OBSERVER
 from analyzers.builtin.panorama.observed import Observed, Tally
-from analyzers.builtin.panorama.weighing import OBSERVER
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

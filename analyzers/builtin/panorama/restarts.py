@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.panorama.episodes import Episode
+from analyzers.builtin.panorama.likelihood import OBSERVER, PLACE
 from analyzers.builtin.panorama.observed import Observed
-from analyzers.builtin.panorama.weighing import OBSERVER, PLACE
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

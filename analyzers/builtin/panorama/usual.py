@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.keys import texts
 from analyzers.builtin.panorama.observed import Observed, Tally
+from analyzers.builtin.paths.keys import texts
 from analyzers.contract import Window
 
 Floats = NDArray[np.float64]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from analyzers.builtin.pingmesh.limits import SLOW_SHARE
 from analyzers.builtin.pingmesh.observed import Observed
 from analyzers.builtin.pingmesh.verdict import Named
-from analyzers.builtin.words import count, percent
+from analyzers.builtin.text import count, percent
 from analyzers.contract import Assumption
 
 Mask = NDArray[np.bool_]

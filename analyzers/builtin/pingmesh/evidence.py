@@ -9,7 +9,7 @@ from analyzers.builtin.pingmesh.heat_map import heat_map
 from analyzers.builtin.pingmesh.observed import Observed
 from analyzers.builtin.pingmesh.sla import LEVELS, Scope
 from analyzers.builtin.pingmesh.verdict import WHAT, Named, span
-from analyzers.builtin.words import hundredths, listed, so_many
+from analyzers.builtin.text import hundredths, listed, so_many
 from analyzers.contract import Evidence, Window, table, text
 
 MOST_LINES = 20

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.keys import of_layer, texts, whole
+from analyzers.builtin.paths.keys import of_layer, texts, whole
 from analyzers.builtin.pingmesh.limits import totals
 from analyzers.builtin.pingmesh.places import Places, places
 from analyzers.builtin.pingmesh.reductions import DROPPED, FEW, FINE, SLICE, limit_bin

@@ -14,8 +14,8 @@ from analyzers.builtin.pingmesh.observed import Observed
 from analyzers.builtin.pingmesh.patterns import Blamed, Found
 from analyzers.builtin.pingmesh.reductions import SLICE
 from analyzers.builtin.pingmesh.timing import Minutes, minutes_of
-from analyzers.builtin.wilson import wilson
-from analyzers.builtin.words import count, listed, percent
+from analyzers.builtin.stats.wilson import wilson
+from analyzers.builtin.text import count, listed, percent
 from analyzers.contract import Estimate, Suspect, Window
 
 Ints = NDArray[np.int64]

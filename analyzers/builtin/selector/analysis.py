@@ -22,7 +22,7 @@ from analyzers.builtin.selector.hazard import Model, NoModel, State, fit, state_
 from analyzers.builtin.selector.plan import Choice, Past, Step, choose, greedy, past_of
 from analyzers.builtin.selector.reductions import INPUTS
 from analyzers.builtin.selector.trial import Trial, hold_out
-from analyzers.builtin.words import percent
+from analyzers.builtin.text import percent
 from analyzers.contract import Analyzer, Param, Params, Suspect, Verdict, Window, inconclusive, quiet
 
 Floats = NDArray[np.float64]

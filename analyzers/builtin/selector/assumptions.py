@@ -6,7 +6,7 @@ import numpy as np
 
 from analyzers.builtin.selector.hazard import State
 from analyzers.builtin.selector.trial import Trial
-from analyzers.builtin.words import percent, so_many
+from analyzers.builtin.text import percent, so_many
 from analyzers.contract import Assumption
 
 _OFF = 1.5

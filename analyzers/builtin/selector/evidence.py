@@ -10,7 +10,7 @@ import numpy as np
 from analyzers.builtin.selector.hazard import Model
 from analyzers.builtin.selector.plan import Choice, Past, Step
 from analyzers.builtin.selector.trial import Trial
-from analyzers.builtin.words import percent, so_many
+from analyzers.builtin.text import percent, so_many
 from analyzers.contract import Evidence, Params, chart, table, text
 
 if TYPE_CHECKING:

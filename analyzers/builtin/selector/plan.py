@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.benchmark_samples import samples
-from analyzers.builtin.directions import words_of
-from analyzers.builtin.node_defects import judge
-from analyzers.builtin.node_outcome import Rules
+from analyzers.builtin.nodes.defects import judge
+from analyzers.builtin.nodes.directions import words_of
+from analyzers.builtin.nodes.outcome import Rules
+from analyzers.builtin.nodes.samples import samples
 from analyzers.contract import Sums, Window
 
 _DAY = 86_400_000_000

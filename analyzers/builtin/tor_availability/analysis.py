@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.intervals import microseconds, moment
-from analyzers.builtin.keys import texts
-from analyzers.builtin.nines import (
+from analyzers.builtin.paths.keys import texts
+from analyzers.builtin.stats.intervals import microseconds, moment
+from analyzers.builtin.stats.nines import (
     UNSEEN,
     Standing,
     lost_interval,
@@ -19,8 +19,8 @@ from analyzers.builtin.nines import (
     show_days,
     show_minutes,
 )
-from analyzers.builtin.open_ends import OPEN_HOURS
-from analyzers.builtin.outage_rows import FLEET, OUTAGES
+from analyzers.builtin.stats.open_ends import OPEN_HOURS
+from analyzers.builtin.text import count, percent, so_many
 from analyzers.builtin.tor_availability import evidence
 from analyzers.builtin.tor_availability.assumptions import checked, counted, lowered
 from analyzers.builtin.tor_availability.outages import (
@@ -32,7 +32,7 @@ from analyzers.builtin.tor_availability.outages import (
     out_for_long,
     outages_of,
 )
-from analyzers.builtin.words import count, percent, so_many
+from analyzers.builtin.uptime.outage_rows import FLEET, OUTAGES
 from analyzers.contract import (
     Analyzer,
     Assumption,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from analyzers.builtin.keys import texts
+from analyzers.builtin.paths.keys import texts
+from analyzers.builtin.text import percent, so_many
 from analyzers.builtin.tor_availability.outages import Outages
-from analyzers.builtin.words import percent, so_many
 from analyzers.contract import Assumption, Sums
 
 _MOST_UNKNOWN = 0.05

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analyzers.builtin.intervals import MINUTE, microseconds, moment
-from analyzers.builtin.nines import (
+from analyzers.builtin.stats.intervals import MINUTE, microseconds, moment
+from analyzers.builtin.stats.nines import (
     MONTH_MINUTES,
     Standing,
     availability_of,
@@ -15,8 +15,8 @@ from analyzers.builtin.nines import (
     show_days,
     show_minutes,
 )
+from analyzers.builtin.text import count, hundredths, percent, so_many
 from analyzers.builtin.vega import bars_over_time, instant, ranked_bars
-from analyzers.builtin.words import count, hundredths, percent, so_many
 from analyzers.contract import Evidence, Window, chart, table, text
 
 if TYPE_CHECKING:

@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 
+from analyzers.builtin.stats.wilson import wilson
 from analyzers.builtin.trace_blame.assumptions import checked, doubt, needed
 from analyzers.builtin.trace_blame.calibration import probability
-from analyzers.builtin.trace_blame.deciding import Blamed, Decision, decide
+from analyzers.builtin.trace_blame.evidence import evidence, facts_about
+from analyzers.builtin.trace_blame.likelihood import Seen, see
 from analyzers.builtin.trace_blame.reductions import INPUTS
-from analyzers.builtin.trace_blame.saying import says, summary
-from analyzers.builtin.trace_blame.showing import evidence, facts_about
-from analyzers.builtin.trace_blame.silent import silent_instances, silent_table
+from analyzers.builtin.trace_blame.selection import Blamed, Decision, decide
+from analyzers.builtin.trace_blame.sentences import says, summary
+from analyzers.builtin.trace_blame.silent_instances import silent_instances, silent_table
 from analyzers.builtin.trace_blame.symptoms import Symptoms, symptoms
-from analyzers.builtin.trace_blame.weighing import Seen, see
-from analyzers.builtin.wilson import wilson
 from analyzers.contract import (
     Analyzer,
     Estimate,

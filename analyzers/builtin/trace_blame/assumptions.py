@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from analyzers.builtin.trace_blame.deciding import Decision
-from analyzers.builtin.trace_blame.weighing import Seen
-from analyzers.builtin.words import percent
+from analyzers.builtin.text import percent
+from analyzers.builtin.trace_blame.likelihood import Seen
+from analyzers.builtin.trace_blame.selection import Decision
 from analyzers.contract import Assumption, Window
 
 DOUBT = 2.0

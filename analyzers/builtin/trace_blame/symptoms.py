@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzers.builtin.trace_blame.deciding import Blamed
+from analyzers.builtin.trace_blame.likelihood import Seen, Weighed
 from analyzers.builtin.trace_blame.normal import Normal
-from analyzers.builtin.trace_blame.silence import called_service
+from analyzers.builtin.trace_blame.one_sided_calls import called_service
+from analyzers.builtin.trace_blame.selection import Blamed
 from analyzers.builtin.trace_blame.spans import Flags, Floats, Ints, Spans
-from analyzers.builtin.trace_blame.weighing import Seen, Weighed
 
 FAR = 2.5
 """Standard deviations of a span's logarithm above normal from which on it counts as slow."""

@@ -20,21 +20,21 @@ from typing import Any
 
 import numpy as np
 
-from analyzers.builtin.benchmark_samples import SAMPLES, samples
-from analyzers.builtin.directions import words_given
-from analyzers.builtin.intervals import moment
-from analyzers.builtin.keys import texts, whole
-from analyzers.builtin.node_causes import Cause, causes
-from analyzers.builtin.node_defects import WANTED, judge
-from analyzers.builtin.node_outcome import Charge, Outcome, Rules
-from analyzers.builtin.node_shifts import Shift, kinds, shared_by, shifts
+from analyzers.builtin.nodes.causes import Cause, causes
+from analyzers.builtin.nodes.defects import WANTED, judge
+from analyzers.builtin.nodes.directions import words_given
+from analyzers.builtin.nodes.outcome import Charge, Outcome, Rules
+from analyzers.builtin.nodes.samples import SAMPLES, samples
+from analyzers.builtin.nodes.shifts import Shift, kinds, shared_by, shifts
+from analyzers.builtin.paths.keys import texts, whole
+from analyzers.builtin.stats.intervals import moment
+from analyzers.builtin.text import count, figure, so_many
 from analyzers.builtin.validator import evidence as show
 from analyzers.builtin.validator.assumptions import assumptions, lowered
 from analyzers.builtin.validator.calibration import probability
 from analyzers.builtin.validator.placement import LABELS, NEEDS, PARENTS, groups_of, parents_of
 from analyzers.builtin.validator.published import Violation, check_baseline, check_rules, violations
 from analyzers.builtin.validator.rounds import spans
-from analyzers.builtin.words import count, figure, so_many
 from analyzers.contract import Analyzer, Input, Param, Params, Suspect, Verdict, Window, inconclusive, quiet
 from analyzers.superbench.rules import BadRules
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from analyzers.builtin.benchmark_samples import samples
-from analyzers.builtin.node_defects import WANTED
-from analyzers.builtin.node_outcome import Judged, Outcome
-from analyzers.builtin.node_shifts import Shift
-from analyzers.builtin.words import listed, percent, so_many
+from analyzers.builtin.nodes.defects import WANTED
+from analyzers.builtin.nodes.outcome import Judged, Outcome
+from analyzers.builtin.nodes.samples import samples
+from analyzers.builtin.nodes.shifts import Shift
+from analyzers.builtin.text import listed, percent, so_many
 from analyzers.contract import Assumption, Window
 
 LOWERED = 0.85

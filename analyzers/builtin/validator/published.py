@@ -13,12 +13,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from analyzers.builtin.benchmark_samples import Sample, Stratum
-from analyzers.builtin.directions import direction_of
-from analyzers.builtin.words import figure
+from analyzers.builtin.nodes.directions import direction_of
+from analyzers.builtin.nodes.samples import Sample, Stratum
+from analyzers.builtin.text import figure
 from analyzers.superbench.diagnosis import diagnose
 from analyzers.superbench.rules import BadRules, Rule, baseline_of, parse_baseline, parse_rules
-from ingest.doors.superbench import NodeResults
+from ingest.integrations.superbench import NodeResults
 
 _LARGE = 0.2
 """Share of the nodes that fail in the same metrics from which on the fleet, or its baseline, is the matter."""

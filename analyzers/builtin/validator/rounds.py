@@ -9,11 +9,11 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.benchmark_samples import Stratum
-from analyzers.builtin.intervals import moment
-from analyzers.builtin.keys import texts, whole
-from analyzers.builtin.node_outcome import Charge, Failure
-from analyzers.builtin.similarity import quantiles_of, worse_by
+from analyzers.builtin.nodes.outcome import Charge, Failure
+from analyzers.builtin.nodes.samples import Stratum
+from analyzers.builtin.nodes.similarity import quantiles_of, worse_by
+from analyzers.builtin.paths.keys import texts, whole
+from analyzers.builtin.stats.intervals import moment
 from analyzers.contract import Sums
 
 Span = tuple[datetime, datetime]

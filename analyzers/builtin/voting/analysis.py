@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analyzers.builtin.text import count, percent
 from analyzers.builtin.voting.assumptions import noise_of, noise_of_failures, only_failing, sampling_of
 from analyzers.builtin.voting.charges import from_explanation, from_outvoting, from_votes
 from analyzers.builtin.voting.evidence import Cleared
@@ -16,7 +17,6 @@ from analyzers.builtin.voting.observed import Observed, observe
 from analyzers.builtin.voting.reductions import INPUTS
 from analyzers.builtin.voting.verdict import Told, tell
 from analyzers.builtin.voting.votes import Elected, blamed_by_flow, discounted, majority, votes_of
-from analyzers.builtin.words import count, percent
 from analyzers.contract import Analyzer, Assumption, Param, Params, Verdict, Window, inconclusive
 
 Ints = NDArray[np.int64]

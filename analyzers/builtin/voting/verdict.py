@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analyzers.builtin.tomography import simpler_methods
+from analyzers.builtin.paths.tomography import simpler_methods
+from analyzers.builtin.text import count, listed, percent
 from analyzers.builtin.voting import evidence as show
 from analyzers.builtin.voting.assumptions import lowered
 from analyzers.builtin.voting.charges import Charge
 from analyzers.builtin.voting.observed import Observed
-from analyzers.builtin.words import count, listed, percent
 from analyzers.contract import Assumption, Evidence, Suspect, Verdict, Window, quiet, text
 
 Ints = NDArray[np.int64]

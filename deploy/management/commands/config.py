@@ -12,11 +12,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from incidents.api.catalog import Catalog
-from incidents.api.configuration import Catalogs, Change, apply, differences, exported
-from incidents.api.filing import FILED
+from incidents.api.config.sections import FILED
+from incidents.api.config.views import Catalogs, Change, apply, differences, exported
+from incidents.api.editable import Catalog
 from incidents.api.urls import router
-from incidents.domain.config_text import BadConfiguration, read, write
+from incidents.domain.config.yaml import BadConfiguration, read, write
 from incidents.reports.filing import SubscriptionsFile
 from incidents.reports.views import ReportSchedulesView
 from ingest.queries import Context

@@ -26,8 +26,8 @@ from deploy.demo.sender import Sender
 from deploy.demo.witness import Witness
 from deploy.demo.world import HEALTHY
 from deploy.embedded import EmbeddedError, Home
-from deploy.programs import Program
-from deploy.supervisor import CannotStart, reachable, running, stopping_on_signals
+from deploy.supervisor.programs import Program
+from deploy.supervisor.supervisor import CannotStart, reachable, running, stopping_on_signals
 
 SPEED = 50.0
 MINUTES = 225  # of data time, see analyzers.simulators.region

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from deploy.health import advice, reasons, secrets
+from deploy.observability.health import advice, reasons, secrets
 
 
 class Command(BaseCommand):

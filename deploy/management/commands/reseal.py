@@ -8,9 +8,9 @@ from allauth.mfa.models import Authenticator
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from incidents import sealing
-from incidents.delivery import key
-from incidents.delivery.models import ContactMethod
+from incidents import encryption
+from incidents.notifications import key
+from incidents.notifications.models import ContactMethod
 from incidents.webhooks.models import Webhook
 
 OF_AUTHENTICATORS = ("secret", "seed")
@@ -26,7 +26,7 @@ class Command(BaseCommand):
             with transaction.atomic():
                 key.reseal()
                 count = _methods() + _webhooks() + _authenticators()
-        except sealing.Unreadable as error:
+        except encryption.Unreadable as error:
             raise CommandError(f"{error}. Nothing was changed: set DOSSIER_SECRET_KEY_OLD.") from None
         self.stdout.write(f"{count} sealed anew.")
 
@@ -34,8 +34,8 @@ class Command(BaseCommand):
 def _methods() -> int:
     rows = list(ContactMethod.objects.select_for_update(of=("self",)))
     for row in rows:
-        if isinstance(row.address, sealing.Lost) or isinstance(row.secret, sealing.Lost):
-            raise sealing.Unreadable(f"the address of {row.name} was sealed under another key")
+        if isinstance(row.address, encryption.Lost) or isinstance(row.secret, encryption.Lost):
+            raise encryption.Unreadable(f"the address of {row.name} was sealed under another key")
         row.save(update_fields=("address", "secret"))
     return len(rows)
 
@@ -60,4 +60,4 @@ def _authenticators() -> int:
 
 
 def _anew(kept: bytes) -> bytes:
-    return sealing.seal(sealing.unseal(kept))
+    return encryption.seal(encryption.unseal(kept))

@@ -7,7 +7,7 @@ from argparse import ArgumentParser
 
 from django.core.management.base import BaseCommand, CommandError
 
-from deploy.programs import listen, programs
+from deploy.supervisor.programs import listen, programs
 
 
 class Command(BaseCommand):

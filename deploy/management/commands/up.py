@@ -12,9 +12,9 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
-from deploy import replacing
 from deploy.embedded import EmbeddedError
-from deploy.supervisor import CannotStart, make_ready, running, stopping_on_signals
+from deploy.supervisor import replacement
+from deploy.supervisor.supervisor import CannotStart, make_ready, running, stopping_on_signals
 from deploy.version import VERSION
 
 
@@ -53,17 +53,17 @@ class Command(BaseCommand):
 
     def replace(self) -> None:
         try:
-            environment = replacing.its_environment(replacing.running(settings.HOME))
+            environment = replacement.its_environment(replacement.running(settings.HOME))
             program = [sys.executable, str(settings.BASE_DIR / "manage.py")]
             if environment != dict(os.environ):  # read again under the settings of the one that runs
                 os.execve(program[0], [*program, "up", "--replace"], environment)
             make_ready(self.say)
             connections.close_all()
-            replacing.ask(settings.HOME, program)
-            while (failed := replacing.outcome(settings.HOME)) is None:
-                replacing.running(settings.HOME)
+            replacement.ask(settings.HOME, program)
+            while (failed := replacement.outcome(settings.HOME)) is None:
+                replacement.running(settings.HOME)
                 time.sleep(0.2)
-        except (replacing.ReplacementError, CannotStart) as error:
+        except (replacement.ReplacementError, CannotStart) as error:
             raise CommandError(str(error)) from error
         if failed:
             raise CommandError(f"nothing was replaced: {failed}")

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from django import template
 
-from incidents.domain.span_words import lead_words, span_words
+from incidents.domain.oncall.span_text import lead_words, span_words
 
 register = template.Library()
 

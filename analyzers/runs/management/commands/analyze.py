@@ -10,12 +10,12 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from analyzers import offline, printing, registry
+from analyzers import cli_output, offline, registry
 from analyzers.contract import Analyzer, Input
 from analyzers.params import BadParam, parse_params
+from analyzers.runner import AnalysisFailed, judge
 from analyzers.runs.management.line_command import Failed, LineCommand, Refused, is_terminal, progress
-from analyzers.shell import AnalysisFailed, judge
-from ingest.telemetry.columns import Rows
+from ingest.telemetry.decode.columns import Rows
 
 
 class Command(LineCommand):
@@ -76,9 +76,9 @@ class Command(LineCommand):
             yield verdict
 
     def _print(self, verdicts: Iterator[dict[str, Any]], many: bool, as_json: bool) -> None:
-        style = printing.TERMINAL if is_terminal(sys.stdout) else printing.PLAIN
+        style = cli_output.TERMINAL if is_terminal(sys.stdout) else cli_output.PLAIN
         for verdict in verdicts:
             if as_json:
                 self.show([json.dumps(verdict, ensure_ascii=False, indent=None if many else 2)])
             else:
-                self.show(printing.brief(verdict, style) if many else printing.whole(verdict, style))
+                self.show(cli_output.brief(verdict, style) if many else cli_output.whole(verdict, style))

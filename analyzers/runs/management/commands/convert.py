@@ -15,9 +15,10 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from analyzers.runs.management.line_command import LineCommand, Refused, progress
-from ingest.doors import log_lines, spans, superbench
-from ingest.doors.log_templates import Record, Templates, count_rows
-from ingest.doors.span_rows import put_before, span_rows
+from ingest.integrations import spans, superbench
+from ingest.integrations.logs import lines
+from ingest.integrations.logs.templates import Record, Templates, count_rows
+from ingest.integrations.span_rows import put_before, span_rows
 
 
 class Command(LineCommand):
@@ -195,8 +196,8 @@ def _records(files: list[str]) -> tuple[list[Record], int]:
     for name in files:
         tell(name)
         try:
-            records, timeless = log_lines.parse(_payload(name))
-        except log_lines.BadLogsError as error:
+            records, timeless = lines.parse(_payload(name))
+        except lines.BadLogsError as error:
             raise Refused(f"{name}: {error}") from error
         found += records
         left_out += timeless

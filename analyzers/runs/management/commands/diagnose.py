@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from analyzers.runs.management.line_command import LineCommand, Refused
-from ingest.doors import superbench
+from ingest.integrations import superbench
 
 
 class Command(LineCommand):

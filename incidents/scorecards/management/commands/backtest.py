@@ -15,9 +15,9 @@ from analyzers import queries as analyzers
 from analyzers.commands import BadParam, Failed, LineCommand, Refused, parse_params, parse_span
 from analyzers.contract import Analyzer
 from analyzers.queries import NothingToReplay, Replay
-from incidents.scorecards.asking import cadence, kept_since
 from incidents.scorecards.backtest import backtest
-from incidents.scorecards.words import lines
+from incidents.scorecards.requests import cadence, kept_since
+from incidents.scorecards.text import lines
 
 TENTHS = 10
 

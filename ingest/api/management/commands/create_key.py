@@ -14,8 +14,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from ingest.api import keys
-from ingest.doors.json_body import read_object
-from ingest.doors.mappings import READY
+from ingest.integrations.generic.presets import READY
+from ingest.integrations.json_body import read_object
 from ingest.log.types import Context
 
 

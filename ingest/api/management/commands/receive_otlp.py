@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from ingest import heartbeat
-from ingest.log import server
+from ingest.db import server_watch
 
 TURN = 1.0
 """Seconds between two looks at the server."""
@@ -42,7 +42,7 @@ class Command(BaseCommand):
         except OSError as error:
             raise CommandError(f"cannot listen on port {options['port']}: {error}") from error
         heartbeat.start()
-        watch = server.watch()
+        watch = server_watch.watch()
         receiving.start()
         self.stdout.write(f"OTLP over gRPC is received on port {receiving.port}")
         self.stdout.flush()

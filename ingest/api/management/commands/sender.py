@@ -7,7 +7,7 @@ from argparse import ArgumentParser, ArgumentTypeError
 
 from django.core.management.base import BaseCommand
 
-from ingest.doors.mappings import ADDRESS, READY
+from ingest.integrations.generic.presets import ADDRESS, READY
 
 _ADDRESS = re.compile(r"""https?://[^\s/'"]+/integrations/[^\s'"]+""")
 

@@ -9,7 +9,7 @@ from argparse import ArgumentParser
 from django.core.management.base import BaseCommand, CommandError
 
 from ingest import heartbeat
-from ingest.log import server
+from ingest.db import server_watch
 from ingest.log.follow import registered_followers, run_followers
 
 
@@ -33,5 +33,5 @@ class Command(BaseCommand):
         self.stdout.write(f"Following with {', '.join(only or known) or 'no follower'}")
         self.stdout.flush()
         heartbeat.start()
-        server.watch()
+        server_watch.watch()
         run_followers(stop, [known[name] for name in only] if only else None)

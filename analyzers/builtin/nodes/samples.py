@@ -1,0 +1,121 @@
+"""Samples of nodes, taken out of the sums of `benchmark` rows: by metric and kind of machine, then by node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analyzers.builtin.nodes.similarity import quantiles_of
+from analyzers.builtin.paths.keys import numbered, texts
+from analyzers.contract import Count, Each, Reduction, Sums
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+SAMPLES = Reduction(
+    "samples",
+    kind="benchmark",
+    group_by=("node", "benchmark", "metric", "sku", "time"),
+    aggregates={"times": Count()},
+    each=Each("values"),
+)
+"""Every value of every node with when and how often it occurred: the exact samples."""
+
+
+class Stratum(NamedTuple):
+    """What is compared with its like only: one metric on one kind of machine (`sku` may be empty)."""
+
+    benchmark: str
+    metric: str
+    sku: str
+
+    @property
+    def shown(self) -> str:
+        return f"{self.benchmark}/{self.metric}" + (f" on {self.sku}" if self.sku else "")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """The samples of one stratum: `nodes` by name, sorted; node i's `values` begin at `starts[i]` and ascend; each
+    occurred `times` times.
+    """
+
+    nodes: tuple[str, ...]
+    values: Floats
+    times: Ints
+    starts: Ints
+
+    @property
+    def runs(self) -> Ints:
+        """How many runs each node has; shape (nodes,)."""
+        return np.add.reduceat(self.times, self.starts) if len(self.starts) else np.empty(0, dtype=np.int64)
+
+    def quantiles(self, size: int) -> Floats:
+        """Shape (nodes, size)."""
+        return quantiles_of(self.values, self.times, self.starts, size)[0]
+
+
+def without_zeros(sample: Sample, before: Sample | None) -> Sample:
+    """The sample without runs whose result is 0, which are runs that failed; as it is where most nodes have nothing
+    else. A node all of whose runs failed stays if that was so `before`, too, or if nothing is known of before.
+    """
+    positive = sample.values > 0
+    if positive.all() or not sample.nodes:
+        return sample
+    owner = np.repeat(np.arange(len(sample.nodes)), np.diff(np.append(sample.starts, len(sample.values))))
+    alive = np.zeros(len(sample.nodes), dtype=bool)
+    alive[owner[positive]] = True
+    if 2 * int(alive.sum()) <= len(alive):
+        return sample
+    dead = (
+        {}
+        if before is None
+        else {name: not one for name, one in zip(before.nodes, _alive(before), strict=True)}
+    )
+    stays = np.array([before is None or dead.get(name, False) for name in sample.nodes])
+    kept = positive | (~alive & stays)[owner]
+    nodes, starts = np.unique(owner[kept], return_index=True)
+    names = tuple(sample.nodes[at] for at in nodes.tolist())
+    return Sample(names, sample.values[kept], sample.times[kept], starts)
+
+
+def _alive(sample: Sample) -> list[bool]:
+    """Whether each node has a result that is not 0."""
+    found: list[bool] = (np.maximum.reduceat(sample.values, sample.starts) > 0).tolist()
+    return found
+
+
+def samples(sums: Sums) -> dict[Stratum, Sample]:
+    """The samples of the reduction `SAMPLES`, by stratum in order of names."""
+    if not sums.rows:
+        return {}
+    keys = [numbered(texts(sums, name)) for name in ("benchmark", "metric", "sku", "node")]
+    values = np.asarray(sums.keys["value"], dtype=np.float64)
+    times = np.asarray(sums.values["times"], dtype=np.int64)
+    codes = [code for _, code in keys]
+    order = np.lexsort((values, *reversed(codes)))
+    ordered = [code[order] for code in codes]
+    values, times = values[order], times[order]
+    found = {}
+    for start, end in _runs(ordered[:3]):
+        nodes = ordered[3][start:end]
+        starts = np.flatnonzero(np.append(True, nodes[1:] != nodes[:-1]))
+        names = tuple(keys[3][0][code] for code in nodes[starts].tolist())
+        stratum = Stratum(*(key[0][code[start]] for key, code in zip(keys[:3], ordered[:3], strict=True)))
+        found[stratum] = Sample(names, values[start:end], times[start:end], starts)
+    return found
+
+
+def _runs(columns: Sequence[Ints]) -> Iterator[tuple[int, int]]:
+    """Where all columns stay the same: (start, end) of each stretch."""
+    rows = len(columns[0])
+    changes = np.zeros(rows, dtype=bool)
+    changes[0] = True
+    for column in columns:
+        changes[1:] |= column[1:] != column[:-1]
+    starts = np.flatnonzero(changes).tolist()
+    yield from zip(starts, [*starts[1:], rows], strict=True)

@@ -1,0 +1,278 @@
+"""What was seen at every place, and whose claims it supports: services, or single instances of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from analyzers.builtin.trace_blame.blame import GROUPS, Claims
+from analyzers.builtin.trace_blame.log_signs import (
+    Records,
+    Signs,
+    reach_of,
+    records_of,
+    signs_of_instances,
+    signs_of_others,
+    signs_of_services,
+)
+from analyzers.builtin.trace_blame.normal import (
+    Change,
+    Habits,
+    Normal,
+    Odd,
+    changes,
+    common_shift,
+    habits,
+    normal_times,
+    oddities,
+)
+from analyzers.builtin.trace_blame.one_sided_calls import Silence, silence_of, unanswered_calls
+from analyzers.builtin.trace_blame.places import Shapes, Times, own_times, shapes, ways
+from analyzers.builtin.trace_blame.spans import Flags, Floats, Ints, Spans, spans_of
+from analyzers.builtin.trace_blame.timing import Timing, timing_of
+from analyzers.contract import Window
+
+OWN, IN, OUT, NEW, MIX, LOG, TOLD = range(len(GROUPS))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seen:
+    """A window with its history, cut into places, and what is normal at each. `reach[a, b]` is whether service a calls
+    b, directly or not.
+    """
+
+    spans: Spans
+    timing: Timing
+    own: Times
+    way: Times
+    call: Times
+    shapes: Shapes
+    silence: Silence
+    own_normal: Normal
+    way_normal: Normal
+    call_normal: Normal
+    habits: Habits
+    resolution_us: float
+    logs: Records | None
+    reach: Flags
+
+
+def see(window: Window, resolution_us: float) -> Seen:
+    spans = spans_of(window)
+    timing = timing_of(spans)
+    silence = silence_of(spans, timing, resolution_us)
+    own = own_times(spans, timing, silence.unanswered, resolution_us)
+    way = ways(spans, timing, resolution_us)
+    call = unanswered_calls(spans, silence, resolution_us)
+    done = shapes(spans, timing, silence.served)
+    eras = spans.eras
+    return Seen(
+        spans,
+        timing,
+        own,
+        way,
+        call,
+        done,
+        silence,
+        normal_times(own, eras),
+        normal_times(way, eras),
+        normal_times(call, eras),
+        habits(done, eras),
+        resolution_us,
+        records_of(window, spans),
+        reach_of(spans),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weighed:
+    """What changed in the judged window from quarter `since` on, by place; and what all own times and all
+    ways shifted by.
+    """
+
+    since: int
+    own_common: float
+    way_common: float
+    own: Change
+    way: Change
+    call: Change
+    odd: Odd
+    logs: Signs
+
+
+def _now(seen: Seen, table: Times | Shapes, since: int) -> Flags:
+    return np.asarray((table.era == seen.spans.eras - 1) & (table.quarter >= since))
+
+
+def weigh(seen: Seen, since: int) -> Weighed:
+    own_rows = np.flatnonzero(_now(seen, seen.own, since))
+    way_rows = np.flatnonzero(_now(seen, seen.way, since))
+    own_common = common_shift(seen.own, seen.own_normal, own_rows)
+    way_common = common_shift(seen.way, seen.way_normal, way_rows)
+    own, _ = changes(seen.own, seen.own_normal, own_rows, own_common)
+    way, _ = changes(seen.way, seen.way_normal, way_rows, way_common)
+    odd, _ = oddities(seen.shapes, seen.habits, np.flatnonzero(_now(seen, seen.shapes, since)))
+    call_rows = np.flatnonzero(_now(seen, seen.call, since))
+    call, _ = changes(seen.call, seen.call_normal, call_rows, max(own_common, way_common))
+    logs = signs_of_services(seen.logs, since) if seen.logs else {}
+    return Weighed(since, own_common, way_common, own, way, call, odd, logs)
+
+
+def at_instance(seen: Seen, weighed: Weighed, instance: int) -> Weighed:
+    """The same places, as the instance alone changed them; calls that callers alone tell of are nobody's."""
+    since = weighed.since
+    own_rows = _now(seen, seen.own, since) & (seen.own.server_instance == instance)
+    way_rows = _now(seen, seen.way, since)
+    way_rows &= (seen.way.client_instance == instance) | (seen.way.server_instance == instance)
+    odd_rows = _now(seen, seen.shapes, since) & (seen.shapes.instance == instance)
+    own, _ = changes(seen.own, seen.own_normal, np.flatnonzero(own_rows), weighed.own_common)
+    way, _ = changes(seen.way, seen.way_normal, np.flatnonzero(way_rows), weighed.way_common)
+    odd, _ = oddities(seen.shapes, seen.habits, np.flatnonzero(odd_rows))
+    logs = signs_of_instances(seen.logs, since, [instance]) if seen.logs else {}
+    service = int(seen.spans.service[seen.spans.instance == instance][0])
+    return replace(weighed, own=own, way=way, odd=odd, logs={service: logs.get(instance, [])})
+
+
+def claims_of_services(seen: Seen, weighed: Weighed, without: Collection[int] = ()) -> Claims:
+    """Everything each service could explain; places that `without` could explain are left out. A service that calls one
+    of `without`, directly or not, does otherwise because of it.
+    """
+    gone = np.zeros(len(seen.spans.services), dtype=np.bool_)
+    gone[list(without)] = True
+    own, way, odd = weighed.own, weighed.way, weighed.odd
+    own_at = seen.own.server[own.place]
+    client, server = seen.way.client[way.place], seen.way.server[way.place]
+    asker, asked = seen.shapes.client[odd.place], seen.shapes.server[odd.place]
+    caller, callee = seen.call.client[weighed.call.place], seen.call.server[weighed.call.place]
+    told = ~gone[caller] & ~gone[callee]
+    free, clear, alone = ~gone[own_at], ~gone[client] & ~gone[server], ~gone[asker] & ~gone[asked]
+    # Only by failing does the called change what its caller does: a call that is not made is the caller's doing.
+    between = (asker != asked) & (2 * odd.failed >= odd.unseen)
+    above = gone | seen.reach[:, gone].any(axis=1)
+    alone &= ~above[asker]
+    plain = alone & ~seen.shapes.asks[odd.place]
+    rows = [
+        _claims(own_at[free], OWN, own.support[free]),
+        _claims(server[clear], IN, way.support[clear]),
+        _claims(client[clear], OUT, way.support[clear]),
+        _claims(callee[told], IN, weighed.call.support[told]),
+        _claims(caller[told], OUT, weighed.call.support[told]),
+        _claims(asker[alone & ~between], NEW, odd.new[alone & ~between]),
+        _claims(asker[alone & between], OUT, odd.new[alone & between]),
+        _claims(asked[alone & between], IN, odd.new[alone & between]),
+        _claims(asker[plain], MIX, odd.mix[plain]),
+        *_asked_otherwise(seen, asker[plain], odd.mix[plain], gone),
+        *_logged(seen, weighed.logs, gone),
+        *_told(seen, asker[alone & ~between], odd.new[alone & ~between]),
+    ]
+    return _joined(rows)
+
+
+def _asked_otherwise(seen: Seen, service: Ints, mix: Floats, gone: Flags) -> list[Claims]:
+    """Another mix of what a service does may come from whoever calls it: it is their claim, too, and one change, in
+    however many of its operations it shows.
+    """
+    now = seen.way.place[seen.way.era == seen.spans.eras - 1]
+    pairs = np.unique(seen.way.client[now] * len(gone) + seen.way.server[now])
+    found = []
+    for client, server in zip((pairs // len(gone)).tolist(), (pairs % len(gone)).tolist(), strict=True):
+        mine = (service == server) & (mix > 0)
+        if client != server and not gone[client] and mine.any():
+            found.append(_claims(np.array([client]), MIX, mix[mine].max(keepdims=True)))
+    return found
+
+
+def _logged(seen: Seen, logs: Signs, gone: Flags) -> list[Claims]:
+    """Signs in logs are their writer's, and for what speaks for a fault those whom it calls, directly or not, have a
+    claim, too. What one of `gone` explains is left out.
+    """
+    found: list[Claims] = []
+    for service, signs in logs.items():
+        below = seen.reach[service]
+        if not signs or gone[service] or (below & gone).any():
+            continue
+        support = np.array([sign.support for sign in signs])
+        found.append(_claims(np.full(len(signs), service), LOG, support))
+        called, speaking = np.flatnonzero(below), support[support > 0]
+        found.append(_claims(np.repeat(called, len(speaking)), TOLD, np.tile(speaking, len(called))))
+    return found
+
+
+def _told(seen: Seen, service: Ints, new: Floats) -> list[Claims]:
+    """Where there are logs: what a service does that it never did is a claim of those whom it calls, too."""
+    if seen.logs is None:
+        return []
+    return [
+        _claims(called, TOLD, np.full(len(called), new[row]))
+        for row in np.flatnonzero(new > 0).tolist()
+        if len(called := np.flatnonzero(seen.reach[service[row]]))
+    ]
+
+
+def claims_of_instances(seen: Seen, weighed: Weighed, of: Ints, without: Collection[int] = ()) -> Claims:
+    """The same for every instance in `of`, from its own spans alone; here `service` numbers instances."""
+    gone = np.zeros(len(seen.spans.services), dtype=np.bool_)
+    gone[list(without)] = True
+    asked = np.zeros(len(seen.spans.instances), dtype=np.bool_)
+    asked[of] = True
+    since = weighed.since
+    rows = []
+    for table, normal, common, group, side in (
+        (seen.own, seen.own_normal, weighed.own_common, OWN, seen.own.server_instance),
+        (seen.way, seen.way_normal, weighed.way_common, IN, seen.way.server_instance),
+        (seen.way, seen.way_normal, weighed.way_common, OUT, seen.way.client_instance),
+    ):
+        clear = ~(gone[table.client] | gone[table.server])[table.place]
+        at = np.flatnonzero(_now(seen, table, since) & asked[side] & clear)
+        change, cell = changes(table, normal, at, common, side)
+        rows.append(_claims(side[cell], group, change.support))
+    done = seen.shapes
+    alone = (done.client == done.server)[done.place]
+    at = np.flatnonzero(_now(seen, done, since) & asked[done.instance] & alone)
+    odd, cell = oddities(done, seen.habits, at, by_instance=True)
+    rows.append(_claims(done.instance[cell], NEW, odd.new))
+    if seen.logs:
+        for instance, signs in signs_of_instances(seen.logs, since, of.tolist()).items():
+            support = np.array([sign.support for sign in signs])
+            rows.append(_claims(np.full(len(signs), instance), LOG, support))
+    return _joined(rows)
+
+
+def claims_of_others(
+    seen: Seen, weighed: Weighed, service: int, instance: int, without: Collection[int] = ()
+) -> Claims:
+    """What the service's other instances could explain, from all that did not touch the instance."""
+    gone = np.zeros(len(seen.spans.services), dtype=np.bool_)
+    gone[list(without)] = True
+    own, way, done, since = seen.own, seen.way, seen.shapes, weighed.since
+    rows = []
+    at = _now(seen, own, since) & (own.server[own.place] == service) & (own.server_instance != instance)
+    change, _ = changes(own, seen.own_normal, np.flatnonzero(at), weighed.own_common)
+    rows.append(_claims(np.full(len(change.place), service), OWN, change.support))
+    apart = (way.server_instance != instance) & (way.client_instance != instance)
+    apart &= ~(gone[way.client] | gone[way.server])[way.place]
+    for group, side in ((IN, way.server), (OUT, way.client)):
+        at = _now(seen, way, since) & (side[way.place] == service) & apart
+        change, _ = changes(way, seen.way_normal, np.flatnonzero(at), weighed.way_common)
+        rows.append(_claims(np.full(len(change.place), service), group, change.support))
+    at = _now(seen, done, since) & (done.client[done.place] == service) & (done.instance != instance)
+    odd, _ = oddities(done, seen.habits, np.flatnonzero(at))
+    rows.append(_claims(np.full(len(odd.place), service), NEW, odd.new))
+    if seen.logs:
+        signs = signs_of_others(seen.logs, since, service, instance)
+        rows.append(_claims(np.full(len(signs), service), LOG, np.array([one.support for one in signs])))
+    return _joined(rows)
+
+
+def _claims(who: Ints, group: int, support: Floats) -> Claims:
+    return Claims(who.astype(np.int64), np.full(len(who), group), support)
+
+
+def _joined(rows: list[Claims]) -> Claims:
+    return Claims(
+        np.concatenate([one.service for one in rows]),
+        np.concatenate([one.group for one in rows]),
+        np.concatenate([one.support for one in rows]),
+    )

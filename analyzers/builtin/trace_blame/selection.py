@@ -1,0 +1,112 @@
+"""Who is blamed: the best explanation first, then what it leaves unexplained."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from analyzers.builtin.trace_blame.blame import scores
+from analyzers.builtin.trace_blame.likelihood import (
+    Seen,
+    Weighed,
+    claims_of_instances,
+    claims_of_others,
+    claims_of_services,
+    weigh,
+)
+from analyzers.builtin.trace_blame.places import QUARTERS
+from analyzers.builtin.trace_blame.spans import Floats
+
+MOST_SUSPECTS = 5
+
+LATER = 1.0
+"""Nats that a fault must say more when only a later part of the window is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blamed:
+    """A service, or one of its instances (None: all alike), with its log posterior odds at the prior of one
+    fault among the services.
+    """
+
+    service: int
+    instance: int | None
+    odds: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decision:
+    """The blamed, best first; the log odds of every service; and the part of the window that was judged."""
+
+    blamed: tuple[Blamed, ...]
+    odds: Floats
+    weighed: Weighed
+
+
+def decide(seen: Seen, margin: float, further: float) -> Decision:
+    """Blame who leads if the odds exceed `margin`; then, leaving out what is explained already, whoever
+    leads with more than `further`: what a fault does elsewhere is odd, too, and has to be told from another.
+
+    A fault may begin inside the window: the window is judged whole and from each later quarter on.
+    """
+    best: tuple[float, Weighed] | None = None
+    for since in range(QUARTERS):
+        weighed = weigh(seen, since)
+        first = _leading(seen, weighed, ())
+        odds = (first.odds if first else -np.inf) - (LATER if since else 0.0)
+        if best is None or odds > best[0]:
+            best = odds, weighed
+    assert best is not None
+    weighed, penalty = best[1], LATER if best[1].since else 0.0
+    blamed: list[Blamed] = []
+    while len(blamed) < MOST_SUSPECTS:
+        found = _leading(seen, weighed, [one.service for one in blamed])
+        if found is None or found.odds - penalty < (further if blamed else margin):
+            break
+        blamed.append(found)
+    return Decision(tuple(blamed), _odds(seen, weighed, ()), weighed)
+
+
+def _odds(seen: Seen, weighed: Weighed, without: Collection[int]) -> Floats:
+    count = len(seen.spans.services)
+    return np.asarray(scores(claims_of_services(seen, weighed, without), count) - np.log(max(1, count)))
+
+
+def _leading(seen: Seen, weighed: Weighed, without: Collection[int]) -> Blamed | None:
+    """The service or instance that explains most, or None where there is none left."""
+    odds = _odds(seen, weighed, without)
+    odds[list(without)] = -np.inf
+    if not np.isfinite(odds).any():
+        return None
+    service = int(np.argmax(odds))
+    found = Blamed(service, None, float(odds[service]))
+    spans = seen.spans
+    now = spans.era == spans.eras - 1
+    replicas = np.zeros((len(spans.instances),), dtype=np.int64) - 1
+    replicas[spans.instance[now]] = spans.service[now]
+    several = np.bincount(replicas[replicas >= 0], minlength=len(spans.services)) >= 2
+    several[list(without)] = False
+    of = np.flatnonzero((replicas >= 0) & several[np.maximum(replicas, 0)])
+    if not len(of):
+        return found
+    each = scores(claims_of_instances(seen, weighed, of, without), len(spans.instances))[of] - np.log(
+        len(of) + len(spans.services)
+    )
+    lead = int(np.argmax(each))
+    instance, owner = int(of[lead]), int(replicas[of[lead]])
+    if each[lead] < found.odds and owner != service:
+        return found
+    return _one_or_all(seen, weighed, Blamed(owner, instance, float(each[lead])), float(odds[owner]), without)
+
+
+def _one_or_all(seen: Seen, weighed: Weighed, one: Blamed, whole: float, without: Collection[int]) -> Blamed:
+    """The instance, if the service's other instances show nothing without it; else the service."""
+    assert one.instance is not None
+    others = scores(
+        claims_of_others(seen, weighed, one.service, one.instance, without), len(seen.spans.services)
+    )
+    if others[one.service] <= 0.0:
+        return Blamed(one.service, one.instance, max(one.odds, whole))
+    return Blamed(one.service, None, max(one.odds, whole))

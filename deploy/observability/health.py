@@ -1,0 +1,264 @@
+"""`/healthz` (the process answers), `/readyz` (all that it needs answers), `/metrics` (for Prometheus)."""
+
+from __future__ import annotations
+
+import hmac
+import time
+from collections.abc import Callable, Collection
+
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, connection
+from django.db.migrations.executor import MigrationExecutor
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.urls import path
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from redis.exceptions import RedisError
+
+from deploy import broker, processes
+from deploy.accounts import proxy_is_not_counted
+from deploy.observability import disk, metrics
+from deploy.version import VERSION
+from incidents.escalation.queries import called_but_unreachable
+from incidents.notifications import key
+from incidents.notifications.queries import LONGEST_SILENCE, overdue, silences
+from incidents.webhooks.queries import unreadable as unreadable_webhooks
+from ingest.queries import clock_is_wrong, clock_skew, database_answers, follower_lags
+
+LOOK_EVERY = 15.0
+"""Seconds between looks for secrets that cannot be decrypted."""
+LONGEST_LAG = 60.0  # seconds that a follower may be behind before tickets count as late
+
+NEEDED = ("worker", "scheduler", "followers", "delivery", "mail", "otlp")
+"""Processes without which something comes late or not at all."""
+COVERED = ("web", "events")
+"""Processes whose work others do meanwhile: other web processes, and pages that poll."""
+
+
+@csrf_exempt
+@require_safe
+def healthz(_request: HttpRequest) -> HttpResponse:
+    """This process answers; says nothing about what it depends on, so that a restart is not the answer to
+    that."""
+    return JsonResponse({"status": "alive", "version": VERSION})
+
+
+@csrf_exempt
+@require_safe
+def readyz(_request: HttpRequest) -> HttpResponse:
+    """200 when requests can be served and tickets follow; 503 with the reasons otherwise.
+
+    `warnings` lists what still works and needs attention.
+    """
+    found = reasons()
+    body = {"ready": not found, "reasons": found, "warnings": warnings()}
+    return JsonResponse(body, status=503 if found else 200)
+
+
+def reasons() -> list[str]:
+    """Why requests cannot be served, or what they ask for would come late; empty where all is well."""
+    if stops := draining():
+        return [stops]
+    checks = (database, disk_full, migrations, secret_key, queue, clocks, running, followers, delivery)
+    return [reason for check in checks if (reason := check())]
+
+
+def warnings() -> list[str]:
+    """What works and needs somebody's attention."""
+    found = [warning] if (warning := disk.space().warning) else []
+    known, _ = processes.read(settings.HOME.root) or ([], 0.0)
+    found += [f"{one.name}: {one.reason or one.state}" for one in known if _is_bad(one, COVERED)]
+    return found + [warning for warning in [people_called()] if warning]
+
+
+def operator_warnings(request: HttpRequest) -> dict[str, list[str]]:
+    """Template context: what the console shows in red on every page of those who are signed in."""
+    user = getattr(request, "user", None)
+    if user is None or not user.is_authenticated:
+        return {"operator_warnings": []}
+    found = [disk.space().warning, clocks(), secrets() if getattr(user, "is_staff", False) else None]
+    return {"operator_warnings": [one for one in found if one]}
+
+
+def secrets() -> str | None:
+    """Contact methods, channels and webhooks to which nothing is sent, by name: for staff."""
+
+    def probe() -> str | None:
+        lost = _unreadable_lately()
+        more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
+        return (
+            f"secrets: {', '.join(lost[:5])}{more} cannot be read under this DOSSIER_SECRET_KEY, so nothing is sent"
+            " there; restore the key, set DOSSIER_SECRET_KEY_OLD, or enter them again"
+            if lost
+            else None
+        )
+
+    return _or_away(probe, None)
+
+
+_looked: list[tuple[float, object, list[str]]] = []
+
+
+def _unreadable_lately() -> list[str]:
+    """What cannot be decrypted, at most `LOOK_EVERY` seconds ago: every page asks, and each address is decrypted."""
+    keys, now = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS), time.monotonic()
+    if not _looked or _looked[0][1] != keys or now - _looked[0][0] > LOOK_EVERY:
+        found = [*key.unreadable(), *(f"webhook {name}" for name in unreadable_webhooks())]
+        _looked[:] = [(now, keys, found)]
+    return _looked[0][2]
+
+
+def people_called() -> str | None:
+    """Without names: anybody may ask for `/readyz`; `doctor` and Settings name them."""
+
+    def probe() -> str | None:
+        lost = len(called_but_unreachable())
+        who = "person" if lost == 1 else "people"
+        return f"on call: {lost} {who} that policies or schedules call cannot be reached" if lost else None
+
+    return _or_away(probe, None)
+
+
+def draining() -> str | None:
+    return "this node is stopping" if processes.is_draining(settings.HOME.root) else None
+
+
+def clocks() -> str | None:
+    """Times are taken from Postgres; what else this machine does by its own clock would still be wrong."""
+    if not clock_is_wrong():
+        return None
+    ahead = clock_skew() or 0.0
+    side = "ahead of" if ahead > 0 else "behind"
+    return f"clock: this machine is {abs(ahead):.0f} s {side} Postgres; set its clock (NTP)"
+
+
+def running() -> str | None:
+    """Of the processes that the supervisor of this node keeps running."""
+    known = processes.read(settings.HOME.root)
+    if known is None:
+        return None
+    found, age = known
+    if age > processes.SILENT:
+        return f"supervisor: no sign of life for {age:.0f} s"
+    bad = ", ".join(f"{one.name} ({one.reason or one.state})" for one in found if _is_bad(one, NEEDED))
+    return f"processes: not running: {bad}" if bad else None
+
+
+@csrf_exempt
+@require_safe
+def metrics_page(request: HttpRequest) -> HttpResponse:
+    """Prometheus text. Asks for METRICS_TOKEN where it is set, and otherwise answers this machine only."""
+    if not _may_scrape(request):
+        return HttpResponse(
+            "metrics need the bearer token in METRICS_TOKEN\n", status=403, content_type="text/plain"
+        )
+    return HttpResponse(generate_latest(metrics.Everything()), content_type=CONTENT_TYPE_LATEST)
+
+
+def advice() -> list[str]:
+    """What staff should set right although everything answers. Needs the database."""
+    found = []
+    if proxy_is_not_counted():
+        found.append(
+            "proxy: people sign in through one and TRUSTED_PROXIES is 0; set it to the number of proxies in front, so"
+            " that wrong passwords are counted for each address"
+        )
+    if called := called_but_unreachable():
+        shown = [f"{name} ({why})" for name, why in list(called.items())[:5]]
+        more = f" and {len(called) - 5} more" if len(called) > 5 else ""
+        found.append(f"on call: policies or schedules call {', '.join(shown)}{more}, who cannot be reached")
+    return found
+
+
+def for_staff(request: HttpRequest) -> dict[str, Callable[[], list[str]]]:
+    """Context of templates: `advice`, asked for only where a page shows it."""
+    is_staff = bool(getattr(getattr(request, "user", None), "is_staff", False))
+    return {"advice": lambda: advice() if is_staff else []}
+
+
+def database() -> str | None:
+    def probe() -> str | None:
+        if not database_answers():
+            return "database: stands still"
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        return None
+
+    return _or_away(probe, "database: does not answer")
+
+
+def disk_full() -> str | None:
+    return "disk: full; nothing can be stored" if disk.space().full else None
+
+
+def migrations() -> str | None:
+    return _or_away(
+        lambda: None if migrated() else "database: migrations are missing (manage.py migrate)", None
+    )
+
+
+def secret_key() -> str | None:
+    wrong = "DOSSIER_SECRET_KEY is not the one that secrets in the database are encrypted under"
+    return _or_away(lambda: None if key.is_right() else wrong, None)
+
+
+def queue() -> str | None:
+    try:
+        broker.ping()
+    except RedisError:
+        return "broker: does not answer"
+    return None
+
+
+def followers() -> str | None:
+    def probe() -> str | None:
+        late = {name: lag for name, lag in follower_lags().items() if lag > LONGEST_LAG}
+        behind = ", ".join(f"{name} {lag:.0f} s" for name, lag in late.items())
+        return f"followers: behind ({behind})" if late else None
+
+    return _or_away(probe, None)
+
+
+def delivery() -> str | None:
+    def probe() -> str | None:
+        longest = LONGEST_SILENCE.total_seconds()
+        late = {name: s for name, s in silences().items() if s > longest}
+        if (waits := overdue()) > longest:
+            late["a message"] = waits
+        silent = ", ".join(f"{name} {s:.0f} s" for name, s in late.items())
+        return f"delivery: behind ({silent}); is `manage.py deliver` running?" if late else None
+
+    return _or_away(probe, None)
+
+
+def _is_bad(one: processes.Known, kinds: Collection[str]) -> bool:
+    return one.name.partition("-")[0] in kinds and one.state in ("silent", "ended")
+
+
+def _or_away(probe: Callable[[], str | None], away: str | None) -> str | None:
+    """What `probe` says, or `away` when the database is (None where another check says so already)."""
+    try:
+        return probe()
+    except (DatabaseError, InterfaceError):
+        return away
+
+
+def migrated() -> bool:
+    executor = MigrationExecutor(connection)
+    return not executor.migration_plan(executor.loader.graph.leaf_nodes())
+
+
+def _may_scrape(request: HttpRequest) -> bool:
+    if settings.METRICS_TOKEN:
+        given = request.headers.get("Authorization", "")
+        return hmac.compare_digest(given.encode(), f"Bearer {settings.METRICS_TOKEN}".encode())
+    passed_on = "X-Forwarded-For" in request.headers or "Forwarded" in request.headers
+    return not passed_on and request.META.get("REMOTE_ADDR", "") in ("127.0.0.1", "::1", "")
+
+
+urlpatterns = [
+    path("healthz", healthz, name="healthz"),
+    path("readyz", readyz, name="readyz"),
+    path("metrics", metrics_page, name="metrics"),
+]

@@ -1,0 +1,191 @@
+"""What `/metrics` shows: counters that each process keeps, and figures that are read where they live.
+
+Under the supervisor the counters of all processes meet in files (PROMETHEUS_MULTIPROC_DIR), so that it does
+not matter which web process answers. What the database or the broker knows is asked at the time of the
+scrape; when one of them is away, its figures are missing and `dossier_database_up` or `dossier_broker_up`
+says so.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from functools import cache
+
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError
+from django.db.models import Count
+from django.http import HttpRequest, HttpResponseBase
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+from redis.exceptions import RedisError
+
+from analyzers.queries import Run
+from deploy import broker, processes
+from deploy.observability import disk
+from deploy.version import VERSION
+from incidents.escalation.queries import overdue as overdue_escalations
+from incidents.notifications.queries import overdue, silences
+from incidents.oncall.queries import uncovered
+from incidents.queries import counts, unanswered
+from ingest.queries import TELEMETRY_KINDS, clock_skew, follower_lags, watermark_age
+
+REQUESTS = Counter("dossier_requests", "Requests answered", ["view", "method", "status"])
+SECONDS = Histogram("dossier_request_seconds", "Time from request to response", ["view", "method"])
+
+READS_REFUSED = Counter("dossier_reads_refused", "Reads refused so that senders find a thread")
+BODIES = Counter("dossier_telemetry_bodies", "Telemetry requests by kind and answer", ["kind", "status"])
+ROWS = Counter(
+    "dossier_telemetry_rows", "Telemetry rows acknowledged, repeated deliveries included", ["kind"]
+)
+
+_requests, _seconds = (
+    cache(REQUESTS.labels),
+    cache(SECONDS.labels),
+)  # of few labels, and found for every request
+_bodies, _rows = cache(BODIES.labels), cache(ROWS.labels)
+
+Read = Callable[[], Iterator[Metric]]
+
+
+def observe(request: HttpRequest, response: HttpResponseBase, seconds: float) -> None:
+    """Count a request under the route that it took (never under its path: those are without number)."""
+    view = request.resolver_match.route if request.resolver_match else "unmatched"
+    method = request.method or "?"
+    _requests(view, method, str(response.status_code)).inc()
+    _seconds(view, method).observe(seconds)
+    if request.resolver_match and request.resolver_match.url_name == "telemetry" and method == "POST":
+        _observe_telemetry(request.resolver_match.kwargs["kind"], response)
+
+
+def _observe_telemetry(kind: str, response: HttpResponseBase) -> None:
+    known = kind if kind in TELEMETRY_KINDS else "unknown"
+    _bodies(known, str(response.status_code)).inc()
+    if response.status_code == 202:
+        _rows(known).inc(getattr(response, "accepted", 0))
+
+
+class Everything(Collector):
+    """The counters of all processes, then the figures of database and broker."""
+
+    def collect(self) -> Iterable[Metric]:
+        known = [*_from("database", from_database), *_from("broker", from_broker), *from_machine()]
+        names = {metric.name for metric in known}
+        yield from known
+        yield from (metric for metric in _processes().collect() if metric.name not in names)
+
+
+def _processes() -> CollectorRegistry:
+    if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
+        return REGISTRY
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    return registry
+
+
+def _from(part: str, read: Read) -> Iterator[Metric]:
+    up = GaugeMetricFamily(f"dossier_{part}_up", f"1 when the {part} answers")
+    try:
+        yield from list(read())
+        up.add_metric([], 1)
+    except (DatabaseError, InterfaceError, RedisError):
+        up.add_metric([], 0)
+    yield up
+
+
+def from_database() -> Iterator[Metric]:
+    yield _build()
+    yield _gauge(
+        "dossier_log_watermark_age_seconds",
+        "How long the oldest open writing transaction has kept readers of the log from newer events",
+        watermark_age(),
+    )
+    lags = GaugeMetricFamily(
+        "dossier_follower_lag_seconds",
+        "Age of the oldest event a follower has not passed",
+        labels=["follower"],
+    )
+    for name, lag in follower_lags().items():
+        lags.add_metric([name], lag)
+    yield lags
+    runs = GaugeMetricFamily("dossier_runs", "Runs by state", labels=["state"])
+    for state, count in Run.objects.values_list("state").annotate(Count("pk")).order_by():
+        runs.add_metric([state], count)
+    yield runs
+    incidents = GaugeMetricFamily("dossier_incidents", "Incidents by state", labels=["state"])
+    for incident_state, count in counts().items():
+        incidents.add_metric([incident_state], count)
+    yield incidents
+    waiting = GaugeMetricFamily(
+        "dossier_incidents_unanswered",
+        "Hand-overs that wait to be accepted, by sending team",
+        labels=["team"],
+    )
+    for team, number in unanswered().items():
+        waiting.add_metric([team], number)
+    yield waiting
+    late, oldest = overdue_escalations(datetime.now(UTC))
+    yield _gauge("dossier_escalations_late", "Escalations that have been due for more than a minute", late)
+    yield _gauge(
+        "dossier_escalation_overdue_seconds", "How long the oldest due escalation has waited to go on", oldest
+    )
+    yield _gauge(
+        "dossier_delivery_overdue_seconds", "How long the oldest due message has waited to be sent", overdue()
+    )
+    silent = GaugeMetricFamily(
+        "dossier_delivery_silent_seconds", "Since the last good round of a part of delivery", labels=["part"]
+    )
+    for part, seconds in silences().items():
+        silent.add_metric([part], seconds)
+    yield silent
+    yield _uncovered()
+
+
+def _uncovered() -> Metric:
+    gaps = GaugeMetricFamily(
+        "dossier_oncall_gap_seconds",
+        "How long nobody is on call in the next 14 days, by schedule",
+        labels=["schedule"],
+    )
+    for schedule, span in uncovered(datetime.now(UTC)).items():
+        gaps.add_metric([schedule], span.total_seconds())
+    return gaps
+
+
+def from_machine() -> Iterator[Metric]:
+    """Processes of this node, its disk and its clock."""
+    space = disk.space()
+    yield _gauge("dossier_disk_free_bytes", "Free where DOSSIER_HOME is", space.free)
+    yield _gauge("dossier_disk_size_bytes", "Size of the file system that DOSSIER_HOME is on", space.size)
+    if (skew := clock_skew()) is not None:
+        yield _gauge("dossier_clock_skew_seconds", "How far this machine's clock is ahead of Postgres'", skew)
+    if (known := processes.read(settings.HOME.root)) is None:
+        return
+    up = GaugeMetricFamily("dossier_process_up", "1 while a process gives signs of life", labels=["process"])
+    restarts = CounterMetricFamily(
+        "dossier_process_restarts",
+        "Ends that nobody asked for, since the supervisor started",
+        labels=["process"],
+    )
+    for one in known[0]:
+        up.add_metric([one.name], one.state == "running" and known[1] <= processes.SILENT)
+        restarts.add_metric([one.name], one.restarts)
+    yield up
+    yield restarts
+
+
+def from_broker() -> Iterator[Metric]:
+    yield _gauge("dossier_queue_length", "Tasks that wait for a worker", broker.queue_length())
+
+
+def _build() -> Metric:
+    family = GaugeMetricFamily("dossier_build_info", "The version that runs", labels=["version"])
+    family.add_metric([VERSION], 1)
+    return family
+
+
+def _gauge(name: str, documentation: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, documentation, value=value)

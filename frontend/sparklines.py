@@ -1,0 +1,71 @@
+"""The small drawings of a component's health, as coordinates for SVG, titles by the reader's clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from frontend import time_zones
+from incidents.components.health import Health
+
+WIDTH, HEIGHT, GAP, LEAST = 480.0, 64.0, 2.0, 2.0
+HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    x: str
+    y: str
+    width: str
+    height: str
+    tone: str
+    title: str
+
+
+def drawn(health: Health) -> Mapping[str, Any]:
+    """What the template shows: the figures, the bars of the hours and those of the days."""
+    return {
+        "rates": health.rates,
+        "slow": health.slow,
+        "availability": health.availability,
+        "named": health.named,
+        "bars": _hours(health),
+        "days": _days(health),
+    }
+
+
+def _hours(health: Health) -> list[Bar]:
+    if health.rates is None:
+        return []
+    hours, most = health.rates.hours, health.rates.most or 1.0
+    wide, bars = WIDTH / len(hours), []
+    for place, one in enumerate(hours):
+        tall = max(LEAST, HEIGHT * (one.share or 0.0) / most)
+        said = "nothing was carried" if one.share is None else f"{one.failed:,} of {one.carried:,} failed"
+        tone = "rate" if one.failed else "none"
+        bars.append(_bar(place * wide, HEIGHT - tall, wide, tall, tone, f"until {_clock(one.end)}: {said}"))
+    return bars
+
+
+def _days(health: Health) -> list[Bar]:
+    if health.availability is None:
+        return []
+    days = health.availability.days
+    wide, bars = WIDTH / len(days), []
+    for place, one in enumerate(days):
+        out = (1 - one.up) * (one.end - one.start)
+        tone = "up" if out <= timedelta(0) else "some" if out <= HOUR else "down"
+        tall = 24.0 if tone != "some" else 14.0
+        said = "up" if tone == "up" else f"out for {out.total_seconds() / 60:.0f} min"
+        bars.append(_bar(place * wide, 24 - tall, wide, tall, tone, f"{_clock(one.start)}: {said}"))
+    return bars
+
+
+def _bar(x: float, y: float, wide: float, tall: float, tone: str, title: str) -> Bar:
+    return Bar(f"{x:.2f}", f"{y:.2f}", f"{wide - GAP:.2f}", f"{tall:.2f}", tone, title)
+
+
+def _clock(moment: datetime) -> str:
+    return f"{time_zones.local(moment):%-d %b %H:%M} {time_zones.offset(moment)}"

@@ -1,0 +1,282 @@
+"""Components: a browser of the topology, search, and the page of one component."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from frontend.sparklines import drawn
+from frontend.views.pages import page, show
+from incidents import queries
+from incidents.components.health import health_of
+from incidents.components.summary import Trouble, changes_about, owner_of, tickets_about, trouble_in
+from incidents.domain.components.impact import reached_over
+from incidents.domain.time import parse_rfc3339
+from incidents.domain.values import Invalid, check_component, check_line
+from incidents.incident.failures import failures_of
+from ingest.queries import (
+    Position,
+    TopologySnapshot,
+    natural,
+    placed_names,
+    position_at,
+    regions,
+    rests_on,
+    topology_snapshot,
+)
+
+PAGE = 100
+"""Components of a list, and of one opening of the tree."""
+OPENED = 3
+"""Levels that are open without asking where each is of one component alone."""
+MOST_RELATED = 12
+"""Names that a relation shows at once; the rest is a page of its own."""
+TITLES = {
+    "contains": "Contains",
+    "depends_on": "Depends on",
+    "dependents": "Depended on by",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the browser: `beneath` counts what it contains by kind, `open` its unresolved tickets, `under` those of
+    what it contains; `branch` is shown without asking. `known` is whether the topology tells of it."""
+
+    name: str
+    beneath: Sequence[tuple[str, int]]
+    open: int
+    under: int
+    known: bool
+    branch: Branch | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """What a line contains, and the address of the rest; empty for none."""
+
+    rows: Sequence[Row]
+    total: int
+    more: str
+
+
+@page
+@require_safe
+def components(request: HttpRequest) -> HttpResponse:
+    """The tree from its roots, or what a search finds."""
+    there = regions()
+    region, at = _region(request, there), _moment(request)
+    text = check_line("q", request.GET.get("q", ""), blank=True)
+    topology = topology_snapshot(region, at or datetime.now(UTC))
+    kind = _kind(request, topology)
+    searching = bool(text or kind)
+    trouble = trouble_in(topology, _place(at))
+    if searching:
+        placed = placed_names(region, text, kind) if text else set()
+        told = topology.found(text, kind)
+        names = [*told, *sorted(placed.difference(topology.names), key=natural)]
+    else:
+        names = _worst_first(trouble, topology.roots)
+    shown, following, preceding = _page_of(request, names)
+    context = {
+        "regions": there,
+        "region": region,
+        "at": at,
+        "text": text,
+        "kind": kind,
+        "kinds": topology.kinds,
+        "searching": searching,
+        "total": len(names),
+        "known": len(topology.names),
+        "rows": _opened(topology, trouble, shown) if not searching else _rows(topology, trouble, shown),
+        "more": _address(request, page=following) if following else "",
+        "back": _address(request, page=preceding) if preceding else "",
+        "kept": _kept(region, there, at),
+    }
+    return show(request, "frontend/components.html", context, section="components")
+
+
+@page
+@require_safe
+def beneath(request: HttpRequest) -> HttpResponse:
+    """What one component contains, depends on or carries: a branch of the tree, and a page of its own."""
+    there = regions()
+    region, at = _region(request, there), _moment(request)
+    name = check_component("of", request.GET.get("of", ""))
+    relation = request.GET.get("by", "contains")
+    if relation not in TITLES:
+        raise Invalid("by", f"must be one of {', '.join(TITLES)}")
+    topology = topology_snapshot(region, at or datetime.now(UTC))
+    trouble = trouble_in(topology, _place(at))
+    names = _worst_first(trouble, _related(topology, name)[relation])
+    shown, following, preceding = _page_of(request, names)
+    context = {
+        "name": name,
+        "relation": relation,
+        "title": TITLES[relation],
+        "at": at,
+        "total": len(names),
+        "rows": _rows(topology, trouble, shown),
+        "more": _address(request, page=following) if following else "",
+        "back": _address(request, page=preceding) if preceding else "",
+        "kept": _kept(region, there, at),
+    }
+    return show(request, "frontend/components_beneath.html", context, section="components")
+
+
+@page
+@require_safe
+def component(request: HttpRequest, name: str = "") -> HttpResponse:
+    """One component. The name is in the path, or in `?name=` where a path cannot carry it."""
+    it = check_component("component", name or request.GET.get("name", ""))
+    there = regions()
+    at = _moment(request)
+    now = at or datetime.now(UTC)
+    region = request.GET.get("region") or _where(it, there, now)
+    region = _region(request, there, region)
+    topology = topology_snapshot(region, now)
+    told = topology.components.get(it)
+    tickets = tickets_about(it, _place(at))
+    placed = rests_on(region, [it], now, 1).get(it)
+    context = {
+        "name": it,
+        "region": region,
+        "regions": there,
+        "at": at,
+        "known": topology.knows(it),
+        "told": told,
+        "placed": () if placed is None else placed.path,
+        "above": topology.above(it),
+        "relations": _relations(topology, it, at),
+        "fails_with": len(reached_over(it, topology.contains, topology.needed_by)),
+        "owner": owner_of(it),
+        "tickets": tickets,
+        "failures": failures_of([*tickets.unresolved, *tickets.past], _place(at)),
+        "changes": changes_about(it, at),
+        "team_names": {team.slug: team.name for team in queries.teams()},
+        "kept": _kept(region, there, at),
+        "seen": topology.knows(it) or placed is not None or bool(tickets.unresolved or tickets.past),
+    }
+    return show(request, "frontend/component.html", context, section="components")
+
+
+@page
+@require_safe
+def health(request: HttpRequest) -> HttpResponse:
+    """Failure rate and availability of a component, fetched beside its page."""
+    name = check_component("of", request.GET.get("of", ""))
+    there = regions()
+    region, at = _region(request, there), _moment(request)
+    context = {"name": name, "region": region, "at": at, "health": drawn(health_of(region, name, at))}
+    return show(request, "frontend/component_health.html", context, section="components")
+
+
+def _related(topology: TopologySnapshot, name: str) -> dict[str, Sequence[str]]:
+    told = topology.components.get(name)
+    return {
+        "contains": topology.contains.get(name, ()),
+        "depends_on": () if told is None else told.depends_on,
+        "dependents": topology.needed_by.get(name, ()),
+    }
+
+
+def _relations(topology: TopologySnapshot, name: str, at: datetime | None) -> list[dict[str, Any]]:
+    found, trouble = [], trouble_in(topology, _place(at))
+    for relation, related in _related(topology, name).items():
+        if related:
+            names = _worst_first(trouble, related)
+            rows = _rows(topology, trouble, names[:MOST_RELATED])
+            more = len(names) - len(rows)
+            found.append(
+                {"name": relation, "title": TITLES[relation], "total": len(names), "rows": rows, "more": more}
+            )
+    return found
+
+
+def _worst_first(trouble: Trouble, names: Iterable[str]) -> list[str]:
+    """Those with most open tickets on or beneath them first, the rest as they come."""
+    return sorted(names, key=lambda name: -trouble.beneath.get(name, 0))
+
+
+def _rows(topology: TopologySnapshot, trouble: Trouble, names: Sequence[str]) -> list[Row]:
+    return [_row(topology, trouble, name) for name in names]
+
+
+def _row(topology: TopologySnapshot, trouble: Trouble, name: str, branch: Branch | None = None) -> Row:
+    own = trouble.own.get(name, 0)
+    under = max(0, trouble.beneath.get(name, 0) - own)
+    return Row(name, topology.beneath(name), own, under, topology.knows(name), branch)
+
+
+def _opened(
+    topology: TopologySnapshot, trouble: Trouble, names: Sequence[str], deep: int = OPENED
+) -> list[Row]:
+    """Roots; a single one is open, and so is what alone stands beneath it, some levels down."""
+    if len(names) != 1 or deep == 0:
+        return _rows(topology, trouble, names)
+    below = _worst_first(trouble, topology.contains.get(names[0], ()))
+    rows = _opened(topology, trouble, below[:PAGE], deep - 1)
+    branch = Branch(rows, len(below), "2" if len(below) > PAGE else "")
+    return [_row(topology, trouble, names[0], branch if below else None)]
+
+
+def _where(name: str, there: Sequence[str], at: datetime) -> str:
+    """The first region whose topology knows the component, else the first of all."""
+    known = (region for region in there if topology_snapshot(region, at).knows(name))
+    return next(known, there[0] if there else "default")
+
+
+def _region(request: HttpRequest, there: Sequence[str], chosen: str = "") -> str:
+    asked = check_line("region", chosen or request.GET.get("region", ""), blank=True)
+    return asked or (there[0] if there else "default")
+
+
+def _moment(request: HttpRequest) -> datetime | None:
+    text = request.GET.get("at", "")
+    if not text:
+        return None
+    try:
+        return parse_rfc3339(text.replace(" ", "+"))
+    except (ValueError, OverflowError):
+        raise Invalid("at", "must be an RFC 3339 time with an offset, such as 2026-11-21T10:00:00Z") from None
+
+
+def _place(at: datetime | None) -> Position | None:
+    """In the log: tickets are told as they stood there."""
+    return None if at is None else position_at(at)
+
+
+def _kind(request: HttpRequest, topology: TopologySnapshot) -> str:
+    kind = check_line("kind", request.GET.get("kind", ""), blank=True)
+    if kind and kind not in topology.kinds and topology.kinds:
+        raise Invalid("kind", f"must be one of {', '.join(topology.kinds)}")
+    return kind
+
+
+def _page_of(request: HttpRequest, names: Sequence[str]) -> tuple[Sequence[str], int, int]:
+    """The names of the page that is asked for, and the numbers of the next and the previous one, 0 for none."""
+    asked = request.GET.get("page", "1")
+    if not (asked.isascii() and asked.isdecimal() and int(asked[:9]) >= 1 and len(asked) <= 9):
+        raise Invalid("page", "must be a number from 1 on")
+    number = int(asked)
+    shown = names[(number - 1) * PAGE : number * PAGE]
+    return shown, number + 1 if number * PAGE < len(names) else 0, number - 1
+
+
+def _kept(region: str, there: Sequence[str], at: datetime | None) -> str:
+    """What every link of these pages takes along, as the tail of a query."""
+    kept = {"region": region} if there and region != there[0] else {}
+    if at is not None:
+        kept["at"] = at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return "&" + urlencode(kept) if kept else ""
+
+
+def _address(request: HttpRequest, **changed: object) -> str:
+    given = {name: value for name, value in request.GET.items() if value and name not in changed}
+    return "?" + urlencode({**given, **changed})

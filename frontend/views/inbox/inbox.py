@@ -1,0 +1,201 @@
+"""The inbox: what waits for someone, what is in work, and everything else by search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse, QueryDict
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from frontend.datetime_input import field_value, parse_moment
+from frontend.views.inbox.saved import opened_with, shown
+from frontend.views.incident.choices import SNOOZES
+from frontend.views.incident.list_context import of_list
+from frontend.views.listing import (
+    ORDERS,
+    PAGE,
+    QUICK,
+    TABS,
+    Listing,
+    Tab,
+    address,
+    listing_of,
+    page_of,
+    shortcut,
+)
+from frontend.views.oncall.context import active_people
+from frontend.views.pages import page, show
+from incidents import bulk, queries
+from incidents.commands import Invalid
+from incidents.domain.search import suggestions
+from incidents.domain.values import SEVERITIES
+from incidents.incident.failures import failures_of
+
+MOST_COUNTED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Tickets with the marks of their places in the list."""
+
+    heading: str
+    tickets: Sequence[tuple[queries.View, str]]
+
+
+@page
+@require_safe
+def inbox(request: HttpRequest) -> HttpResponse:
+    if elsewhere := _elsewhere(request):
+        return HttpResponseRedirect(elsewhere)
+    listing = listing_of(request)
+    groups, following, preceding = (
+        ([], None, None) if listing.problems else page_of(listing, request.GET.get("cursor", ""), PAGE)
+    )
+    counts = counts_of(listing)
+    total = _total(listing.tab, counts)
+    context: dict[str, Any] = {
+        "listing": listing,
+        "tabs": tabs_of(listing, counts, request.GET),
+        "groups": [_group(listing, heading, tickets) for heading, tickets in groups],
+        "failures": failures_of([view for _, found in groups for view in found], listing.as_of),
+        "list_query": of_list(listing, request.GET),
+        "next": following and address(request.GET, cursor=following),
+        "previous": preceding is not None and address(request.GET, cursor=preceding or None),
+        "filtered": bool(listing.filters or listing.problems),
+        "nothing_ever": listing.as_of is None
+        and not listing.filters
+        and not sum(counts.values())
+        and bool(counts),
+        "waiting": counts.get("open", 0),
+        "matching": total,
+        "most_at_once": bulk.MOST_AT_ONCE,
+        "here": request.GET.urlencode(),
+        "kept": [
+            (name, value) for name, value in request.GET.items() if name not in ("as_of", "at", "cursor")
+        ],
+        "at": field_value(_shown_moment(request)),
+        "now_address": address(request.GET, as_of=None, cursor=None),
+        "storm": queries.storm(timezone.now()) if listing.as_of is None else None,
+        "address": request.build_absolute_uri("/").rstrip("/"),
+        **_choices(listing),
+        **shown(request, listing),
+    }
+    return show(
+        request,
+        "frontend/inbox.html",
+        context,
+        section="inbox",
+        watch="" if listing.as_of else "incidents",
+        status=400 if listing.problems else 200,
+    )
+
+
+def _group(listing: Listing, heading: str, tickets: Sequence[queries.View]) -> Group:
+    place = [name for name, _ in listing.tab.groups].index(heading)
+    return Group(heading, [(ticket, queries.mark(place, listing.order, ticket)) for ticket in tickets])
+
+
+def _elsewhere(request: HttpRequest) -> str | None:
+    """Where a form of this page leads: what was chosen there is said by the address alone."""
+    if at := request.GET.get("at"):
+        try:
+            moment = parse_moment(at)
+        except ValueError:
+            raise Invalid("at", "must be a date and a time, such as 2026-11-21T10:00") from None
+        return address(request.GET, at=None, cursor=None, as_of=f"{moment:%Y-%m-%dT%H:%M:%SZ}")
+    return opened_with(request) or shortcut(request.GET)
+
+
+def _shown_moment(request: HttpRequest) -> datetime:
+    """What the field of the past begins with: the moment that is shown, else an hour ago."""
+    try:
+        return datetime.fromisoformat(request.GET.get("as_of", "").replace(" ", "+")).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return timezone.now() - timedelta(hours=1)
+
+
+def _choices(listing: Listing) -> dict[str, Any]:
+    """What forms of the page offer."""
+    chosen = {field: listing.quick(field) for field in QUICK}
+    return {
+        "order": listing.order,
+        "orders": ORDERS,
+        "severities": SEVERITIES,
+        "team_names": {team.slug: team.name for team in queries.teams()},
+        "quick": {**chosen, **{f"{field}_several": True for field in QUICK if listing.asks_several(field)}},
+        "people": active_people(),
+        "snoozes": SNOOZES,
+        "as_of": listing.as_of,
+    }
+
+
+def tabs_of(listing: Listing, counts: Mapping[Any, int], given: QueryDict) -> list[dict[str, Any]]:
+    """The tabs of the list that an address asks for, with how many tickets each shows."""
+    return [
+        {
+            "tab": tab,
+            "count": _count(tab, counts),
+            "here": tab is listing.tab,
+            "query": address(given, tab=tab.name, cursor=None),
+        }
+        for tab in TABS
+    ]
+
+
+def counts_of(listing: Listing) -> Mapping[Any, int]:
+    """How many tickets there are of each state; nothing where the page says none."""
+    if listing.as_of is not None or listing.problems:
+        return {}
+    # With a search, every resolved ticket is looked at to count those that fit: only where they are what is shown.
+    resolved = not listing.filters or "resolved" in listing.tab.states
+    return queries.counts(listing.filters, MOST_COUNTED, resolved=resolved)
+
+
+def _total(tab: Tab, counts: Mapping[Any, int]) -> int:
+    return sum(counts.get(state, 0) for state in tab.states)
+
+
+def _count(tab: Tab, counts: Mapping[Any, int]) -> str:
+    """Resolved tickets are counted only so far: to count a million takes as long as everything else on the page. Empty
+    where not everything that the tab shows was counted."""
+    if any(state not in counts for state in tab.states):
+        return ""
+    more = "+" if "resolved" in tab.states and counts.get("resolved", 0) >= MOST_COUNTED else ""
+    return f"{_total(tab, counts):,}{more}"
+
+
+@page
+@require_safe
+def matching(request: HttpRequest) -> HttpResponse:
+    """The numbers of all tickets that an address asks for, as far as one action may go; and whether there are more."""
+    listing = listing_of(request)
+    if listing.problems or listing.as_of:
+        return JsonResponse({"numbers": [], "more": False})
+    numbers, more = bulk.matching(listing.within, listing.order)
+    return JsonResponse({"numbers": numbers, "more": more})
+
+
+@page
+@require_safe
+def suggest(request: HttpRequest) -> HttpResponse:
+    """How the last word of a search may go on."""
+    found = suggestions(request.GET.get("search", "").replace("\0", ""), _known)
+    return render(request, "frontend/suggestions.html", {"suggestions": found})
+
+
+def _known(field: str, begin: str) -> Sequence[str]:
+    """Values of a field that are worth being offered; those of components begin so, others may not."""
+    if field == "team":
+        return queries.team_slugs()
+    if field == "owner":
+        return ["me", "none", *active_people()]
+    if field == "label":
+        return queries.labels_in_use(begin)
+    if field in ("component", "analyzer", "service"):
+        return [*(["none"] if field != "analyzer" else []), *queries.values_in_use(field, begin)]
+    return ("<1h", "<1d", ">1d", ">1w") if field == "age" else ()

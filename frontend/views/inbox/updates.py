@@ -1,0 +1,88 @@
+"""News for an inbox that is open: the tickets that changed, and what the page says around its list.
+
+A change is announced to every console at once, and all of them ask at the same moment. What they have in common is
+read once for each position of the log; the page itself would be six times the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from django.db import connection
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from frontend.views.inbox.inbox import counts_of, tabs_of
+from frontend.views.incident.list_context import of_list
+from frontend.views.listing import PAGE, Listing, listing_of
+from frontend.views.pages import page
+from incidents import queries
+from incidents.domain.incident.storms import Storm
+from incidents.incident.failures import failures_of
+
+MOST: Final = 100
+"""Rows that are read again at once."""
+KEPT: Final = 64
+"""Lists that are remembered as of their latest position: each search that is open somewhere is one."""
+_UUID: Final = 36
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What everybody who has the same list sees of it: `first` are the ids of its first page."""
+
+    counts: Mapping[Any, int]
+    first: frozenset[str]
+    storm: Storm | None
+    team_names: Mapping[str, str]
+
+
+@page
+@require_safe
+def rows(request: HttpRequest) -> HttpResponse:
+    """Rows by id as they stand now, each with whether the list of this address still has it, and whether on its first
+    page: for a page that keeps the rows that it shows where they are."""
+    ids = [value for value in request.GET.getlist("row") if len(value) == _UUID][:MOST]
+    given = request.GET.copy()
+    given.pop("row", None)
+    listing = listing_of(request, given)
+    wanted = queries.parse_filters({"id": ids}) if ids else []
+    shown = queries.list_incidents(wanted, "newest", None, MOST).items if wanted else []
+    fits = frozenset[str]()
+    if shown and not listing.problems:
+        fits = frozenset(queries.first([*listing.within, *wanted], listing.order, MOST))
+    position = request.log_position  # type: ignore[attr-defined]
+    around = _around(connection.settings_dict["NAME"], position, listing)
+    context = {
+        "tickets": [(view, view.incident.id in fits, view.incident.id in around.first) for view in shown],
+        "failures": failures_of(shown),
+        "tabs": tabs_of(listing, around.counts, given),
+        "waiting": around.counts.get("open", 0),
+        "storm": around.storm,
+        "team_names": around.team_names,
+        "position": position,
+        "list_query": of_list(listing, given),
+        "next_address": f"/?{given.urlencode()}",
+    }
+    return render(request, "frontend/rows.html", context)
+
+
+@lru_cache(maxsize=KEPT)
+def _around(database: str, position: str, listing: Listing) -> Around:
+    """As it is now, which is at `position` or after it; whoever is told of what came after asks with a later one."""
+    del database, position
+    first: list[str] = []
+    for group in () if listing.problems else range(len(listing.tab.groups)):
+        chosen = listing.within_group(group)
+        first += queries.first(chosen, listing.order, PAGE - len(first)) if len(first) < PAGE else []
+    return Around(
+        counts_of(listing),
+        frozenset(first),
+        queries.storm(timezone.now()),
+        {team.slug: team.name for team in queries.teams()},
+    )

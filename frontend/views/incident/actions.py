@@ -1,0 +1,138 @@
+"""What people do to tickets: one form each, one event each, and what could not be done, said plainly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST
+
+from frontend.datetime_input import parse_moment
+from frontend.views.incident.incident import Problem, render_incident
+from frontend.views.incident.list_context import carried
+from frontend.views.pages import context_of, page
+from incidents import commands, queries
+from incidents.commands import Invalid, Overtaken, Refused
+from incidents.domain.permissions import Forbidden
+from incidents.escalation.commands import escalate
+from ingest.queries import Context
+
+Form = Any  # the request's POST data
+
+
+def cause_of(form: Form) -> str:
+    chosen = str(form.get("cause", ""))
+    if chosen == "":
+        raise Invalid("cause", "choose what was at fault, or that nothing was")
+    return str(form.get("other", "")).strip() if chosen == "other" else chosen
+
+
+def until_of(form: Form) -> datetime | None:
+    """Until when a ticket is put aside: after so many hours, at a time, or None until it changes."""
+    chosen = str(form.get("for", ""))
+    if chosen == "change":
+        return None
+    if chosen == "time":
+        try:
+            return parse_moment(str(form.get("time", "")))
+        except ValueError:
+            raise Invalid("time", "must be a date and a time") from None
+    if chosen not in HOURS:
+        raise Invalid("for", "choose for how long")
+    return timezone.now() + timedelta(hours=int(chosen))
+
+
+def _linked(incident_id: str, form: Form, context: Context) -> commands.Recorded:
+    """To an address, or to the ticket whose number is given."""
+    to = str(form.get("href", "")).strip()
+    if to.removeprefix("#").isdecimal():
+        return commands.relate(incident_id, ticket_of({"into": to}), context)
+    return commands.link(incident_id, to, form.get("text", ""), context)
+
+
+def _attached(form: Form) -> list[dict[str, str]]:
+    href = str(form.get("href", "")).strip()
+    return [{"href": href, "text": str(form.get("link_text", ""))}] if href else []
+
+
+def ticket_of(form: Form) -> str:
+    """The id of the ticket that a form names by its number, with or without #."""
+    try:
+        return queries.get(str(form.get("into", "")).strip().removeprefix("#")).incident.id
+    except queries.NoSuchIncident as error:
+        raise Invalid("into", str(error)) from None
+
+
+HOURS = ("1", "4", "24", "72")
+Verb = Callable[[str, Form, Context], Any]
+VERBS: dict[str, tuple[Verb, str, str]] = {
+    "acknowledge": (lambda i, _, c: commands.acknowledge(i, c), "Acknowledged", "unacknowledge"),
+    "unacknowledge": (lambda i, _, c: commands.unacknowledge(i, c), "Acknowledgement taken back for", ""),
+    "assign": (lambda i, f, c: commands.assign(i, f.get("owner", "").strip() or None, c), "Assigned", ""),
+    "hand_over": (
+        lambda i, f, c: commands.hand_over(i, f.get("team", ""), f.get("reason", ""), c),
+        "Handed over",
+        "undo",
+    ),
+    "accept": (lambda i, _, c: commands.accept(i, c), "Accepted", ""),
+    "bounce": (lambda i, f, c: commands.bounce(i, f.get("reason", ""), c), "Bounced back", ""),
+    "snooze": (
+        lambda i, f, c: commands.snooze(i, until_of(f), f.get("reason", ""), c),
+        "Snoozed",
+        "undo",
+    ),
+    "escalate": (lambda i, f, c: escalate(i, f.get("reason", ""), c), "Escalated", ""),
+    "merge": (lambda i, f, c: commands.merge(i, ticket_of(f), f.get("reason", ""), c), "Merged", "undo"),
+    "split": (lambda i, _, c: commands.split(i, "", c), "Split off", ""),
+    "put_back": (lambda i, _, c: commands.undo(i, "split_off", c), "Put back what was split off into", ""),
+    "set_title": (lambda i, f, c: commands.set_title(i, f.get("title", ""), c), "Title set for", ""),
+    "link": (lambda i, f, c: _linked(i, f, c), "Link added to", ""),
+    "undo": (lambda i, f, c: commands.undo(i, f.get("what") or None, c), "Taken back:", ""),
+    "set_severity": (
+        lambda i, f, c: commands.set_severity(i, f.get("severity", ""), c),
+        "Severity set for",
+        "",
+    ),
+    "comment": (lambda i, f, c: commands.comment(i, f.get("text", ""), c, _attached(f)), "", ""),
+    "resolve": (lambda i, f, c: commands.resolve(i, cause_of(f), f.get("note", ""), c), "Resolved", "reopen"),
+    "reopen": (lambda i, f, c: commands.reopen(i, f.get("reason", ""), c), "Reopened", ""),
+}
+"""Verb: the command, what is said when it is done ("" says nothing), and the verb that takes it back."""
+
+
+@page
+@require_POST
+def act(request: HttpRequest, number: int, verb: str) -> HttpResponse:
+    """Carry out one verb on one ticket, then go back to where it was asked."""
+    if verb not in VERBS:
+        raise Http404(verb)
+    command, done, back = VERBS[verb]
+    here = f"{reverse('incident', args=[number])}{carried(request)}"
+    target = safe_next(request, here)
+    try:
+        command(queries.get(str(number)).incident.id, request.POST, context_of(request))
+    except (Refused, Invalid) as error:
+        reason = error.reason if isinstance(error, Refused) else f"{error.field.capitalize()} {error.reason}"
+        if target.partition("?")[0] != here.partition("?")[0]:
+            messages.error(request, f"Not done: {reason}.")
+            return HttpResponseRedirect(target)
+        typed = {name: str(value) for name, value in request.POST.items()}
+        status = 403 if isinstance(error, Forbidden) else 409 if isinstance(error, Refused) else 400
+        others = error.meanwhile if isinstance(error, Overtaken) else ()
+        return render_incident(request, number, Problem(verb, f"{reason}.", typed, others), status)
+    if done:
+        messages.success(request, f"{done} #{number}", extra_tags=f"{back}/{number}" if back else "")
+    return HttpResponseRedirect(target)
+
+
+def safe_next(request: HttpRequest, default: str) -> str:
+    """Where the form asks to go afterwards, if it is a page of ours."""
+    asked = request.POST.get("next", "")
+    safe = url_has_allowed_host_and_scheme(asked, allowed_hosts=None) and asked.startswith("/")
+    return asked if safe else default

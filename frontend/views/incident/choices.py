@@ -1,0 +1,91 @@
+"""What the forms of a ticket need: what may be chosen, and which of them this person is not offered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth import get_user_model
+
+from incidents import queries
+from incidents.commands import Happened, without_team
+from incidents.domain.permissions import ANYWHERE, AT_ITS_TEAM
+from incidents.permissions import refusals
+
+MORE = ("merge", "set_title", "link")
+"""Verbs whose forms share a panel."""
+SNOOZES = (
+    ("1", "For an hour"),
+    ("4", "For 4 hours"),
+    ("24", "For a day"),
+    ("72", "For 3 days"),
+    ("change", "Until it changes: an alert joins, or another analyzer blames it"),
+)
+SEVERITIES = ("critical", "error", "warning", "info")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why an action was not carried out, and what was typed, so that nothing has to be typed again."""
+
+    verb: str
+    reason: str
+    typed: Mapping[str, str]
+    meanwhile: Sequence[Happened] = ()
+    """What others did since this page was shown: the form below is there again, for the ticket as it is now."""
+
+
+def asking(
+    state: queries.Incident, suspects: Sequence[Mapping[str, Any]], name: str, problem: Problem | None
+) -> dict[str, Any]:
+    """The context of a ticket's forms, for the person with this name."""
+    refused = refusals(name, ANYWHERE | AT_ITS_TEAM, state.id)
+    no_team = without_team(state.team, queries.team_slugs()) if state.state == "resolved" else None
+    panels = _panels(state, refused) - ({"reopen"} if no_team else set())
+    return {
+        "causes": _causes(state, suspects),
+        "snoozes": SNOOZES,
+        "more": MORE,
+        "severities": SEVERITIES,
+        "people": _people(),
+        "refused": refused,
+        "refusal": refused.get("acknowledge") or next(iter(refused.values()), ""),
+        "more_refused": set(MORE) <= refused.keys(),
+        "problem": problem,
+        "problem_alone": problem is not None and problem.verb not in panels,
+        "no_team": no_team,
+    }
+
+
+def _causes(state: queries.Incident, suspects: Sequence[Mapping[str, Any]]) -> list[tuple[str, float | None]]:
+    """What is offered as confirmed cause, with the probability that an analyzer gave it."""
+    causes: dict[str, float | None] = {}
+    for suspect in suspects:
+        causes.setdefault(suspect["component"], suspect["score"])
+        for name in suspect["ambiguous_with"] if suspect["own"] else ():
+            causes.setdefault(name, None)
+    for name in (state.component, *state.ambiguous_with):
+        if name:
+            causes.setdefault(name, None)
+    return list(causes.items())
+
+
+def _panels(state: queries.Incident, refused: Mapping[str, str]) -> set[str]:
+    """The forms that can show what went wrong beside what was typed; without one it stands alone."""
+    if state.merged_into is not None:
+        panels = {"comment", "set_severity"}
+    elif state.state == "resolved":
+        panels = {"comment", "set_severity", "reopen", *MORE}
+    else:
+        panels = {"comment", "set_severity", "resolve", "assign", "hand_over", "snooze", "escalate", *MORE}
+        panels |= {"split_off"} if state.alerts > 1 else set()
+        panels |= {"bounce"} if state.handed_over else set()
+    if not set(MORE) <= refused.keys():
+        return panels - (refused.keys() - set(MORE))
+    return panels - refused.keys()
+
+
+def _people() -> list[str]:
+    users = get_user_model().objects.filter(is_active=True)
+    return list(users.order_by("username").values_list("username", flat=True)[:500])

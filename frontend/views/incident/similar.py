@@ -1,0 +1,81 @@
+"""What stands beside a ticket and is fetched beside its page, which does not wait: past tickets that are like it, the
+team that resolved such, what fails with its component.
+
+Learning brings a hundred megabytes and takes its time, so that only what is fetched beside a page asks for it.
+"""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from frontend.views.components.impact_drawing import drawn
+from frontend.views.pages import page, show
+from incidents import queries
+from incidents.alerts.causes import DEFAULT_REGION
+from incidents.components.impact import blast_of
+from incidents.domain.similarity.team_odds import Learned
+from incidents.similarity.team_odds import views_of_teams
+from ingest.queries import Position, moment_of
+
+
+def moment_in(request: HttpRequest) -> Position | None:
+    """The moment that an address asks for."""
+    return queries.parse_moment(request.GET["as_of"]) if request.GET.get("as_of") else None
+
+
+@page
+@require_safe
+def similar(request: HttpRequest, number: int) -> HttpResponse:
+    from incidents.similarity.similar import alike_components, suggested_team
+
+    as_of = moment_in(request)
+    incident = queries.get(str(number), as_of).incident
+    context = {
+        "i": incident,
+        "as_of": as_of,
+        "similar": alike_components(incident, as_of=as_of),
+        "suggestion": None if as_of else suggested_team(incident),
+        "team_names": {team.slug: team.name for team in queries.teams()},
+    }
+    return show(request, "frontend/similar.html", context, section="inbox")
+
+
+@page
+@require_safe
+def teams(request: HttpRequest, number: int) -> HttpResponse:
+    """The teams that a ticket could be handed to, with what analyzers say of each and what past tickets teach."""
+    from incidents.similarity.similar import suggested_team
+
+    incident = queries.get(str(number)).incident
+    suggestion = suggested_team(incident)
+    views = views_of_teams(incident, Learned(suggestion.team, suggestion.probability))
+    context = {
+        "i": incident,
+        "team_views": [one for one in views if one.team != incident.team],
+        "own_view": next((one for one in views if one.team == incident.team), None),
+        "team_names": {team.slug: team.name for team in queries.teams()},
+    }
+    return show(request, "frontend/teams_likely.html", context, section="inbox")
+
+
+@page
+@require_safe
+def blast(request: HttpRequest, number: int) -> HttpResponse:
+    """What fails with the ticket's component, as a drawing and as a list."""
+    as_of = moment_in(request)
+    incident = queries.get(str(number), as_of).incident
+    graph = None
+    if incident.component is not None:
+        then = as_of and moment_of(as_of)
+        at = incident.resolved_at or then or timezone.now()
+        graph = blast_of(incident.component, incident.region or DEFAULT_REGION, at, as_of)
+    context = {
+        "i": incident,
+        "as_of": as_of,
+        "graph": graph,
+        "drawing": None if graph is None else drawn(graph),
+        "team_names": {team.slug: team.name for team in queries.teams()},
+    }
+    return show(request, "frontend/blast.html", context, section="inbox")

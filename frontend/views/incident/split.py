@@ -1,0 +1,43 @@
+"""Alerts that belong to another matter, taken out of a ticket by hand into one of their own."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from frontend.views.incident.incident import Problem, render_incident
+from frontend.views.incident.list_context import carried
+from frontend.views.pages import context_of, page
+from incidents import commands, queries
+from incidents.commands import Invalid, Refused
+from incidents.domain.permissions import Forbidden
+
+
+@page
+@require_POST
+def split_off(request: HttpRequest, number: int) -> HttpResponse:
+    """The alerts that were chosen open a ticket, which is named with a way to take it back."""
+    asked, here = request.POST, f"{reverse('incident', args=[number])}{carried(request)}"
+    chosen = asked.getlist("alert")
+    try:
+        made = commands.split_off(
+            queries.get(str(number)).incident.id,
+            chosen,
+            context_of(request),
+            str(asked.get("title", "")),
+            str(asked.get("reason", "")),
+        )
+    except (Refused, Invalid) as error:
+        reason = error.reason if isinstance(error, Refused) else f"{error.field.capitalize()}: {error.reason}"
+        status = 403 if isinstance(error, Forbidden) else 409 if isinstance(error, Refused) else 400
+        typed = {"title": str(asked.get("title", "")), "reason": str(asked.get("reason", ""))}
+        return render_incident(request, number, Problem("split_off", f"{reason}.", typed), status)
+    count = f"{len(set(chosen))} alert{'' if len(set(chosen)) == 1 else 's'}"
+    messages.success(
+        request,
+        f"Split {count} off into #{made.incident.number}",
+        extra_tags=f"put_back/{made.incident.number}",
+    )
+    return HttpResponseRedirect(here)

@@ -1,0 +1,209 @@
+"""Schedules and calendars as staff edits them, and managers those of their team; everybody may look."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.db import IntegrityError
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from rest_framework.serializers import ModelSerializer
+
+from frontend import schedule_form, time_zones
+from frontend.permissions import configurers_only, own_teams, rights
+from frontend.views.oncall.context import active_people
+from frontend.views.pages import context_of, page, show, staff_only
+from frontend.views.restore import removed
+from incidents.api.editable import Catalog
+from incidents.api.incident.views import Conflict
+from incidents.api.oncall.schedules import CalendarsView, SchedulesView
+from incidents.api.oncall.serializers import CalendarSerializer, OnCallScheduleSerializer
+from incidents.domain.permissions import Forbidden
+from incidents.oncall import calendars as files
+from incidents.oncall.models import Calendar, Schedule
+from ingest.queries import WrongExpectedVersion
+
+WHO = "Schedules are changed by staff, and by managers those of their team."
+OVERTAKEN = "Somebody else changed this at the same time; look at it again."
+
+
+@page
+@require_safe
+def schedules(request: HttpRequest) -> HttpResponse:
+    return _listed(request)
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def edit(request: HttpRequest, slug: str = "") -> HttpResponse:
+    """The form of a schedule; without a slug, of a new one."""
+    configurers_only(request, WHO)
+    row = Schedule.objects.filter(slug=slug).first()
+    if slug and row is None:
+        raise Http404("no such schedule")
+    if request.method != "POST":
+        return _form(request, row, schedule_form.as_fields(row.layers if row else []), {})
+    typed, problems = schedule_form.typed(request.POST.dict()), dict[str, list[str]]()
+    read = []
+    for place, fields in enumerate(typed):
+        try:
+            read.append(schedule_form.read(fields))
+        except ValueError as error:
+            problems[f"layers[{place}].times"] = [str(error)]
+    if not problems:
+        problems = _save(request, row, read)
+    if problems:
+        return _form(request, row, [*typed, schedule_form.as_fields([])[0]], problems)
+    messages.success(request, "Kept. It counts from now on.")
+    return HttpResponseRedirect(reverse("on_call_schedule", args=[row.slug if row else request.POST["slug"]]))
+
+
+def _save(request: HttpRequest, row: Schedule | None, read: list[dict[str, Any]]) -> dict[str, list[str]]:
+    """What is wrong by field; nothing is, if it was kept."""
+    form = request.POST
+    told = {
+        "slug": row.slug if row else form.get("slug", ""),
+        "name": form.get("name", ""),
+        "team": form.get("team") or None,
+        "time_zone": form.get("time_zone", ""),
+        "layers": read,
+        "holidays": form.getlist("holidays"),
+    }
+    return _kept(request, SchedulesView, OnCallScheduleSerializer(row, data=told))
+
+
+def _kept(
+    request: HttpRequest, catalog: type[Catalog], serializer: ModelSerializer[Any]
+) -> dict[str, list[str]]:
+    if not serializer.is_valid():
+        return {name: [str(one) for one in _flat(found)] for name, found in serializer.errors.items()}
+    try:
+        catalog.acting_for(context_of(request)).put(serializer)
+    except Forbidden as refused:
+        return {"team": [refused.reason]}
+    except (Conflict, IntegrityError, WrongExpectedVersion):
+        return {"slug": [OVERTAKEN]}
+    return {}
+
+
+def _flat(found: Any) -> list[Any]:
+    return [one for part in found for one in _flat(part)] if isinstance(found, list) else [found]
+
+
+@page
+@require_POST
+def remove(request: HttpRequest, slug: str) -> HttpResponse:
+    configurers_only(request, WHO)
+    row = Schedule.objects.filter(slug=slug).first()
+    if row is None:
+        raise Http404("no such schedule")
+    return _removed(request, SchedulesView, row)
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def calendar(request: HttpRequest) -> HttpResponse:
+    """Upload a calendar, or a newer file of a known one. GET leads to the page with the form, as after a reload."""
+    if request.method != "POST":
+        return HttpResponseRedirect(f"{reverse('on_call_schedules')}#calendars")
+    staff_only(request)
+    form, file = request.POST, request.FILES.get("file")
+    row = Calendar.objects.filter(slug=form.get("slug", "").replace("\0", "")).first()
+    text = form.get("text", "")
+    if file is not None:
+        text = file.read(4 * files.MOST_TEXT + 1).decode(errors="replace")
+    told = {
+        "slug": form.get("slug", ""),
+        "name": form.get("name", ""),
+        "person": form.get("person") or None,
+        "text": text,
+    }
+    errors = _kept(request, CalendarsView, CalendarSerializer(row, data=told))
+    if errors:
+        return _listed(request, errors)
+    messages.success(request, f"Kept {form.get('name', '')}.")
+    return HttpResponseRedirect(reverse("on_call_schedules") + "#calendars")
+
+
+@page
+@require_POST
+def remove_calendar(request: HttpRequest, slug: str) -> HttpResponse:
+    staff_only(request)
+    row = Calendar.objects.filter(slug=slug).first()
+    if row is None:
+        raise Http404("no such calendar")
+    return _removed(request, CalendarsView, row)
+
+
+def _removed(request: HttpRequest, catalog: type[Catalog], row: Schedule | Calendar) -> HttpResponse:
+    try:
+        catalog.acting_for(context_of(request)).perform_destroy(row)
+        if isinstance(row, Schedule):
+            removed(request, "schedule", row.slug, f"{row.name} is gone, with its overrides.")
+        else:
+            messages.success(request, f"{row.name} is gone.")
+    except Conflict as refused:
+        messages.error(request, f"{row.name} stays. {refused.detail}")
+    except WrongExpectedVersion:
+        messages.error(request, OVERTAKEN)
+    return HttpResponseRedirect(reverse("on_call_schedules"))
+
+
+def _listed(request: HttpRequest, errors: dict[str, list[str]] | None = None) -> HttpResponse:
+    context = {
+        "rights": rights(request),
+        "schedules": Schedule.objects.select_related("team"),
+        "calendars": Calendar.objects.select_related("person").defer("text"),
+        "people": active_people(),
+        "errors": errors or {},
+        "typed": request.POST if errors else {},
+    }
+    status = 400 if errors else 200
+    return show(request, "frontend/on_call_schedules.html", context, section="settings", status=status)
+
+
+def _form(
+    request: HttpRequest, row: Schedule | None, fields: list[dict[str, str]], problems: dict[str, list[str]]
+) -> HttpResponse:
+    form = request.POST
+    shown = [
+        {**one, "problems": [(name, said) for name, said in _of_layer(problems, place)]}
+        for place, one in enumerate(fields)
+    ]
+    typed = {
+        "slug": form.get("slug", ""),
+        "name": form.get("name", row.name if row else ""),
+        "team": form.get("team", row.team.slug if row and row.team else ""),
+        "time_zone": form.get("time_zone", row.time_zone if row else time_zones.here().key),
+        "holidays": form.getlist("holidays")
+        if form
+        else [one.slug for one in row.holidays.all()]
+        if row
+        else [],
+    }
+    asking = rights(request)
+    context = {
+        "it": row,
+        "typed": typed,
+        "layers": shown,
+        "errors": problems,
+        "units": schedule_form.UNITS,
+        "teams": own_teams(asking),
+        "rights": asking,
+        "people": active_people(),
+        "public": Calendar.objects.filter(person=None).defer("text"),
+    }
+    status = 400 if problems else 200
+    return show(request, "frontend/on_call_edit.html", context, section="settings", status=status)
+
+
+def _of_layer(problems: dict[str, list[str]], place: int) -> list[tuple[str, str]]:
+    prefix = f"layers[{place}]"
+    return [
+        (name.removeprefix(prefix).lstrip("."), said)
+        for name, found in problems.items()
+        if name.startswith(prefix)
+        for said in found
+    ]

@@ -1,0 +1,78 @@
+"""Undo of a removal: the button in its message, and beside it in the audit."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from analyzers.api import schedules as analysis
+from analyzers.api.schedules import KIND as ANALYSIS
+from analyzers.api.serializers import ScheduleSerializer
+from frontend.permissions import rights
+from frontend.views.pages import context_of, page
+from incidents.api.config.restore import RESTORABLE, NotRestored, made_again, restore
+from incidents.reports.views import ReportSchedulesView
+from ingest.queries import Context, WrongExpectedVersion
+
+PAGES: Final = {
+    "team": "teams",
+    "service": "services",
+    "route": "routes",
+    "escalation_policy": "policies",
+    "schedule": "on_call_schedules",
+    "maintenance": "maintenance",
+    "inhibition": "inhibitions",
+    "saved_view": "inbox",
+    ANALYSIS: "schedules",
+    ReportSchedulesView.kind: "reports",
+}
+"""Where what is of a kind stands, of all kinds that can be put back."""
+ANEW: Final = {ReportSchedulesView.kind: " Who had subscribed to it subscribes anew."}
+"""What the log does not keep of a kind."""
+TAG: Final = "restore"
+
+
+def removed(request: HttpRequest, kind: str, key: str, words: str) -> None:
+    """Say that something is gone, with a button that puts it back."""
+    messages.success(request, words, extra_tags=f"{TAG} {kind} {key}")
+
+
+@page
+@require_POST
+def put_back(request: HttpRequest) -> HttpResponse:
+    kind, key = request.POST.get("kind", ""), request.POST.get("key", "").replace("\0", "")[:300]
+    if kind not in PAGES:
+        raise Http404("nothing of that kind can be put back")
+    asking = rights(request)
+    if not (asking.staff or (asking.some and _by_team(kind, context_of(request)))):
+        raise PermissionDenied("What was removed is put back by those who may configure it.")
+    try:
+        messages.success(
+            request, f"{_restored(kind, key, context_of(request))} is back as it was.{ANEW.get(kind, '')}"
+        )
+    except NotRestored as error:
+        text = str(error)
+        messages.error(request, f"{text[:1].upper()}{text[1:]}.")
+    except WrongExpectedVersion:
+        messages.error(request, "Someone else changed it at the same time; look again.")
+    return HttpResponseRedirect(reverse(PAGES[kind]))
+
+
+def _by_team(kind: str, who: Context) -> bool:
+    """Whether those who manage a team may configure what is of this kind."""
+    return kind in RESTORABLE and RESTORABLE[kind].acting_for(who).by_team
+
+
+def _restored(kind: str, key: str, who: Context) -> str:
+    """Its name. Raises NotRestored, Forbidden."""
+    if kind == ANALYSIS:
+        return made_again(kind, key, ScheduleSerializer, lambda told: analysis.put(told, who))
+    if kind == ReportSchedulesView.kind:
+        view = ReportSchedulesView.acting_for(who)
+        return made_again(kind, key, view.get_serializer, view.put)
+    return restore(kind, key, who)

@@ -1,0 +1,76 @@
+"""Who changed what configures Dossier, and what it was before: for staff."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from frontend.datetime_input import parse_day
+from frontend.views.pages import page, show, staff_only
+from frontend.views.restore import PAGES
+from incidents.audit.queries import Asked, changes, differences, kinds
+from incidents.domain.values import Invalid
+
+_POSITION = re.compile(r"[0-9a-f]{36}")
+FILTERS = ("q", "kind", "who", "since", "until")
+
+
+@page
+@require_safe
+def audit(request: HttpRequest) -> HttpResponse:
+    staff_only(request, "The audit is for staff.")
+    typed = {name: request.GET.get(name, "").strip().replace("\0", "")[:300] for name in FILTERS}
+    told = {name: request.GET.get(name, "") for name in ("before", "after")}
+    before, after = (one if _POSITION.fullmatch(one) else "" for one in told.values())
+    found = changes(_asked(typed), before, after)
+    same = {name: value for name, value in typed.items() if value}
+    context = {
+        "changes": [
+            {
+                "it": row,
+                "fields": differences(row.before, row.after),
+                "restorable": row.after is None and row.kind in PAGES,
+            }
+            for row in found.changes
+        ],
+        "older": found.older and urlencode({**same, "before": found.older}),
+        "newer": found.newer and urlencode({**same, "after": found.newer}),
+        "kinds": kinds(),
+        "typed": typed,
+        "filtered": bool(same),
+    }
+    return show(request, "frontend/audit.html", context, section="settings")
+
+
+def _asked(typed: dict[str, str]) -> Asked:
+    """What the address asks for. Raises Invalid, which names the parameter."""
+    since, until = _day("since", typed["since"]), _day("until", typed["until"])
+    return Asked(
+        typed["kind"],
+        _actor(typed["who"]),
+        typed["q"],
+        since and since[0],
+        until and until[1],
+    )
+
+
+def _day(name: str, text: str) -> tuple[datetime, datetime] | None:
+    """When a day begins and ends by the reader's clock."""
+    if not text:
+        return None
+    try:
+        day = parse_day(text)
+    except ValueError:
+        raise Invalid(name, "must be a date such as 2026-11-21") from None
+    if not 2000 <= day[0].year < 2100:
+        raise Invalid(name, "must be a date of this century")
+    return day
+
+
+def _actor(who: str) -> str:
+    """A bare name is meant as a person's."""
+    return who if not who or ":" in who else f"user:{who}"

@@ -1,0 +1,212 @@
+"""How Dossier reaches the person who is signed in: methods, rules, quiet hours, and what was sent lately."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from frontend.durations import parse_span
+from frontend.views.pages import context_of, page, show, staff_only
+from frontend.views.paging import listed
+from incidents.domain.notifications.rules import ACCOUNT
+from incidents.domain.values import SEVERITIES, Invalid, Refused
+from incidents.notifications import contact_methods
+from incidents.notifications.models import ContactMethod
+from incidents.notifications.queries import is_readable, lately
+from incidents.notifications.recipients import preferences, reachable
+
+SHOWN = 20
+"""Messages that the page lists, the newest first."""
+BLANK_RULES = 2
+KINDS = (
+    ("email", "E-mail"),
+    ("apprise", "Chat, SMS, voice or push (Apprise)"),
+    ("webhook", "Webhook"),
+)
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def notifications(request: HttpRequest) -> HttpResponse:
+    """The page; POST adds a contact method."""
+    if request.method != "POST":
+        return _listed(request)
+    errors, typed = _added(request, _user(request))
+    return _listed(request, errors, typed) if errors else _back()
+
+
+def _added(request: HttpRequest, user: User | None) -> tuple[dict[str, str], dict[str, str]]:
+    """Adds what was typed; the reason by field where it cannot be, and what was typed."""
+    typed = {
+        name: request.POST.get(name, "").strip() for name in ("name", "kind", "address", "secret", "most")
+    }
+    given: dict[str, Any] = {name: value for name, value in typed.items() if value}
+    if "most" in given:
+        given["most"] = (
+            int(given["most"]) if given["most"].isascii() and given["most"].isdigit() else given["most"]
+        )
+    try:
+        row = contact_methods.add_method(user, given, context_of(request))
+    except Invalid as error:
+        return {error.field: error.reason}, typed
+    except Refused as error:
+        return {"name": error.reason}, typed
+    messages.success(request, f"{row.name} is used from now on. Send a test to see that it works.")
+    return {}, typed
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def channels(request: HttpRequest) -> HttpResponse:
+    """What teams share; POST adds one."""
+    staff_only(request, "Channels are for staff: their messages go out in everybody's name.")
+    errors, typed = _added(request, None) if request.method == "POST" else ({}, {})
+    if request.method == "POST" and not errors:
+        return HttpResponseRedirect(reverse("channels"))
+    rows = list(ContactMethod.objects.filter(user=None).order_by("name"))
+    found = listed(request, rows, _said, lambda row: (row.name,))
+    context = {"methods": _shown(found.rows), "list": found, "kinds": KINDS, "errors": errors, "typed": typed}
+    status = 400 if errors else 200
+    return show(request, "frontend/channels.html", context, section="settings", status=status)
+
+
+@page
+@require_POST
+def act_on_channel(request: HttpRequest, name: str, verb: str) -> HttpResponse:
+    staff_only(request, "Channels are for staff: their messages go out in everybody's name.")
+    _act(request, ContactMethod.objects.filter(user=None, name=name).first(), verb)
+    return HttpResponseRedirect(f"{reverse('channels')}?{urlencode({'show': name})}")
+
+
+@page
+@require_POST
+def keep_rules(request: HttpRequest) -> HttpResponse:
+    try:
+        contact_methods.set_preferences(_user(request), _wishes(request), context_of(request))
+    except Invalid as error:
+        return _listed(request, {"rules": f"{error.field}: {error.reason}"})
+    messages.success(request, "Kept. Calls that are under way keep their plan.")
+    return _back()
+
+
+@page
+@require_POST
+def act_on_method(request: HttpRequest, name: str, verb: str) -> HttpResponse:
+    user = _user(request)
+    row = ContactMethod.objects.filter(user=user, name=name).select_related("user").first()
+    if verb == "test" and name == ACCOUNT:
+        _say(request, contact_methods.try_account(user))
+    else:
+        _act(request, row, verb)
+    return _back()
+
+
+def _act(request: HttpRequest, row: ContactMethod | None, verb: str) -> None:
+    if row is None or verb not in ("test", "remove"):
+        raise Http404("no such contact method or action")
+    if verb == "test":
+        _say(request, contact_methods.try_method(row))
+        return
+    try:
+        contact_methods.remove_method(row, context_of(request))
+        messages.success(request, f"{row.name} is removed.")
+    except Refused as error:
+        messages.error(request, f"{error.reason[:1].upper()}{error.reason[1:]}.")
+
+
+def _shown(rows: Iterable[ContactMethod]) -> list[dict[str, Any]]:
+    return [
+        {"it": row, "unreadable": not is_readable(row), **contact_methods.method_as_json(row)} for row in rows
+    ]
+
+
+def _said(row: ContactMethod) -> str:
+    return f"{row.name} {row.get_kind_display()} {contact_methods.method_as_json(row)['address']}"
+
+
+def _say(request: HttpRequest, tried: contact_methods.Tried) -> None:
+    if tried.taken:
+        messages.success(request, f"The test message was taken: {tried.why}.")
+    else:
+        messages.error(request, f"The test message was not taken: {tried.why}.")
+
+
+def _user(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)
+    return request.user
+
+
+def _back() -> HttpResponse:
+    return HttpResponseRedirect(reverse("notifications"))
+
+
+def _wishes(request: HttpRequest) -> Mapping[str, Any]:
+    """The form: a rule a row, of which those without a method are left out. Raises Invalid."""
+    form = request.POST
+    rules = []
+    for place in range(_count(form.get("rows", ""))):
+        if method := form.get(f"method-{place}", ""):
+            rules.append(
+                {
+                    "method": method,
+                    "delay": _seconds(f"rule {place + 1}", form.get(f"delay-{place}", "")),
+                    "severities": form.getlist(f"severities-{place}"),
+                    "urgent": {"urgent": True, "other": False}.get(form.get(f"urgent-{place}", "")),
+                }
+            )
+    quiet = None
+    if form.get("start") or form.get("end"):
+        quiet = {name: form.get(name, "").strip() for name in ("zone", "start", "end")}
+    bundle = _seconds("told in one message", form.get("bundle", ""))
+    return {"rules": rules, "quiet_hours": quiet, "bundle_seconds": bundle}
+
+
+def _count(text: str) -> int:
+    return min(int(text), 30) if text.isascii() and text.isdigit() and len(text) < 5 else 0
+
+
+def _seconds(field: str, text: str) -> int:
+    if not text.strip() or text.strip() == "0":
+        return 0
+    try:
+        return int(parse_span(text).total_seconds())
+    except ValueError as error:
+        raise Invalid(field, str(error)) from None
+
+
+def _listed(
+    request: HttpRequest, errors: dict[str, str] | None = None, typed: dict[str, str] | None = None
+) -> HttpResponse:
+    user = _user(request)
+    rows = ContactMethod.objects.filter(user=user).order_by("name")
+    known = preferences(User.objects.select_related("preferences").get(pk=user.pk))
+    names = [method.name for method in reachable(user).person.methods]
+    rules = [{**rule, "shown": _words(rule["delay"])} for rule in known.rules]
+    context = {
+        "methods": _shown(rows),
+        "email": user.email,
+        "names": names,
+        "kinds": KINDS,
+        "rules": [*rules, *({"method": "", "severities": [], "shown": ""} for _ in range(BLANK_RULES))],
+        "quiet": known.quiet or {},
+        "bundle": _words(known.bundle_seconds),
+        "severities": SEVERITIES,
+        "sent": lately(user.username, SHOWN),
+        "errors": errors or {},
+        "typed": typed or {},
+    }
+    status = 400 if errors else 200
+    return show(request, "frontend/notifications.html", context, section="settings", status=status)
+
+
+def _words(seconds: int) -> str:
+    """As `parse_span` reads it."""
+    parts = [(seconds // 3600, "h"), (seconds % 3600 // 60, "min"), (seconds % 60, "s")]
+    return " ".join(f"{count} {unit}" for count, unit in parts if count)

@@ -1,0 +1,131 @@
+"""The tester on the page of the routes: what was described, recorded or pasted, and its way through the tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.http import HttpRequest
+
+from incidents.domain.routing.conditions import Subject
+from incidents.domain.routing.explain import Explanation, explain
+from incidents.domain.routing.patterns import read_matchers
+from incidents.domain.routing.rules import RoutingTable
+from incidents.domain.values import Invalid
+from incidents.routing import replay
+from ingest.api.models import IntegrationKey
+from ingest.api.test_alerts import DOORS
+
+PASTE: Final = "paste"
+"""What the form says to do that a payload is pasted into: it is too long for an address."""
+DESCRIBED: Final = ("component", "labels", "severity", "integration", "analyzer", "confidence")
+LONGEST: Final = 4_000
+"""Characters of an address that everything on the way takes."""
+PASTED: Final = ("door", "sender", "payload")
+_DOORS: Final = {
+    "alertmanager": "Alertmanager, as a webhook",
+    "alertmanager-api": "Prometheus or vmalert, as to an Alertmanager",
+    "grafana": "Grafana",
+    "pagerduty": "PagerDuty, Events v2",
+    "generic": "any JSON",
+    "cloudevents": "CloudEvents",
+    "otlp": "OpenTelemetry, logs as JSON",
+    "mail": "a mail",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """What was asked and what went wrong with it, by field; `pasted` says which alert of a payload is explained."""
+
+    explained: Explanation | None
+    asked: dict[str, str]
+    problem: dict[str, str] = field(default_factory=dict)
+    pasted: replay.Pasted | None = None
+
+    @property
+    def address(self) -> str:
+        """Of what was pasted, once it was read: its alert as it would be described, for others to look at."""
+        if self.pasted is None or self.explained is None:
+            return ""
+        described = {name: value for name, value in _described(self.explained.subject).items() if value}
+        address = f"?{urlencode(described)}"
+        return address if described and len(address) <= LONGEST else ""
+
+
+def doors() -> list[tuple[str, str]]:
+    """What can read a payload, with its name for people; the ones that have none last."""
+    return sorted(
+        ((one, _DOORS.get(one, one)) for one in DOORS), key=lambda one: [*_DOORS, one[0]].index(one[0])
+    )
+
+
+def senders() -> list[str]:
+    """Integrations in use by name: one may have a mapping of its own."""
+    return list(IntegrationKey.objects.filter(revoked_at=None).values_list("name", flat=True))
+
+
+def tested(request: HttpRequest, table: RoutingTable) -> Tested:
+    """What was asked in the address, or pasted into the form."""
+    if request.POST.get("do") == PASTE:
+        return _pasted(request, table)
+    asked = {name: request.GET.get(name, "").strip() for name in (*DESCRIBED, "alert")}
+    if not any(asked.values()):
+        return Tested(None, asked)
+    try:
+        if asked["alert"]:
+            told = replay.explain_alert(str(UUID(asked["alert"])), table).explanation
+            return Tested(told, {**asked, **_described(told.subject)})
+        given: dict[str, Any] = {name: asked[name] for name in DESCRIBED if asked[name]}
+        given["labels"] = _labels(asked["labels"])
+        if "confidence" in given:
+            given["confidence"] = _confidence(given["confidence"])
+        return Tested(explain(replay.subject_from(given, replay.now()), table), asked)
+    except Invalid as error:
+        return Tested(None, asked, {error.field.partition(".")[0]: error.reason})
+    except ValueError:
+        return Tested(None, asked, {"alert": "must be the id of an alert"})
+    except replay.NoSuchAlert:
+        return Tested(None, asked, {"alert": "there is no such alert"})
+
+
+def _pasted(request: HttpRequest, table: RoutingTable) -> Tested:
+    asked = {name: request.POST.get(name, "") for name in PASTED}
+    try:
+        told = replay.explain_pasted(
+            asked["door"], asked["sender"].strip(), asked["payload"], replay.now(), table
+        )
+    except Invalid as error:
+        return Tested(None, asked, {PASTE: str(error)})
+    return Tested(told.explanation, {**asked, **_described(told.explanation.subject)}, pasted=told)
+
+
+def _labels(text: str) -> dict[str, str]:
+    """`rack="r1"`, one a line: only equal ones describe an alert. Raises Invalid."""
+    if not text:
+        return {}
+    try:
+        read = read_matchers(text)
+    except Invalid as error:
+        raise Invalid("labels", error.reason) from None
+    if any(one["isRegex"] or not one["isEqual"] for one in read):
+        raise Invalid("labels", 'must be such as rack="r1", one a line: what the alert carries')
+    return {one["name"]: one["value"] for one in read}
+
+
+def _confidence(text: str) -> float:
+    try:
+        return float(text.rstrip("% ")) / 100
+    except ValueError:
+        raise Invalid("confidence", "must be a number of percent, such as 90") from None
+
+
+def _described(subject: Subject) -> dict[str, str]:
+    return {
+        "component": subject.component or "",
+        "labels": "\n".join(f'{name}="{value}"' for name, value in subject.labels.items()),
+        "severity": subject.severity or "",
+        "integration": subject.integration or "",
+    }

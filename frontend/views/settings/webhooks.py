@@ -1,0 +1,176 @@
+"""Webhooks: whom Dossier tells of tickets' events, how they do, and what they could not take. For staff."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from django.contrib import messages
+from django.db import IntegrityError
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from frontend.datetime_input import parse_moment
+from frontend.durations import parse_span
+from frontend.views.pages import context_of, page, show, staff_only
+from frontend.views.paging import listed
+from incidents import encryption, queries
+from incidents.api.incident.views import Conflict
+from incidents.api.webhooks import WebhookSerializer, WebhooksView
+from incidents.domain.incident.evolve import EVENT_TYPES
+from incidents.domain.time import rfc3339
+from incidents.domain.values import SEVERITIES, Invalid
+from incidents.webhooks import commands
+from incidents.webhooks.models import Webhook
+from incidents.webhooks.queries import Standing, is_readable, standing_of
+from ingest.queries import WrongExpectedVersion
+
+OVERLAP = "1 d"
+SHOWN = 20
+"""Deliveries that the page lists, the newest first."""
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def webhooks(request: HttpRequest) -> HttpResponse:
+    staff_only(request)
+    if request.method != "POST":
+        return _listed(request)
+    given = {
+        "name": request.POST.get("name", "").strip(),
+        "url": request.POST.get("url", "").strip(),
+        **{name: request.POST.getlist(name) for name in ("teams", "severities", "types")},
+    }
+    told = WebhookSerializer(data=given)
+    if not told.is_valid():
+        errors = {name: " ".join(_texts(why)) for name, why in told.errors.items()}
+        return _listed(request, errors=errors, typed=given)
+    try:
+        catalog = WebhooksView.acting_for(context_of(request))
+        catalog.put(told)
+    except (IntegrityError, WrongExpectedVersion):
+        return _listed(request, errors={"name": "was taken a moment ago"}, typed=given)
+    except Conflict as error:
+        return _listed(request, errors={"name": str(error.detail)}, typed=given)
+    return _listed(request, secret=(str(given["name"]), catalog.secret))
+
+
+def _texts(why: Any) -> list[str]:
+    """The texts of an error, which for lists are by place."""
+    if isinstance(why, dict):
+        return [text for inner in why.values() for text in _texts(inner)]
+    return [str(text) for text in why]
+
+
+def _listed(
+    request: HttpRequest,
+    errors: dict[str, str] | None = None,
+    typed: dict[str, Any] | None = None,
+    secret: tuple[str, str] | None = None,
+) -> HttpResponse:
+    """A secret that was made is in the answer to this request and nowhere else."""
+    found = listed(request, list(Webhook.objects.all()), _words, lambda row: (row.name,), reverse("webhooks"))
+    standing = standing_of(found.rows, SHOWN)
+    context = {
+        "webhooks": [_shown(row, standing[row.pk]) for row in found.rows],
+        "list": found,
+        "secret": secret,
+        "errors": errors or {},
+        "typed": typed or {},
+        "teams": queries.teams(),
+        "severities": SEVERITIES,
+        "types": sorted(EVENT_TYPES),
+        "overlap": OVERLAP,
+    }
+    return show(request, "frontend/webhooks.html", context, section="settings", status=400 if errors else 200)
+
+
+def _words(row: Webhook) -> str:
+    state = "off" if not row.active else "failing" if row.failing_since else ""
+    return " ".join((row.name, urlsplit(row.url).netloc, state, *row.teams, *row.severities, *row.types))
+
+
+def _shown(row: Webhook, stands: Standing) -> dict[str, Any]:
+    return {
+        "it": row,
+        "host": urlsplit(row.url).netloc,
+        "lag": timedelta(seconds=int(stands.lag)),
+        "stands": stands,
+        "readable": is_readable(row),
+    }
+
+
+@page
+@require_POST
+def act(request: HttpRequest, name: str, verb: str) -> HttpResponse:
+    staff_only(request)
+    row = Webhook.objects.filter(name=name).first()
+    if row is None or verb not in _VERBS:
+        raise Http404("no such webhook")
+    try:
+        answer = _VERBS[verb](request, row)
+    except WrongExpectedVersion:
+        messages.error(request, "Someone else changed it at the same time; look again.")
+        answer = None
+    return answer or HttpResponseRedirect(f"{reverse('webhooks')}?{urlencode({'show': name})}")
+
+
+def _test(request: HttpRequest, row: Webhook) -> None:
+    try:
+        tried = commands.test(row, context_of(request).actor)
+    except encryption.Unreadable as error:
+        messages.error(request, f"Not sent: {error}.")
+        return
+    said = f"{tried.status or 'no answer'}: {tried.said}".strip(": ")
+    if tried.outcome == "taken":
+        messages.success(request, f"{row.name} took it in {tried.milliseconds} ms ({said}).")
+    else:
+        messages.error(request, f"{row.name} did not take it. {said}")
+
+
+def _rotate(request: HttpRequest, row: Webhook) -> HttpResponse | None:
+    try:
+        overlap = parse_span(request.POST.get("overlap", OVERLAP))
+    except ValueError as error:
+        messages.error(request, f"Not rotated: the overlap {error}.")
+        return None
+    return _listed(request, secret=(row.name, commands.rotate(row, context_of(request), overlap)))
+
+
+def _replay(request: HttpRequest, row: Webhook) -> None:
+    told = request.POST.get("since", "").strip()
+    try:
+        commands.replay(row, queries.parse_moment(_with_offset(told)), context_of(request))
+    except commands.Ahead as error:
+        messages.error(request, f"Nothing is told again: {error}.")
+    except Invalid as error:
+        messages.error(request, f"Nothing is told again: the time {error.reason}.")
+    else:
+        messages.success(request, f"{row.name} is told again what came after {told}.")
+
+
+def _with_offset(text: str) -> str:
+    """What a browser's field for times gives is meant by the clock of whoever typed it."""
+    try:
+        return rfc3339(parse_moment(text))
+    except (ValueError, OverflowError):
+        return text
+
+
+def _switch(request: HttpRequest, row: Webhook) -> None:
+    told = WebhookSerializer(row, data={"active": not row.active}, partial=True)
+    told.is_valid(raise_exception=True)
+    WebhooksView.acting_for(context_of(request)).put(told)
+    active = told.instance is not None and told.instance.active
+    words = "goes on from where it stood" if active else "is told nothing until you switch it on"
+    messages.success(request, f"{row.name} {words}.")
+
+
+def _remove(request: HttpRequest, row: Webhook) -> None:
+    WebhooksView.acting_for(context_of(request)).perform_destroy(row)
+    messages.success(request, f"{row.name} is gone.")
+
+
+_VERBS = {"test": _test, "rotate": _rotate, "replay": _replay, "switch": _switch, "remove": _remove}

@@ -1,0 +1,197 @@
+"""Pages of what holds alerts back by plan: maintenance windows and inhibition rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain, groupby
+from typing import Any
+
+from django.contrib import messages
+from django.db import IntegrityError
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST
+from rest_framework.serializers import BaseSerializer
+
+from frontend import time_zones
+from frontend.durations import parse_span
+from frontend.views.pages import context_of, page, show
+from frontend.views.paging import listed
+from frontend.views.restore import removed
+from frontend.views.suppression.silences import AGAIN, typed_start
+from incidents.api.suppression.views import (
+    Holding,
+    InhibitionSerializer,
+    InhibitionsView,
+    MaintenanceSerializer,
+    MaintenanceView,
+    MatcherTexts,
+)
+from incidents.commands import Invalid
+from incidents.domain.time import read_zone
+from incidents.suppression.models import InhibitionRule, MaintenanceWindow
+from incidents.suppression.silences import holding
+
+WORDS = {"unreadable": "Cannot be read", "active": "Now", "pending": "To come", "over": "Over"}
+Typed = Mapping[str, str]
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def maintenance(request: HttpRequest) -> HttpResponse:
+    typed = {name: str(value).strip() for name, value in request.POST.items()}
+    errors: dict[str, str] = {}
+    if request.method == "POST":
+        errors = _create_window(request, typed)
+        if not errors:
+            messages.success(request, "Scheduled.")
+            return HttpResponseRedirect(reverse("maintenance"))
+    states = list(WORDS)
+    lines = [(MaintenanceSerializer().get_state(row), row) for row in MaintenanceWindow.objects.all()]
+    lines.sort(key=lambda line: states.index(line[0]))
+    found = listed(request, lines, _words_of_window, lambda line: (line[1].slug,))
+    context = {
+        "groups": _groups(found.rows),
+        "list": found,
+        "again": [words for words, _ in AGAIN],
+        "typed": typed,
+        "errors": errors,
+    }
+    return show(
+        request, "frontend/maintenance.html", context, section="settings", status=400 if errors else 200
+    )
+
+
+def _words_of_window(line: tuple[str, MaintenanceWindow]) -> str:
+    state, row = line
+    matchers = MatcherTexts().to_representation(row.matchers)
+    return " ".join((row.slug, WORDS[state], row.reason, row.rule, *row.components, *row.services, *matchers))
+
+
+def _groups(lines: Sequence[tuple[str, MaintenanceWindow]]) -> list[dict[str, Any]]:
+    held = holding()
+    return [
+        {
+            "state": state,
+            "words": WORDS[state],
+            "windows": [
+                {"it": row, "told": MaintenanceSerializer(row).data, "holds": held.get(str(row.edition), 0)}
+                for _, row in rows
+            ],
+        }
+        for state, rows in groupby(lines, key=lambda line: line[0])
+    ]
+
+
+def _create_window(request: HttpRequest, typed: Typed) -> dict[str, str]:
+    told: dict[str, Any] = {
+        "slug": typed.get("slug", ""),
+        "reason": typed.get("reason", ""),
+        "components": _lines(typed, "components"),
+        "services": typed.get("services", "").replace(",", " ").split(),
+        "matchers": _lines(typed, "matchers"),
+        "rule": typed.get("rule", "") or dict(AGAIN).get(typed.get("again", ""), ""),
+        "time_zone": typed.get("time_zone", "") or time_zones.here().key,
+        "mode": typed.get("mode", "") or "hold",
+    }
+    try:
+        read_zone("time_zone", told["time_zone"])
+        starts = typed_start(request.POST) or timezone.now()
+        span = parse_span(typed.get("span", ""))
+    except Invalid as invalid:
+        return {"starts_at" if invalid.field == "recurrence" else invalid.field: invalid.reason}
+    except ValueError as error:
+        return {"span": str(error)}
+    told |= {"starts_at": starts.isoformat(), "ends_at": (starts + span).isoformat()}
+    return _kept(request, MaintenanceView, MaintenanceSerializer(data=told))
+
+
+def _lines(typed: Typed, name: str) -> list[str]:
+    return [line.strip() for line in typed.get(name, "").splitlines() if line.strip()]
+
+
+def _kept(request: HttpRequest, catalog: type[Holding], serializer: BaseSerializer[Any]) -> dict[str, str]:
+    """Make what was typed; the reason by field where it cannot be."""
+    if not request.user.is_staff:
+        return {"slug": "is not yours to make: that is for staff"}
+    if not serializer.is_valid():
+        return {name: _first(told) for name, told in dict(serializer.errors).items()}
+    try:
+        catalog.acting_for(context_of(request)).put(serializer)
+    except IntegrityError:
+        return {"slug": "is taken"}
+    return {}
+
+
+def _first(told: Any) -> str:
+    """One reason of those that a serializer gives, which may be nested by place."""
+    while isinstance(told, Mapping | list) and told:
+        told = next(iter(told.values())) if isinstance(told, Mapping) else told[0]
+    return str(told).rstrip(".")
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def inhibitions(request: HttpRequest) -> HttpResponse:
+    typed = {name: str(value).strip() for name, value in request.POST.items()}
+    errors: dict[str, str] = {}
+    if request.method == "POST":
+        told = {
+            "slug": typed.get("slug", ""),
+            "source_matchers": _lines(typed, "source_matchers"),
+            "target_matchers": _lines(typed, "target_matchers"),
+            "equal": typed.get("equal", "").replace(",", " ").split(),
+            "comment": typed.get("comment", ""),
+        }
+        errors = _kept(request, InhibitionsView, InhibitionSerializer(data=told))
+        if not errors:
+            messages.success(
+                request, "In force. Open tickets whose firing alerts it covers page nobody until it ends."
+            )
+            return HttpResponseRedirect(reverse("inhibitions"))
+    found = listed(request, list(InhibitionRule.objects.all()), _words_of_rule, lambda row: (row.slug,))
+    rules = [
+        {
+            "it": row,
+            "told": InhibitionSerializer(row).data,
+            "fires": row.sources.values("alert").distinct().count(),
+        }
+        for row in found.rows
+    ]
+    context = {"rules": rules, "list": found, "typed": typed, "errors": errors}
+    return show(
+        request, "frontend/inhibitions.html", context, section="settings", status=400 if errors else 200
+    )
+
+
+def _words_of_rule(row: InhibitionRule) -> str:
+    matchers = MatcherTexts()
+    sides = (matchers.to_representation(one) for one in (row.source_matchers, row.target_matchers))
+    return " ".join((row.slug, row.comment, *row.equal, *chain.from_iterable(sides)))
+
+
+@page
+@require_POST
+def remove_window(request: HttpRequest, slug: str) -> HttpResponse:
+    return _removed(request, MaintenanceView, slug, "maintenance")
+
+
+@page
+@require_POST
+def remove_inhibition(request: HttpRequest, slug: str) -> HttpResponse:
+    return _removed(request, InhibitionsView, slug, "inhibitions")
+
+
+def _removed(request: HttpRequest, kind: type[Holding], slug: str, back: str) -> HttpResponse:
+    catalog = kind.acting_for(context_of(request))
+    row = catalog.get_queryset().filter(slug=slug).first()
+    if row is None:
+        raise Http404("there is none of that name")
+    if getattr(request.user, "is_staff", False):
+        catalog.perform_destroy(row)
+        words = f"{slug} is gone. What it held back gets its ticket within a minute."
+        removed(request, kind.kind, slug, words)
+    else:
+        messages.error(request, "That is for staff.")
+    return HttpResponseRedirect(reverse(back))

@@ -1,0 +1,203 @@
+"""Silences: which alerts call nobody, for how long and why; and the alerts that they hold back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST
+
+from frontend import time_zones
+from frontend.durations import parse_span
+from frontend.templatetags.times import exact_words
+from frontend.views.incident.actions import safe_next
+from frontend.views.pages import context_of, page, show, user_name
+from frontend.views.paging import listed
+from incidents import queries
+from incidents.commands import Invalid
+from incidents.domain.routing.patterns import read_matchers, write_matchers
+from incidents.domain.suppression.recurrence import recurrence_from
+from incidents.domain.suppression.silences import Matcher
+from incidents.domain.time import read_zone
+from incidents.suppression import silences as writing
+from incidents.teams.models import Silence
+
+SPANS = ("30 min", "1 h", "2 h", "4 h", "1 d", "7 d")
+AGAIN = (
+    ("every day", "FREQ=DAILY"),
+    ("Monday to Friday", "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR"),
+    ("every week", "FREQ=WEEKLY"),
+    ("every month", "FREQ=MONTHLY"),
+)
+MOST = 2_000
+MOST_OVER = 50
+"""Silences that are over that the page lists, the latest first."""
+WORDS = {"unreadable": "Cannot be read", "active": "Active", "pending": "Not begun yet", "expired": "Over"}
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def silences(request: HttpRequest) -> HttpResponse:
+    errors: dict[str, str] = {}
+    typed = {name: str(value) for name, value in request.POST.items()}
+    if request.method == "POST":
+        made, errors = _create(request)
+        if made is not None:
+            return _created(request, made)
+    elif number := request.GET.get("ticket", ""):
+        typed = {"matchers": _suggested(number), "ticket": number}
+    held, total = writing.held_alerts()
+    found = listed(request, _in_order(), _words, lambda row: (str(row[1].pk),))
+    context = {
+        "groups": _groups(found.rows),
+        "list": found,
+        "held": held,
+        "held_total": total,
+        "spans": SPANS,
+        "again": [words for words, _ in AGAIN],
+        "typed": typed,
+        "errors": errors,
+        "ticket": typed.get("ticket", ""),
+        "nothing_shared": request.method != "POST" and bool(typed.get("ticket")) and not typed["matchers"],
+    }
+    return show(request, "frontend/silences.html", context, section="settings", status=400 if errors else 200)
+
+
+def _in_order() -> list[tuple[str, Silence]]:
+    """Silences with their states: those that hold, those to come, and the latest of those that are over."""
+    groups = writing.by_state(Silence.objects.select_related("recurrence")[:MOST])
+    return [
+        (state, row)
+        for state, rows in groups.items()
+        for row in (rows[:MOST_OVER] if state == "expired" else rows)
+    ]
+
+
+def _words(line: tuple[str, Silence]) -> str:
+    state, row = line
+    return " ".join((WORDS[state], row.comment, row.created_by, *map(str, writing.matchers_shown(row))))
+
+
+def _groups(lines: Sequence[tuple[str, Silence]]) -> list[dict[str, object]]:
+    holding, now = writing.holding(), timezone.now()
+    return [
+        {
+            "state": state,
+            "words": WORDS[state],
+            "silences": [
+                {
+                    "it": row,
+                    "matchers": [str(matcher) for matcher in writing.matchers_shown(row)],
+                    "holds": holding.get(str(row.pk), 0),
+                    "again": getattr(row, "recurrence", None),
+                    "problem": writing.problem_of(row, now),
+                    "span": writing.span_of(row, now),
+                }
+                for _, row in rows
+            ],
+        }
+        for state, rows in groupby(lines, key=lambda line: line[0])
+    ]
+
+
+def _suggested(number: str) -> str:
+    """What the alerts of a ticket have in common, as matchers."""
+    common = writing.labels_in_common(number)
+    return write_matchers(Matcher(name, value) for name, value in common.items())
+
+
+def _created(request: HttpRequest, made: Silence) -> HttpResponse:
+    """Says what the silence does, with an undo; back to the ticket that it was made from."""
+    view = _ticket(request.POST.get("ticket", ""))
+    back = f"silence {made.pk}"
+    if view is None:
+        messages.success(request, "Silenced. Open tickets that it covers notify nobody.", extra_tags=back)
+        return HttpResponseRedirect(reverse("silences"))
+    one, until = view.incident, exact_words(made.ends_at)
+    if one.silence is not None:
+        told = f"Silenced #{one.number} until {until}. Nobody is paged for it meanwhile."
+    elif made.starts_at > timezone.now():
+        told = f"#{one.number} will be silenced from {exact_words(made.starts_at)}."
+    else:
+        told = (
+            f"Silenced until {until}, but #{one.number} still pages: it has firing alerts or findings that the "
+            "silence does not match."
+        )
+    messages.success(request, told, extra_tags=back)
+    return HttpResponseRedirect(reverse("incident", args=[one.number]))
+
+
+def _ticket(number: str) -> queries.View | None:
+    try:
+        return queries.get(number) if number else None
+    except queries.NoSuchIncident:
+        return None
+
+
+def _create(request: HttpRequest) -> tuple[Silence | None, dict[str, str]]:
+    """The silence that was typed; None with the reasons by field where it cannot be made."""
+    form, errors = request.POST, dict[str, str]()
+    span = timedelta(0)
+    try:
+        span = parse_span(form.get("other") or form.get("span", ""))
+    except ValueError as error:
+        errors["span"] = str(error)
+    if not form.get("comment", "").strip():
+        errors["comment"] = "must say why: those on call read it"
+    try:
+        matchers = read_matchers(form.get("matchers", ""))
+        again = typed_again(form)
+        starts = typed_start(form) if again is not None else None
+        if not errors:
+            ends = (starts or timezone.now()) + span
+            who, why = context_of(request), form.get("comment", "")
+            view = _ticket(form.get("ticket", ""))
+            of = () if view is None else (view.incident.id,)
+            made = writing.create_silence(matchers, starts, ends, user_name(request), why, who, again, of)
+            return made, {}
+    except Invalid as error:
+        field = {"ends_at": "span"}.get(error.field, re.split(r"[.\[]", error.field)[0])
+        errors[field] = error.reason
+    return None, errors
+
+
+def typed_again(form: QueryDict) -> writing.Again | None:
+    """What was typed for how it recurs. Raises Invalid."""
+    rule = form.get("rule", "").strip() or dict(AGAIN).get(form.get("again", ""), "")
+    if not rule:
+        return None
+    return writing.Again(
+        recurrence_from("recurrence", rule, form.get("time_zone", "").strip() or time_zones.here().key)
+    )
+
+
+def typed_start(form: QueryDict) -> datetime | None:
+    """The first start as typed, in the zone that was typed; None where it is now. Raises Invalid."""
+    text = form.get("starts", "").strip()
+    if not text:
+        return None
+    zone = read_zone("recurrence", form.get("time_zone", "").strip() or time_zones.here().key)
+    try:
+        return datetime.fromisoformat(text[:40]).replace(tzinfo=zone).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise Invalid("recurrence", "must start at a time such as 2026-01-31 22:00") from None
+
+
+@page
+@require_POST
+def end_silence(request: HttpRequest, id: UUID) -> HttpResponse:
+    row = writing.find_silence(str(id))
+    if row is None:
+        raise Http404("no such silence")
+    if writing.end_silence(row, context_of(request)):
+        messages.success(request, "Silence ended. Alerts that still fire page again.")
+    else:
+        messages.error(request, "That silence was over already.")
+    return HttpResponseRedirect(safe_next(request, reverse("silences")))

@@ -1,0 +1,415 @@
+"""Alerts become tickets: those that belong together share one, in batches, so that a storm stays a few events.
+
+Called by the follower of the log, in its transaction. Which ticket it is decides `domain.alerting`; here is what that
+needs to be known, and what is done.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q
+
+from incidents.alerts import causes
+from incidents.alerts import resolve as settling
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.explanations import explains
+from incidents.domain.incident.grouping import (
+    FLAPS,
+    STORM_SPAN,
+    STORM_TICKETS,
+    Member,
+    Place,
+    Reported,
+    is_storm,
+    place_of,
+    reported_from,
+    storm_place,
+    symptom,
+    worst,
+)
+from incidents.domain.incident.lifecycle import LONGEST_REASON
+from incidents.domain.incident.snooze import LONGEST as LONGEST_SNOOZE
+from incidents.domain.incident.state import Incident
+from incidents.domain.incident.storms import Opened, at_least, is_storming, storm_title
+from incidents.domain.incident.symptoms import Symptom
+from incidents.domain.routing.rules import Routing, RoutingTable, route
+from incidents.domain.suppression.unreadable import because
+from incidents.domain.values import NO_CAUSE, SEVERITIES
+from incidents.incident.models import IncidentRow, MemberAlert, SuppressedAlert, TimelineEntry
+from incidents.incident.repository import (
+    lock_key,
+    next_number,
+    open_ticket_of,
+    open_ticket_of_group,
+    record,
+    record_opening,
+)
+from incidents.incident.telemetry_horizon import known_until
+from incidents.suppression.maintenance import note_planned
+from incidents.suppression.suppressor import Holding, forget_why, keep_why
+from incidents.teams.models import routing_table
+from ingest.queries import Context, Event, alert_components, firing_alerts
+
+ACTOR = "system:incidents"
+LAST_TIME = "all of its alerts are over"
+
+
+def hear_alerts(events: Sequence[Event], at: datetime | None = None, back: str | None = None) -> None:
+    """What a run of events `alert.reported`, in the order of the log, makes of tickets.
+
+    Silences count as of `at`; None is when the alerts were recorded. `back` says why alerts that had left their tickets
+    come back to them.
+    """
+    for part in _without_repeats(events):
+        _Placing(part, routing_table(), at or part[-1].recorded_at, back).carry_out()
+
+
+def _without_repeats(events: Sequence[Event]) -> Iterable[list[Event]]:
+    """The events in parts in which each alert occurs once: what it says later builds on what it said before."""
+    part: dict[str, Event] = {}
+    for event in events:
+        if event.body["alert"] in part:
+            yield list(part.values())
+            part = {}
+        part[event.body["alert"]] = event
+    if part:
+        yield list(part.values())
+
+
+@dataclass(slots=True)
+class _Group:
+    """Alerts that go to one ticket, which may have to be opened."""
+
+    place: Place
+    routing: Routing
+    alerts: list[Reported]
+
+    @property
+    def integration(self) -> str:
+        return self.alerts[0].integration
+
+
+class _Placing:
+    """One part of a batch: every alert in it occurs once."""
+
+    def __init__(self, events: Sequence[Event], table: RoutingTable, at: datetime, back: str | None) -> None:
+        self._events = events
+        self._holding = Holding(at)
+        self._table = table
+        self._context = Context(ACTOR, cause=events[-1].id, trace=events[-1].trace)
+        self._at = at
+        self._back = back
+        self._routings: dict[str, Routing] = {}
+        self._alerts = [self._routed(reported_from(event.body)) for event in events]
+        ids = [alert.alert for alert in self._alerts]
+        members = MemberAlert.objects.filter(alert__in=ids).exclude(incident__state="resolved")
+        # Of an alert that was part of several open tickets, as after a split, the one where it fires.
+        self._members = {str(one.alert): one for one in members.order_by("-resting", "at", "pk")}
+
+    def _routed(self, alert: Reported) -> Reported:
+        """As bad as its route says; what no longer fires needs no route."""
+        if not alert.fires:
+            return alert
+        routing = self._routings[alert.alert] = route(alert.subject(self._at), self._table)
+        return alert if routing.severity is None else replace(alert, severity=routing.severity)
+
+    def carry_out(self) -> None:
+        self._holding.inhibition.hear(self._alerts)
+        self._rest([alert for alert in self._alerts if not alert.fires])
+        fires = [alert for alert in self._alerts if alert.fires]
+        for alert in fires:
+            member = self._members.get(alert.alert)
+            if member is not None and not member.resting:
+                self._changed(str(member.incident_id), alert)
+        self._join([alert for alert in fires if self._is_out(alert)])
+
+    def _is_out(self, alert: Reported) -> bool:
+        member = self._members.get(alert.alert)
+        return member is None or member.resting
+
+    def _changed(self, incident: str, alert: Reported) -> None:
+        """A member that fires on says something new: it is acknowledged, or worse."""
+        if alert.change == "acknowledged":
+            row = IncidentRow.objects.get(pk=incident)
+            if row.alerts == 1 and row.state == "open":
+                record(incident, c.Acknowledge(), Context(f"key:{alert.integration}", self._context.cause))
+        elif alert.change == "severity":
+            record(incident, c.NoteWorse(alert.severity, alert.title), self._context)
+
+    # Firing
+    # ------------------------------------------------------------------------------------------------------
+    def _join(self, alerts: Sequence[Reported]) -> None:
+        """Alerts that belong to no open ticket, or to one where they rested."""
+        heard = self._not_held(alerts)
+        back = [alert for alert in heard if alert.alert in self._members]
+        for incident, again in _by(back, lambda alert: str(self._members[alert.alert].incident_id)):
+            members = tuple(Member(one.alert, one.title, one.severity, again=True) for one in again)
+            why = self._because("they were part of this ticket before")
+            self._resume(record(incident, c.JoinAlerts(members, why), self._context).incident, again)
+        new = [alert for alert in heard if alert.alert not in self._members]
+        self._join_groups(self._grouped(self._join_causes(new)))
+
+    def _not_held(self, alerts: Sequence[Reported]) -> list[Reported]:
+        """Keeps why the others call nobody; they are looked at again when what holds them ends."""
+        forget_why([alert.alert for alert in alerts])
+        held = self._holding.holds(alerts)
+        SuppressedAlert.objects.bulk_create(
+            SuppressedAlert(alert=alert, silence=hold.by, why=hold.why, at=self._at)
+            for alert, hold in held.items()
+        )
+        return [alert for alert in alerts if alert.alert not in held]
+
+    def _join_causes(self, alerts: Sequence[Reported]) -> list[Reported]:
+        """Joins symptoms to the tickets of findings; returns the alerts that are none."""
+        named = sorted({alert.component for alert in alerts if alert.component is not None})
+        blamed = IncidentRow.objects.filter(findings__gt=0, cause__overlap=named).exclude(state="resolved")
+        ticket_of = {name: row for row in blamed.order_by("-number") for name in row.cause} if named else {}
+        symptoms = [alert for alert in alerts if alert.component in ticket_of]
+        for component, group in _by(symptoms, lambda alert: str(alert.component)):
+            members = tuple(Member(one.alert, one.title, one.severity) for one in group)
+            record(
+                str(ticket_of[component].pk),
+                c.JoinAlerts(members, self._because(symptom(component))),
+                self._context,
+            )
+        return self._join_by_topology([alert for alert in alerts if alert.component not in ticket_of])
+
+    def _join_by_topology(self, alerts: Sequence[Reported]) -> list[Reported]:
+        """The same for alerts on what a blamed cause contains, carries or is crossed by."""
+        named = {alert.component for alert in alerts if alert.component is not None}
+        blamed = causes.blamed_tickets() if named else []
+        found = causes.explained_by(named, blamed, self._at) if blamed else {}
+        symptoms: dict[str, list[Symptom]] = {}
+        for alert in alerts:
+            if alert.component in found:
+                one = found[alert.component]
+                member = Member(alert.alert, alert.title, alert.severity)
+                how = replace(one.explanation, how=self._because(one.explanation.how))
+                symptoms.setdefault(one.blamed.ticket.id, []).append(Symptom(member, how))
+        for incident, joined in symptoms.items():
+            record(incident, c.JoinSymptoms(tuple(joined)), self._context)
+        return [alert for alert in alerts if alert.component not in found]
+
+    def _because(self, why: str) -> str:
+        """With what would perhaps have held these alerts back and cannot be read."""
+        return because(why, self._holding.passed_over)
+
+    def _grouped(self, alerts: Sequence[Reported]) -> list[_Group]:
+        groups: dict[str, _Group] = {}
+        for alert in alerts:
+            routing = self._routings[alert.alert]
+            found = place_of(alert, routing)
+            place = replace(found, why=self._because(found.why))
+            key = place.group_key or place.dedup_key
+            groups.setdefault(key, _Group(place, routing, [])).alerts.append(alert)
+        return list(groups.values())
+
+    def _join_groups(self, groups: Sequence[_Group]) -> None:
+        """Each to its ticket, or a new one; in a storm all that have none go together, however many groups they are."""
+        opened = {name: _opened_lately(name, self._at) for name in {one.integration for one in groups}}
+        storms = {name for name, lately in opened.items() if len(lately) >= STORM_TICKETS}
+        without = self._without_ticket([group for group in groups if group.integration in storms])
+        rest: dict[str, _Group] = {}
+        for group in groups:
+            if id(group) not in without and self._joined(group.place, group.alerts):
+                continue
+            rank, lately = (
+                SEVERITIES.index(worst(one.severity for one in group.alerts)),
+                opened[group.integration],
+            )
+            if is_storming(lately, rank, group.alerts[0].name):
+                place = storm_place(group.integration, group.routing.team)
+                storm = _Group(replace(place, why=self._because(place.why)), group.routing, [])
+                rest.setdefault(place.dedup_key, storm).alerts.extend(group.alerts)
+            else:
+                self._open(group)
+                lately.append(Opened(rank, group.alerts[0].name))
+        for storm in rest.values():
+            if not self._joined(storm.place, storm.alerts):
+                self._open(storm)
+
+    def _without_ticket(self, groups: Sequence[_Group]) -> set[int]:
+        """Groups, by `id`, that surely have no open ticket: asked at once, because a storm may be 100,000 of them."""
+        if self._back is not None:
+            return set()
+        keys = [group.place.group_key or group.place.dedup_key for group in groups]
+        rows = IncidentRow.objects.filter(Q(dedup_key__in=keys) | Q(group_key__in=keys))
+        there = rows.exclude(state="resolved", merged_into=None).values_list("dedup_key", "group_key")
+        known = {key for both in there for key in both}
+        return {id(group) for group, key in zip(groups, keys, strict=True) if key not in known}
+
+    def _open(self, group: _Group) -> None:
+        number = next_number()
+        opening = c.OpenForAlerts(
+            self._new_id(group.place, number),
+            number,
+            group.routing,
+            group.place.opened_as(number),
+            tuple(group.alerts),
+            group.place.why,
+            group.place.group_key,
+        )
+        opened = record_opening(opening, self._context)
+        self._put_to_sleep(opened.incident.id, group.alerts)
+
+    def _new_id(self, place: Place, number: int) -> str:
+        """It follows from the first event, so that what is handled twice opens no two tickets; but an alert that comes
+        back may have opened one by the very same event, which is resolved by now."""
+        name = f"alerts:{place.dedup_key}:{self._events[0].id}"
+        id_ = uuid.uuid5(uuid.NAMESPACE_URL, name)
+        if IncidentRow.objects.filter(pk=id_).exists():
+            id_ = uuid.uuid5(uuid.NAMESPACE_URL, f"{name}:{number}")
+        return str(id_)
+
+    def _put_to_sleep(self, incident: str, alerts: Sequence[Reported]) -> None:
+        """A ticket all of whose alerts are about planned work sleeps until the work is over."""
+        windows = [self._holding.quiet(alert.component, alert.labels) for alert in alerts]
+        sleeping = [one for one in windows if one is not None]
+        if sleeping and len(sleeping) == len(alerts):
+            last = max(sleeping, key=lambda one: one.span.ends_at)
+            until = min(last.span.ends_at, self._at + LONGEST_SNOOZE)
+            record(incident, c.Snooze(until, last.why[:LONGEST_REASON]), self._context, self._at)
+
+    def _joined(self, place: Place, alerts: Sequence[Reported]) -> bool:
+        """Whether there is an open ticket of that place; the alerts are then its members."""
+        lock_key(place.group_key or place.dedup_key)
+        if place.group_key is None:
+            found = open_ticket_of(place.dedup_key)
+        else:
+            since = None if place.window is None else self._at - place.window
+            found = open_ticket_of_group(place.group_key, since)
+        if found is None and self._back is not None:
+            found = self._opened_again(place)
+        if found is None:
+            return False
+        members = tuple(Member(one.alert, one.title, one.severity) for one in alerts)
+        after = record(found, c.JoinAlerts(members, place.why), self._context).incident
+        if is_storm(place.dedup_key):
+            self._name(after, len(members), alerts[0].integration)
+        self._resume(after, alerts)
+        return True
+
+    def _resume(self, after: Incident, joined: Sequence[Reported]) -> None:
+        """Notify again about an incident that was suppressed for planned work or a silence, which do not cover all that
+        happens there any more."""
+        if after.snoozed_by == ACTOR and not all(self._holding.quiet(a.component, a.labels) for a in joined):
+            record(after.id, c.Undo("snooze"), self._context)
+
+    def _name(self, storm: Incident, joined: int, integration: str) -> None:
+        """The title of a storm says how large it has become, unless somebody gave it another one."""
+        if at_least(storm.alerts) == at_least(storm.alerts - joined):
+            return
+        named = TimelineEntry.objects.filter(incident__pk=storm.id, type="incident.title_set")
+        if named.exclude(actor__startswith="system:").exists():
+            return
+        ids = MemberAlert.objects.filter(incident__pk=storm.id).values_list("alert", flat=True)
+        components = alert_components([str(alert) for alert in ids])
+        title = storm_title(integration, storm.alerts, components)
+        record(storm.id, c.NameStorm(title, storm.title), self._context)
+
+    def _opened_again(self, place: Place) -> str | None:
+        """The ticket of that place that was resolved because all its alerts had left it."""
+        same = {"dedup_key": place.dedup_key} if place.group_key is None else {"group_key": place.group_key}
+        row = IncidentRow.objects.filter(**same).order_by("-number").first()
+        if row is None or row.resolved_by != ACTOR or row.alerts or row.merged_into is not None:
+            return None
+        record(str(row.pk), c.Reopen(self._back or ""), self._context)
+        return str(row.pk)
+
+    # No longer firing
+    # ------------------------------------------------------------------------------------------------------
+    def _rest(self, alerts: Sequence[Reported]) -> None:
+        keep_why([alert.alert for alert in alerts], self._at)
+        members = [alert for alert in alerts if not self._is_out(alert)]
+        for incident, over in _by(members, lambda alert: str(self._members[alert.alert].incident_id)):
+            flapping = tuple(alert.alert for alert in over if alert.fired >= FLAPS)
+            resting = c.RestAlerts(tuple(alert.alert for alert in over), flapping)
+            after = record(incident, resting, self._context).incident
+            if not after.firing and not after.flapping:
+                settling = c.Settle(LAST_TIME, known_until(after.region, self._at))
+                record(incident, settling, self._context)
+
+
+def _by(alerts: Iterable[Reported], key: Any) -> list[tuple[str, list[Reported]]]:
+    groups: dict[str, list[Reported]] = {}
+    for alert in alerts:
+        groups.setdefault(key(alert), []).append(alert)
+    return list(groups.items())
+
+
+def _opened_lately(integration: str, at: datetime) -> list[Opened]:
+    of_it = Q(dedup_key__startswith=f"alerts:{integration}:") | Q(
+        dedup_key__startswith=f"alert:{integration}:"
+    )
+    rows = IncidentRow.objects.filter(of_it, opened_at__gt=at - STORM_SPAN)
+    found = list[Opened]()
+    for rank, labels, key, team, grouped in rows.values_list(
+        "severity_rank", "labels", "dedup_key", "team", "group_key"
+    ):
+        rule = "" if grouped else key.removeprefix(f"alerts:{integration}:{team}:")
+        name = labels.get("alertname") or ("" if rule == key else rule)
+        found.append(Opened(rank, name))
+    return found
+
+
+# What people and time do
+# ----------------------------------------------------------------------------------------------------------
+def release(event: Event) -> None:
+    """Alerts that still fire while a person resolves their ticket: should they be sent again later, they fire anew."""
+    if event.body["confirmed_cause"] is None:
+        return
+    incident = event.stream.removeprefix("incident/")
+    if event.body["confirmed_cause"] == NO_CAUSE:
+        number = IncidentRow.objects.values_list("number", flat=True).get(pk=incident)
+        why = f"#{number} was resolved with nothing at fault, so it explains them no more"
+        _send_back(incident, [one.alert for one in causes.symptoms_of(incident) if one.hops], why, event)
+    settling.begin(event)
+
+
+def separate(event: Event) -> None:
+    """After a run's verdict: symptoms whose cause nobody blames any more go back to tickets of their own."""
+    for ticket, alerts in causes.withdrawn():
+        why = f"the cause that #{ticket.number} blamed them on is withdrawn"
+        _send_back(ticket.id, alerts, why, event)
+
+
+def _send_back(incident: str, alerts: Sequence[str], why: str, event: Event) -> None:
+    causes.leave(incident, alerts, why, Context(ACTOR, event.id, event.trace))
+    firing = firing_alerts(alerts)
+    for part in causes.parts(firing):
+        hear_alerts(part, event.recorded_at, why)
+
+
+def gather(before: Incident | None, after: Incident, event: Event) -> None:
+    """Once a ticket has a cause that it had not: alerts that it explains join from the tickets that they have."""
+    known = before is not None and explains(before) and before.covers == after.covers
+    context = Context(ACTOR, event.id, event.trace)
+    if explains(after) and not known:
+        causes.gather(after, event.recorded_at, context)
+    note_planned(after, event.recorded_at, context)
+
+
+def let_go(now: datetime, but: Collection[str] = (), most: int = 1_000) -> list[str]:
+    """Alerts that were held back, and that nothing that held them holds any more."""
+    over = Holding(now).let_go().exclude(alert__in=list(but)).order_by("at", "alert")
+    return [str(alert) for alert in over.values_list("alert", flat=True)[:most]]
+
+
+def unsilence(ids: Sequence[str], now: datetime) -> int:
+    """Give a ticket to those of the alerts that still fire and that nothing holds still; how many were looked at.
+
+    What something else holds by now is kept under that one.
+    """
+    over = [
+        str(alert) for alert in Holding(now).let_go().filter(alert__in=ids).values_list("alert", flat=True)
+    ]
+    firing = firing_alerts(over)
+    hear_alerts(firing, now)
+    # One that fires no more while the follower has not heard of it yet.
+    keep_why(set(over) - {event.body["alert"] for event in firing}, now)
+    return len(over)

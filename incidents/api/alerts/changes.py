@@ -1,0 +1,111 @@
+"""GET /api/v1/changes and /api/v1/incidents/{id}/changes: what was changed, and what may have caused an incident."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers as s
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from incidents import queries
+from incidents.alerts.changes import changes_before
+from incidents.api.incident.views import AS_OF, ERRORS, MISSING, IncidentAPI, as_of_in, limit_of, parameters
+from incidents.commands import Invalid
+from incidents.domain.time import parse_rfc3339, rfc3339
+from ingest.queries import ReportedChange, changes
+
+SPAN = timedelta(days=1)
+FIRST = datetime.min.replace(tzinfo=UTC)
+
+
+class ChangeShape(s.Serializer[Any]):
+    """Something that was changed, as its sender told it."""
+
+    id = s.CharField()
+    summary = s.CharField()
+    source = s.CharField()  # type: ignore[assignment]  # DRF takes fields out of the class
+    component = s.CharField(allow_null=True)
+    at = s.DateTimeField(help_text="when it happened; when it came, where its sender does not say")
+    details = s.DictField(help_text="texts by dotted path")
+    links = s.ListField(child=s.DictField(), help_text="href and text")
+    notes = s.ListField(child=s.CharField(), help_text="what was shortened or left out")
+    integration = s.CharField(help_text="the key that it came with")
+    received_at = s.DateTimeField()
+    receipt = s.CharField()
+
+
+class ChangeListShape(s.Serializer[Any]):
+    results = ChangeShape(many=True)
+
+
+class ChangesView(IncidentAPI):
+    @extend_schema(
+        operation_id="changes_list",
+        parameters=[
+            OpenApiParameter("since", str, description="RFC 3339; default: a day before `until`"),
+            OpenApiParameter("until", str, description="RFC 3339; default: now"),
+            OpenApiParameter(
+                "name", str, description="a source, host, service or component that it is about"
+            ),
+            OpenApiParameter("limit", int, description="1 to 200, default 50"),
+        ],
+        responses={200: ChangeListShape, **ERRORS},
+    )
+    def get(self, request: Request) -> Response:
+        """Changes that senders told of, the latest first. They open no incident."""
+        asked = parameters(request, "since", "until", "name", "limit")
+        until = _time("until", asked["until"]) if "until" in asked else timezone.now()
+        since = _time("since", asked["since"]) if "since" in asked else _before(until)
+        names = [_name(asked["name"])] if "name" in asked else None
+        found = changes(since, until, names, limit_of(asked))
+        return Response({"results": [as_json(one) for one in found]})
+
+
+class IncidentChangesView(IncidentAPI):
+    @extend_schema(
+        operation_id="incidents_changes",
+        parameters=[AS_OF],
+        responses={200: ChangeListShape, **ERRORS, **MISSING},
+    )
+    def get(self, request: Request, reference: str) -> Response:
+        """Changes about what the incident is about, from a day before it began until it was resolved."""
+        as_of = as_of_in(parameters(request, "as_of"))
+        it = queries.get(reference, as_of).incident
+        return Response({"results": [as_json(one) for one in changes_before(it, as_of)]})
+
+
+def _before(until: datetime) -> datetime:
+    return until - SPAN if until - FIRST > SPAN else FIRST
+
+
+def _time(name: str, text: str) -> datetime:
+    try:
+        return parse_rfc3339(text)
+    except (ValueError, OverflowError):
+        raise Invalid(name, "must be an RFC 3339 time, such as 2026-01-31T12:00:00Z") from None
+
+
+def _name(text: str) -> str:
+    if not (text.isprintable() and 1 <= len(text) <= 255):
+        raise Invalid("name", "must be one line of 1 to 255 characters")
+    return text.lower()
+
+
+def as_json(one: ReportedChange) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "summary": one.summary,
+        "source": one.source,
+        "component": one.component,
+        "at": rfc3339(one.at),
+        "details": one.details,
+        "links": list(one.links),
+        "notes": list(one.notes),
+        "integration": one.integration,
+        "received_at": rfc3339(one.received_at),
+        "receipt": one.receipt,
+    }

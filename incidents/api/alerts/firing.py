@@ -1,0 +1,185 @@
+"""The alerts that fire, as Alertmanager's API v2 lists them: read and written in parts, for there may be 100,000.
+
+The receiver of an alert is the team that would get it; its groups are tickets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from incidents import queries
+from incidents.domain.incident.grouping import matched_labels
+from incidents.domain.routing.conditions import Subject
+from incidents.domain.routing.rules import RoutingTable, labels_that_count, team_of
+from incidents.domain.suppression.silences import Matcher, Silence
+from incidents.domain.values import Severity
+from incidents.suppression.suppressor import muted
+from ingest.integrations import grafana
+from ingest.integrations.normalized import Alert as Content
+from ingest.integrations.prometheus import parse
+from ingest.integrations.prometheus.labels import fingerprint
+from ingest.queries import Alert, open_alerts
+
+FOREVER = timedelta(days=3650)
+"""How far off the end is said to be of an alert that has none."""
+GENERATORS = (parse.QUERY, grafana.RULE)
+"""What the link to what fired is called."""
+PART = 2_000
+"""Alerts that are held as objects at a time; of the others only the answer's text is."""
+
+_written = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which alerts a request asks for: those that all `matchers` fit, of receivers that `receiver` and all
+    `receiver_matchers` fit."""
+
+    matchers: Sequence[Matcher]
+    receiver: Callable[[str], bool]
+    receiver_matchers: Sequence[Matcher]
+    active: bool
+    silenced: bool
+    inhibited: bool = True
+
+
+def receiver_of(slug: str) -> dict[str, Any]:
+    """A team as a receiver. Alertmanager gives each the label `name`; other labels teams have none."""
+    return {"name": slug, "labels": {"name": slug}}
+
+
+def fits_receiver(matchers: Iterable[Matcher], slug: str) -> bool:
+    """Whether all matchers fit the labels of a receiver."""
+    return all(matcher.matches({"name": slug}) for matcher in matchers)
+
+
+def listed(wanted: Wanted, silences: Sequence[Silence], table: RoutingTable, now: datetime) -> bytes:
+    """The answer of `GET /api/v2/alerts`: a JSON array."""
+    parts = _chosen(wanted, silences, table, now)
+    return b"[" + b",".join(_written(one.as_json()) for part in parts for one in part) + b"]"
+
+
+def grouped(wanted: Wanted, silences: Sequence[Silence], table: RoutingTable, now: datetime) -> bytes:
+    """The answer of `GET /api/v2/alerts/groups`: tickets with their alerts; those without a ticket are one group."""
+    groups: dict[tuple[str, str], list[bytes]] = {}
+    for part in _chosen(wanted, silences, table, now):
+        numbers = queries.ticket_numbers([one.alert.id for one in part])
+        for one in part:
+            number = str(numbers.get(one.alert.id, ""))
+            groups.setdefault((one.receiver, number), []).append(_written(one.as_json()))
+    return b"[" + b",".join(_group(*key, members) for key, members in groups.items()) + b"]"
+
+
+def _group(receiver: str, number: str, members: Iterable[bytes]) -> bytes:
+    labels = _written({"ticket": number} if number else {})
+    return b'{"labels":%b,"routeLabels":{},"receiver":%b,"alerts":[%b]}' % (
+        labels,
+        _written(receiver_of(receiver)),
+        b",".join(members),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """An alert that fires, and what Alertmanager would say of it."""
+
+    alert: Alert
+    receiver: str
+    silenced_by: list[str]
+    inhibited_by: list[str]
+    muted_by: list[str]
+
+    @property
+    def is_suppressed(self) -> bool:
+        return bool(self.silenced_by or self.inhibited_by or self.muted_by)
+
+    def as_json(self) -> dict[str, Any]:
+        one = self.alert.alert
+        starts = one.starts_at or (self.alert.fired[-1] if self.alert.fired else self.alert.changed_at)
+        links = {link["text"]: link["href"] for link in one.links}
+        generator = next((links[name] for name in GENERATORS if name in links), None)
+        return {
+            "annotations": dict(one.annotations) if one.annotations is not None else _described(one),
+            "endsAt": one.expires_at or self.alert.last_seen + FOREVER,
+            # The key of what Prometheus posts is its fingerprint.
+            "fingerprint": one.key if self.alert.door == "alertmanager-api" else fingerprint(one.labels),
+            "receivers": [receiver_of(self.receiver)],
+            "startsAt": starts,
+            "status": {
+                # Not fingerprints: ids, by which the alerts can be found here.
+                "inhibitedBy": self.inhibited_by,
+                "mutedBy": self.muted_by,
+                "silencedBy": self.silenced_by,
+                "state": "suppressed" if self.is_suppressed else "active",
+            },
+            "updatedAt": self.alert.last_seen,
+            **({"generatorURL": generator} if generator else {}),
+            "labels": dict(one.labels),
+        }
+
+
+def _described(alert: Content) -> dict[str, str]:
+    """Annotations for an alert whose sender has none of the kind."""
+    return {"summary": alert.title, **({"description": alert.description} if alert.description else {})}
+
+
+def _chosen(
+    wanted: Wanted, silences: Sequence[Silence], table: RoutingTable, now: datetime
+) -> Iterator[list[_Shown]]:
+    shown = _shown(wanted, silences, _receivers(table, now), now)
+    while part := list(islice(shown, PART)):
+        yield part
+
+
+def _receivers(table: RoutingTable, now: datetime) -> Callable[[Alert], str]:
+    """The team of an alert; asked once for all that differ in nothing that the rules look at."""
+    names = sorted(labels_that_count(table))
+
+    @lru_cache(maxsize=PART)
+    def of(
+        component: str | None, severity: Severity, integration: str, values: tuple[str | None, ...]
+    ) -> str:
+        labels = {name: value for name, value in zip(names, values, strict=True) if value is not None}
+        subject = Subject(component, labels, severity=severity, integration=integration, at=now)
+        return team_of(subject, table).slug
+
+    def receiver(alert: Alert) -> str:
+        one = alert.alert
+        values = tuple(one.labels.get(name) for name in names)
+        return of(one.component, one.severity, alert.integration, values)
+
+    return receiver
+
+
+def _shown(
+    wanted: Wanted, silences: Sequence[Silence], receiver_of: Callable[[Alert], str], now: datetime
+) -> Iterator[_Shown]:
+    firing, in_force = open_alerts(), [silence for silence in silences if silence.span(now) is not None]
+    while part := list(islice(firing, PART)):
+        held = muted([alert.id for alert in part])
+        for alert in part:
+            labels = alert.alert.labels
+            if not all(matcher.matches(labels) for matcher in wanted.matchers):
+                continue
+            told = matched_labels(labels, alert.alert.component, alert.integration, alert.alert.key)
+            holding = [silence.id for silence in in_force if silence.fits(told)]
+            inhibited_by = held.inhibited_by.get(alert.id, [])
+            one = _Shown(alert, receiver_of(alert), holding, inhibited_by, held.muted_by.get(alert.id, []))
+            if _is_wanted(one, wanted):
+                yield one
+
+
+def _is_wanted(one: _Shown, wanted: Wanted) -> bool:
+    """As Alertmanager asks: each flag that is false leaves out those that it is about."""
+    if (one.silenced_by and not wanted.silenced) or (one.inhibited_by and not wanted.inhibited):
+        return False
+    if not fits_receiver(wanted.receiver_matchers, one.receiver):
+        return False
+    return (wanted.active or one.is_suppressed) and wanted.receiver(one.receiver)

@@ -1,0 +1,111 @@
+"""What lets the world in and out, in a file of configuration: integrations without their keys, webhooks without the
+addresses that may be as good as one, and when analyzers run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from rest_framework import serializers as s
+from rest_framework.serializers import BaseSerializer
+
+from analyzers.api import schedules
+from analyzers.api.serializers import ScheduleSerializer
+from analyzers.queries import Schedule
+from incidents.api.editable import Catalog
+from incidents.api.incident.serializers import Strict
+from incidents.api.webhooks import WebhookSerializer, WebhooksView
+from incidents.domain.config.secrets import NotGiven, reference, resolved
+from incidents.domain.values import Invalid
+from incidents.webhooks.models import Webhook
+from ingest.api import keys
+from ingest.api.integrations import IntegrationShape
+from ingest.api.models import IntegrationKey
+from ingest.integrations.generic.apply import BadMapping
+
+
+class IntegrationFileSerializer(Strict, IntegrationShape):
+    kinds = None  # type: ignore[assignment]
+    mail_address = None  # type: ignore[assignment]
+    created_at = None  # type: ignore[assignment]
+    last_used_at = None  # type: ignore[assignment]
+    previous_until = None  # type: ignore[assignment]
+
+    def validate_expires_at(self, moment: datetime | None) -> datetime | None:
+        row = self.instance
+        if isinstance(row, IntegrationKey) and row.expires_at == moment:
+            return moment  # one that has expired stays as it is
+        return super().validate_expires_at(moment)
+
+
+class IntegrationsFile(Catalog):
+    """Ways in. One that a file makes has a key that nobody has seen: it is rotated to be had."""
+
+    queryset = IntegrationKey.objects.filter(revoked_at=None)
+    serializer_class = IntegrationFileSerializer
+    lookup_field = "name"
+
+    def put(self, serializer: BaseSerializer[IntegrationKey]) -> None:
+        given: Mapping[str, Any] = serializer.validated_data
+        row = serializer.instance
+        try:
+            if row is None:
+                keys.create(**given, who=self.asking)
+            else:
+                keys.change(row.name, {k: v for k, v in given.items() if k != "name"}, self.asking)
+        except keys.KeyNameTaken:
+            raise Invalid("name", "was that of an integration that was revoked; take another one") from None
+        except BadMapping as error:
+            raise Invalid("mapping", str(error)) from None
+
+    def perform_destroy(self, instance: IntegrationKey) -> None:
+        keys.revoke(instance.name, self.asking)
+
+
+class WebhookFileSerializer(WebhookSerializer):
+    """The address is given, or a variable is named that holds it; it is never told."""
+
+    def to_representation(self, row: Webhook) -> dict[str, Any]:
+        hidden = reference("WEBHOOK_URL", row.name)
+        changed = " (changed)" if row.name in self.context["view"].replaced else ""
+        return {**super().to_representation(row), "url": f"{hidden}{changed}"}
+
+    def validate_url(self, url: str) -> str:
+        try:
+            return super().validate_url(resolved(url, self.context["view"].environment))
+        except NotGiven as lacking:
+            if isinstance(self.instance, Webhook):
+                return self.instance.url
+            reason = f"set {lacking} in the environment: it is to hold what is meant here"
+            raise s.ValidationError(reason) from None
+
+
+class WebhooksFile(WebhooksView):
+    serializer_class = WebhookFileSerializer
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.replaced: set[str] = set()
+        """Names of those whose address this file has changed: it is not told, that it is another one is."""
+
+    def put(self, serializer: BaseSerializer[Webhook]) -> None:
+        row = serializer.instance
+        if row is not None and serializer.validated_data.get("url", row.url) != row.url:
+            self.replaced.add(row.name)
+        super().put(serializer)
+
+
+class AnalysisSchedulesFile(Catalog):
+    """When analyzers run by themselves."""
+
+    queryset = Schedule.objects.order_by("name")
+    serializer_class = ScheduleSerializer
+    lookup_field = "name"
+
+    def put(self, serializer: BaseSerializer[Schedule]) -> None:
+        assert isinstance(serializer, ScheduleSerializer)
+        schedules.put(serializer, self.asking)
+
+    def perform_destroy(self, instance: Schedule) -> None:
+        schedules.remove(instance, self.asking)

@@ -1,0 +1,215 @@
+"""All configuration as one document: as it is, and made to be as a document says.
+
+Over the very views and serializers of the API, so that a file is checked as a request is and every change is recorded
+as one. What a document does not name stays as it is; with `prune` what is missing in the lists that it has is removed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import ProtectedError
+from rest_framework.exceptions import APIException, ValidationError
+
+from incidents.api.editable import Catalog
+from incidents.domain.config.yaml import BadConfiguration, Document, Fault, Item, Path
+from incidents.domain.permissions import Forbidden
+from incidents.domain.values import Invalid, Refused
+from ingest.queries import Context
+
+_PART = re.compile(r"\[([0-9]{1,6})\]|([^.\[\]]+)")
+Catalogs = Mapping[str, type[Catalog]]
+Views = Mapping[str, Catalog]
+Key = tuple[str, ...]
+READER = Context("system:configuration")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing before and after, as the API shows it; None before is a creation, None after a removal."""
+
+    kind: str
+    key: str
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any] | None
+
+
+class _Undone(Exception):
+    """Carries nothing out: thrown to leave a transaction."""
+
+
+def exported(catalogs: Catalogs) -> dict[str, list[dict[str, Any]]]:
+    """Everything that is configured, by kind; only what can be written."""
+    return {
+        kind: [_written(one, row) for row in one.filed()]
+        for kind, one in ((kind, view.acting_for(READER)) for kind, view in catalogs.items())
+    }
+
+
+def apply(
+    document: Document,
+    catalogs: Catalogs,
+    who: Context,
+    *,
+    environment: Mapping[str, str] | None = None,
+    prune: bool = False,
+    dry: bool = False,
+) -> list[Change]:
+    """Make it so, all of it or nothing; `dry` says what would change. Raises BadConfiguration.
+
+    `environment` holds the secrets that the document only names.
+    """
+    done: list[Change] = []
+    views = {kind: catalogs[kind].acting_for(who) for kind in document.items}
+    for view in views.values():
+        view.environment = environment or {}
+    try:
+        with transaction.atomic():
+            _carry_out(document, views, prune, done)
+            if dry:
+                raise _Undone
+    except _Undone:
+        pass
+    return done
+
+
+def _carry_out(document: Document, views: Views, prune: bool, done: list[Change]) -> None:
+    faults = list(_doubled(document, views))
+    # Things name each other, also of their own kind: whatever cannot be done yet is tried again while others can.
+    left = [item for items in document.items.values() for item in items]
+    while left and not faults:
+        waiting: dict[int, tuple[Item, list[Fault]]] = {}
+        for item in left:
+            if found := _set(document, views[item.kind], item, done):
+                waiting[id(item)] = item, found
+        if len(waiting) == len(left):
+            faults = [fault for _, found in waiting.values() for fault in found]
+        left = [item for item, _ in waiting.values()]
+    if faults:
+        raise BadConfiguration(faults)
+    if prune:
+        _prune(document, views, done)
+
+
+def _doubled(document: Document, views: Views) -> Iterator[Fault]:
+    for kind, items in document.items.items():
+        fields, seen = list(views[kind].named_by), set()
+        for item in items:
+            lacking = [name for name in fields if not _names(item.values.get(name))]
+            for name in lacking:
+                yield document.fault((kind, item.place, name), "is needed: it says which one is meant")
+            if lacking:
+                continue
+            if (key := _key(views[kind], item.values)) in seen:
+                yield document.fault(
+                    (kind, item.place, fields[-1]), f"`{_called(key)[:60]}` stands here twice"
+                )
+            seen.add(key)
+
+
+def _names(value: object) -> bool:
+    """Whether something can be called so; the database takes no NUL."""
+    return isinstance(value, str) and bool(value) and "\0" not in value
+
+
+def _key(view: Catalog, values: Mapping[str, Any]) -> Key:
+    return tuple(str(values[name]) for name in view.named_by)
+
+
+def _called(key: Key) -> str:
+    return "/".join(key)
+
+
+def _set(document: Document, view: Catalog, item: Item, done: list[Change]) -> list[Fault]:
+    """Create or change one; what is wrong with it."""
+    key, path = _key(view, item.values), (item.kind, item.place)
+    try:
+        with transaction.atomic():
+            row = view.find(key)
+            before = None if row is None else _written(view, row)
+            serializer = view.get_serializer(row, data=dict(item.values), partial=row is not None)
+            serializer.is_valid(raise_exception=True)
+            view.put(serializer)
+            kept = view.find(key)
+            after = None if kept is None else _written(view, kept)
+    except ValidationError as error:
+        return [document.fault((*path, *way), reason) for way, reason in _reasons(error.detail)]
+    except Invalid as error:
+        return [document.fault((*path, *_parts(error.field)), error.reason)]
+    except (APIException, IntegrityError, Refused, Forbidden) as error:
+        return [document.fault(path, _why(error) or "it is there already")]
+    if before != after:
+        done.append(Change(item.kind, _called(key), before, after))
+    return []
+
+
+def _why(error: Exception) -> str:
+    return str(getattr(error, "detail", None) or getattr(error, "reason", None) or "")
+
+
+def _reasons(detail: Any, way: Path = ()) -> Iterator[tuple[Path, str]]:
+    if isinstance(detail, dict):
+        for name, inner in detail.items():
+            yield from _reasons(inner, way if name == "non_field_errors" else (*way, *_parts(str(name))))
+    elif isinstance(detail, list):
+        for at, inner in enumerate(detail):
+            yield from _reasons(inner, (*way, at) if isinstance(inner, dict) else way)
+    else:
+        yield way, str(detail)
+
+
+def _parts(name: str) -> Path:
+    """`layers[0].turn`, as the domain names what is wrong within a field, in parts."""
+    return tuple(int(place) if place else part for place, part in _PART.findall(name))
+
+
+def _written(view: Catalog, row: Any) -> dict[str, Any]:
+    serializer: Any = view.get_serializer(row)
+    told = serializer.data
+    return {
+        name: told[name] for name, field in serializer.fields.items() if not field.read_only and name in told
+    }
+
+
+def _prune(document: Document, views: Views, done: list[Change]) -> None:
+    left: list[tuple[str, Catalog, Mapping[str, Any]]] = []
+    for kind, view in reversed(list(views.items())):
+        named = {_key(view, one.values) for one in document.items[kind]}
+        there = [_written(view, row) for row in view.filed()]
+        left += [(kind, view, told) for told in there if _key(view, told) not in named]
+    while left:
+        waiting: list[tuple[str, Catalog, Mapping[str, Any]]] = []
+        faults: list[Fault] = []
+        for kind, view, told in left:
+            key = _key(view, told)
+            if (found := view.find(key)) is None:
+                continue  # it went with what it was part of
+            try:
+                with transaction.atomic():
+                    view.perform_destroy(found)
+            except (APIException, ProtectedError, Refused, Forbidden) as error:
+                waiting.append((kind, view, told))
+                reason = _why(error) or "something else names it"
+                faults.append(
+                    document.fault(
+                        (kind,), f"`{_called(key)}` is missing here and cannot be removed: {reason}"
+                    )
+                )
+            else:
+                done.append(Change(kind, _called(key), told, None))
+        if len(waiting) == len(left):
+            raise BadConfiguration(faults)
+        left = waiting
+
+
+def differences(change: Change) -> Sequence[tuple[str, Any, Any]]:
+    """The fields that differ, with what each was and is; all of them for what comes or goes."""
+    before, after = change.before or {}, change.after or {}
+    names = list(dict.fromkeys((*before, *after)))
+    return [
+        (name, before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)
+    ]

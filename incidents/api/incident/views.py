@@ -1,0 +1,362 @@
+"""Incidents over HTTP: lists, single ones, their timeline and evidence, and every command. Thin."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from django.utils import timezone
+from django.utils.cache import get_conditional_response
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import status
+from rest_framework.exceptions import APIException, NotFound, PermissionDenied, ValidationError
+from rest_framework.permissions import SAFE_METHODS, BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import Serializer
+from rest_framework.utils.urls import replace_query_param
+from rest_framework.views import APIView
+
+from incidents import commands, queries
+from incidents.alerts.receipts import receipt_of
+from incidents.api.incident import serializers as shapes
+from incidents.api.inputs import context, fields
+from incidents.commands import Happened, Invalid, NoSuchIncident, Once, Overtaken, Recorded, Refused, Report
+from incidents.domain.permissions import Forbidden
+from incidents.domain.search import FIELDS
+from incidents.domain.time import rfc3339
+from incidents.incident.failures import depends_on_time, failure_shown, failures_of
+from incidents.incident.timeline_projection import Entry, Evidence, next_entry
+from incidents.permissions import allow
+from incidents.search import query
+from incidents.search.filters import ORDERS, PARAMETERS, Filter
+from ingest.api.authentication import HasScope
+from ingest.api.keys import Key
+from ingest.queries import Event, Position
+
+PROBLEM = shapes.ProblemShape
+AS_OF = OpenApiParameter(
+    "as_of", str, description="an RFC 3339 time or a log position: the answer as it stood then"
+)
+IF_MATCH = OpenApiParameter(
+    "If-Match",
+    str,
+    OpenApiParameter.HEADER,
+    description="ETag or `position` of the incident as you saw it: 409 if somebody has since changed what this command"
+    " is about, with who did what and when in `meanwhile`. Left out, the command is carried out however it stands.",
+)
+IDEMPOTENCY_KEY = OpenApiParameter(
+    "Idempotency-Key",
+    str,
+    OpenApiParameter.HEADER,
+    description="the same report with the same key within a day is recorded once and answered as before; another"
+    " report with it is 409",
+)
+ALL = OpenApiParameter("all", bool, description="true: leave nothing out")
+ERRORS = {
+    400: OpenApiResponse(PROBLEM, "Wrong: `errors` names field and reason. Nothing was stored."),
+    401: OpenApiResponse(PROBLEM, "No good key and no login."),
+    403: OpenApiResponse(
+        PROBLEM, "The key lacks the scope, the person is not staff, or the CSRF token is missing."
+    ),
+}
+MISSING = {404: OpenApiResponse(PROBLEM, "There is no such incident.")}
+
+
+class Conflict(APIException):
+    """`members` are added to the problem document."""
+
+    status_code = status.HTTP_409_CONFLICT
+
+    def __init__(self, detail: str, **members: Any) -> None:
+        super().__init__(detail)
+        self.members = members
+
+
+class IncidentAPI(APIView):
+    """Reading needs `incidents:read`, writing `incidents:write`; people who are signed in need no scope."""
+
+    def get_permissions(self) -> list[BasePermission]:
+        return [HasScope("incidents:read" if self.request.method in SAFE_METHODS else "incidents:write")]
+
+    def handle_exception(self, exc: Exception) -> Response:
+        return super().handle_exception(_as_answer(exc))
+
+
+def _as_answer(exc: Exception) -> Exception:
+    """What the floor below refuses, as the HTTP status that says so."""
+    if isinstance(exc, Invalid):
+        return ValidationError({exc.field: [exc.reason]})
+    if isinstance(exc, Overtaken):
+        return Conflict(exc.reason, meanwhile=[_happened(one) for one in exc.meanwhile])
+    if isinstance(exc, Forbidden):
+        return PermissionDenied(f"{exc.reason[:1].upper()}{exc.reason[1:]}.")
+    if isinstance(exc, Refused):
+        return Conflict(exc.reason)
+    if isinstance(exc, NoSuchIncident):
+        return NotFound(str(exc))
+    return exc
+
+
+def _happened(one: Happened) -> dict[str, Any]:
+    return {**asdict(one), "at": rfc3339(one.at)}
+
+
+def parameters(request: Request, *known: str) -> dict[str, str]:
+    """Query parameters, the last of each name. Raises Invalid for one that is not known here."""
+    if unknown := sorted(set(request.query_params) - set(known)):
+        raise Invalid(unknown[0][:100], "is not a parameter here")
+    return {name: request.query_params[name] for name in request.query_params}
+
+
+def as_of_in(asked: Mapping[str, str]) -> Position | None:
+    return queries.parse_moment(asked["as_of"]) if "as_of" in asked else None
+
+
+def _flag(asked: Mapping[str, str], name: str) -> bool:
+    value = asked.get(name, "false")
+    if value not in ("true", "false"):
+        raise Invalid(name, "must be true or false")
+    return value == "true"
+
+
+def limit_of(asked: Mapping[str, str]) -> int:
+    text = asked.get("limit", "50")
+    if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= queries.PAGE_LIMIT):
+        raise Invalid("limit", f"must be 1 to {queries.PAGE_LIMIT}")
+    return int(text)
+
+
+def tagged(request: Request, body: Mapping[str, Any], etag: str) -> Any:
+    """The body with its ETag, or 304 where the sender has it already."""
+    response = Response(body, headers={"ETag": f'"{etag}"', "Cache-Control": "private, no-cache"})
+    return get_conditional_response(request._request, etag=f'"{etag}"', response=response)
+
+
+def _digest(body: object) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:32]
+
+
+SEARCH = (
+    "as in the console's field: words, and `name:value` of "
+    + ", ".join(FIELDS)
+    + "; quoted where there are spaces, with"
+    " a minus before what is not wanted"
+)
+
+
+def _searched(request: Request, asked: Mapping[str, str]) -> Sequence[Filter]:
+    """The filters of `search`. Raises Invalid with every word that cannot be read."""
+    me = None if request.auth is not None else request.user.get_username()
+    found = query.asked(asked.get("search", ""), timezone.now(), me, queries.team_slugs())
+    if found.problems:
+        raise Invalid("search", "; ".join(map(str, found.problems))[:1000])
+    return found.filters
+
+
+class IncidentsView(IncidentAPI):
+    @extend_schema(
+        operation_id="incidents_list",
+        parameters=[
+            *(
+                OpenApiParameter(name, str, description=meaning, many=operator == "in")
+                for name, (_, operator, _, meaning) in PARAMETERS.items()
+            ),
+            OpenApiParameter("search", str, description=SEARCH),
+            OpenApiParameter("order", str, enum=list(ORDERS), description="default: newest"),
+            OpenApiParameter("cursor", str, description="from `next` or `previous`"),
+            OpenApiParameter("limit", int, description="1 to 200, default 50"),
+            AS_OF,
+        ],
+        responses={200: shapes.IncidentPageShape, **ERRORS},
+    )
+    def get(self, request: Request) -> Any:
+        """Incidents that fit every filter; values of one filter, repeated, are alternatives."""
+        asked = parameters(request, *PARAMETERS, "search", "order", "cursor", "limit", "as_of")
+        given = {name: request.query_params.getlist(name) for name in asked if name in PARAMETERS}
+        as_of = as_of_in(asked)
+        page = queries.list_incidents(
+            [*queries.parse_filters(given), *_searched(request, asked)],
+            order=asked.get("order", "newest"),
+            cursor=asked.get("cursor"),
+            limit=limit_of(asked),
+            as_of=as_of,
+        )
+        failures = failures_of(page.items, as_of)
+        here = request.build_absolute_uri()
+        body = {
+            "results": [view.as_json(failures[view.incident.id]) for view in page.items],
+            "next": page.next and replace_query_param(here, "cursor", page.next),
+            "previous": page.previous and replace_query_param(here, "cursor", page.previous),
+        }
+        return tagged(request, body, _digest(body))
+
+    @extend_schema(
+        operation_id="incidents_open",
+        parameters=[IDEMPOTENCY_KEY],
+        request=shapes.ReportShape,
+        responses={
+            201: OpenApiResponse(shapes.IncidentShape, "Opened. `Dossier-Receipt` is its receipt."),
+            200: OpenApiResponse(shapes.IncidentShape, "Joined the open incident of the same `dedup_key`."),
+            409: OpenApiResponse(
+                PROBLEM, "The `Idempotency-Key` was used for another report. Nothing was stored."
+            ),
+            413: OpenApiResponse(PROBLEM, "The body is too large. Nothing was stored."),
+            **ERRORS,
+        },
+    )
+    def post(self, request: Request) -> Response:
+        """Report what is wrong: opens an incident at the team of the component, or joins the open one."""
+        allow("open", context(request))
+        key = request.auth
+        region = (key.region or None) if isinstance(key, Key) else None
+        report = Report(**fields(request, shapes.ReportShape), region=region)
+        who = context(request)
+        try:
+            result = commands.open_incident(report, who, _once(request, who.actor))
+        except commands.KeyReusedError as error:
+            raise Conflict(f"{error}; nothing was stored.") from None
+        answer = _answer(result.incident.id, result.events)
+        if result.opened:
+            answer.status_code = status.HTTP_201_CREATED
+            answer["Location"] = request.build_absolute_uri(f"{request.path}/{result.incident.id}")
+        return answer
+
+
+def _once(request: Request, actor: str) -> Once | None:
+    """The report's Idempotency-Key; None where it has none."""
+    key = request.headers.get("Idempotency-Key")
+    if key is None:
+        return None
+    told = json.dumps(request.data, sort_keys=True).encode()
+    return Once(actor, key, hashlib.sha256(told).digest())
+
+
+class IncidentView(IncidentAPI):
+    @extend_schema(
+        operation_id="incidents_get",
+        parameters=[AS_OF],
+        responses={200: shapes.IncidentShape, **ERRORS, **MISSING},
+    )
+    def get(self, request: Request, reference: str) -> Any:
+        """One incident, by id or number."""
+        as_of = as_of_in(parameters(request, "as_of"))
+        view = queries.get(reference, as_of)
+        body = view.as_json(failure_shown(view, as_of))
+        if as_of is None and depends_on_time(view.incident):
+            return Response(
+                body, headers={"ETag": f'"{view.position}"', "Cache-Control": "private, no-cache"}
+            )
+        return tagged(request, body, view.position)
+
+
+class EventsView(IncidentAPI):
+    @extend_schema(
+        operation_id="incidents_events",
+        parameters=[AS_OF, ALL],
+        responses={200: shapes.TimelineShape, **ERRORS, **MISSING},
+    )
+    def get(self, request: Request, reference: str) -> Any:
+        """The timeline, oldest first. Findings that join in a row are one line, unless `all=true`."""
+        asked = parameters(request, "as_of", "all")
+        view, as_of = queries.get(reference, as_of_in(asked)), as_of_in(asked)
+        if _flag(asked, "all"):
+            entries = [next_entry(None, event) for event in queries.incident_events(view.incident.id, as_of)]
+        else:
+            entries = queries.timeline(view.incident.id, as_of)
+        body = {"results": [_entry(view.incident.id, entry) for entry in entries]}
+        return tagged(request, body, _digest(body))
+
+
+class EvidenceView(IncidentAPI):
+    @extend_schema(
+        operation_id="incidents_evidence",
+        parameters=[AS_OF, ALL],
+        responses={200: shapes.AttachedListShape, **ERRORS, **MISSING},
+    )
+    def get(self, request: Request, reference: str) -> Any:
+        """The evidence, oldest first: of each analyzer the first and the latest, unless `all=true`."""
+        asked = parameters(request, "as_of", "all")
+        view, as_of = queries.get(reference, as_of_in(asked)), as_of_in(asked)
+        pieces = queries.evidence(view.incident.id, as_of, everything=_flag(asked, "all"))
+        body = {"results": [_piece(view.incident.id, piece) for piece in pieces]}
+        return tagged(request, body, _digest(body))
+
+    @extend_schema(
+        operation_id="incidents_attach_evidence",
+        request=shapes.AttachShape,
+        responses={200: shapes.IncidentShape, **ERRORS, **MISSING},
+    )
+    def post(self, request: Request, reference: str) -> Response:
+        """Attach tables, charts or texts."""
+        incident_id = queries.get(reference).incident.id
+        evidence = fields(request, shapes.AttachShape)["evidence"]
+        recorded = commands.attach_evidence(incident_id, evidence, context(request))
+        return _answer(incident_id, recorded.events)
+
+
+def _entry(incident_id: str, entry: Entry) -> dict[str, Any]:
+    body = {name: getattr(entry, name) for name in Entry.__dataclass_fields__}
+    body |= {"at": rfc3339(entry.at), "last_at": rfc3339(entry.last_at)}
+    return {"id": f"incident/{incident_id}@{entry.version}", **body}
+
+
+def _piece(incident_id: str, piece: Evidence) -> dict[str, Any]:
+    finding = piece.finding or {}
+    return {
+        "id": f"incident/{incident_id}@{piece.version}",
+        **{name: getattr(piece, name) for name in ("kind", "title", "columns", "rows", "chart", "text")},
+        "at": rfc3339(piece.at),
+        "actor": piece.actor,
+        "analyzer": piece.analyzer,
+        "analyzer_version": finding.get("version"),
+        "run": finding.get("run"),
+        "params": piece.params,
+        "window": finding.get("window"),
+    }
+
+
+def _answer(incident_id: str, events: Sequence[Event]) -> Response:
+    """The incident after a command, and the receipt of what was recorded."""
+    view = queries.get(incident_id)
+    response = Response(view.as_json(failure_shown(view)), headers={"ETag": f'"{view.position}"'})
+    if events:
+        response["Dossier-Receipt"] = receipt_of(incident_id, events)
+    return response
+
+
+Command = Callable[[str, dict[str, Any], Request], Recorded]
+
+
+def action(verb: str, says: str, shape: type[Serializer[Any]], command: Command) -> type[APIView]:
+    """The view of one command: POST /incidents/{reference}/{verb}."""
+
+    class ActionView(IncidentAPI):
+        @extend_schema(
+            operation_id=f"incidents_{verb}",
+            description=says,
+            parameters=[IF_MATCH],
+            request=None if shape is shapes.NothingShape else shape,
+            responses={
+                200: OpenApiResponse(shapes.IncidentShape, "Done, or so already (then without a receipt)."),
+                409: OpenApiResponse(
+                    shapes.ConflictShape, "It does not fit the incident's state: `detail` says why."
+                ),
+                **ERRORS,
+                **MISSING,
+            },
+        )
+        def post(self, request: Request, reference: str) -> Response:
+            incident_id = queries.get(reference).incident.id
+            if (
+                verb != "split"
+            ):  # which may be asked of the incident that took it in; the command asks for the other
+                allow(verb, context(request), incident_id)  # before the body: it is nothing to who may not
+            recorded = command(incident_id, fields(request, shape), request)
+            return _answer(recorded.incident.id, recorded.events)
+
+    ActionView.__name__ = f"{verb.title().replace('_', '')}View"
+    return ActionView

@@ -1,0 +1,259 @@
+"""Shapes of schedules, overrides, swaps and calendars: what is read and written, and what is checked of it."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.contrib.auth import get_user_model
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers as s
+
+from incidents.api.incident.serializers import Strict
+from incidents.domain.oncall.layers import DAYS, read_layers
+from incidents.domain.time import read_zone
+from incidents.domain.values import Invalid, check_line
+from incidents.oncall import calendars
+from incidents.oncall.models import Calendar, Schedule
+from incidents.oncall.queries import active
+from incidents.teams.models import Team
+
+
+class TimesShape(s.Serializer[Any]):
+    days = s.ListField(child=s.ChoiceField(choices=DAYS), min_length=1)
+    to = s.CharField(help_text="such as 17:00; one that is not later than `from` is on the next day")
+
+    def get_fields(self) -> dict[str, s.Field[Any, Any, Any, Any]]:
+        return {**super().get_fields(), "from": s.CharField(help_text="such as 09:00")}
+
+
+class LayerShape(s.Serializer[Any]):
+    """People who take turns. All times are local, on the clock of the layer's zone."""
+
+    name = s.CharField(max_length=60)
+    people = s.ListField(
+        child=s.CharField(max_length=150),
+        min_length=1,
+        max_length=100,
+        help_text="in the order of their turns",
+    )
+    start = s.CharField(help_text="when the first turn begins, such as 2026-01-05T09:00, without an offset")
+    end = s.CharField(required=False, allow_null=True, help_text="when the last turn ends; null: it goes on")
+    turn = s.CharField(help_text="how long a turn is: 12h, 1d, 1w")
+    times = TimesShape(many=True, required=False, help_text="when it applies; none: always")
+    time_zone = s.CharField(required=False, allow_null=True, help_text="null: the schedule's")
+    holidays = s.ChoiceField(
+        choices=["include", "only", "exclude"],
+        required=False,
+        help_text="whether it applies on the schedule's holidays too, on them only, or not on them",
+    )
+
+
+@extend_schema_field(LayerShape(many=True))
+class LayersField(s.JSONField):
+    pass
+
+
+class PersonField(s.SlugRelatedField[Any]):
+    def __init__(self, **more: Any) -> None:
+        users = get_user_model()
+        super().__init__(
+            slug_field=users.USERNAME_FIELD, queryset=users.objects.filter(is_active=True), **more
+        )
+
+
+class OnCallScheduleSerializer(Strict, s.ModelSerializer[Schedule]):
+    team = s.SlugRelatedField(
+        slug_field="slug",
+        queryset=Team.objects.all(),
+        allow_null=True,
+        required=False,
+        help_text="whose it is",
+    )
+    layers = LayersField(help_text="the last layer that has somebody counts")
+    holidays = s.SlugRelatedField(
+        slug_field="slug",
+        queryset=Calendar.objects.filter(person=None),
+        many=True,
+        required=False,
+        help_text="calendars of public holidays",
+    )
+
+    class Meta:
+        model = Schedule
+        fields = ("slug", "name", "team", "time_zone", "layers", "holidays")
+        extra_kwargs: ClassVar[dict[str, Any]] = {
+            "time_zone": {"help_text": "IANA time zone, such as Europe/Berlin; default: UTC"}
+        }
+
+    def validate_slug(self, slug: str) -> str:
+        if self.instance is not None and slug != self.instance.slug:
+            raise s.ValidationError("cannot change: escalation policies name it; make a new schedule")
+        return slug
+
+    def validate_name(self, name: str) -> str:
+        return _checked("name", name, 120)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """The layers in the zone, and that those who are put into them may sign in."""
+        before = self.instance
+        try:
+            zone = read_zone("time_zone", attrs.get("time_zone", before.time_zone if before else "UTC"))
+            layers = read_layers(attrs["layers"] if "layers" in attrs or not before else before.layers, zone)
+        except Invalid as invalid:
+            raise s.ValidationError({invalid.field: [invalid.reason]}) from None
+        # Those who were there before and have left since are no reason to refuse a change: they are warned about.
+        kept = {person for layer in (before.layers if before else ()) for person in layer["people"]}
+        people = {person for layer in layers for person in layer.people} - kept
+        if missing := sorted(people - active(people)):
+            raise s.ValidationError({"layers": [f"there is no {missing[0]!r} who may sign in"]})
+        return attrs
+
+
+class SpanShape(s.Serializer[Any]):
+    start = s.DateTimeField()
+    end = s.DateTimeField()
+
+
+class StandingShape(s.Serializer[Any]):
+    """How it stands now. Warn of `gaps` and `gone`."""
+
+    person = s.CharField(allow_null=True, help_text="who is on call; null: nobody")
+    until = s.DateTimeField(allow_null=True, help_text="the next hand-over; null: none within 400 days")
+    then = s.CharField(allow_null=True, help_text="who is on call from then on; null: nobody")
+    gaps = SpanShape(many=True, help_text="when nobody is on call, in the next 14 days")
+    gone = s.ListField(child=s.CharField(), help_text="people in layers who cannot sign in any more; skipped")
+
+
+class OnCallScheduleShape(OnCallScheduleSerializer):
+    """A schedule and how it stands."""
+
+    standing = StandingShape(read_only=True)
+
+    class Meta(OnCallScheduleSerializer.Meta):
+        fields = (*OnCallScheduleSerializer.Meta.fields, "standing")  # type: ignore[assignment]
+
+
+class CalendarSerializer(Strict, s.ModelSerializer[Calendar]):
+    person = PersonField(
+        allow_null=True, required=False, help_text="who is away then; null: these are public holidays"
+    )
+    text = s.CharField(
+        max_length=calendars.MOST_TEXT, trim_whitespace=False, help_text="an iCalendar file (.ics)"
+    )
+    entries = s.SerializerMethodField(help_text="what it came to, from a month ago to two years ahead")
+
+    class Meta:
+        model = Calendar
+        fields = ("slug", "name", "person", "text", "entries")
+
+    def get_entries(self, row: Calendar) -> int:
+        return len(row.spans)
+
+    def validate_name(self, name: str) -> str:
+        return _checked("name", name, 120)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        before = self.instance
+        if before is not None and attrs.get("person") and before.schedules.exists():
+            raise s.ValidationError({"person": ["schedules have it for public holidays; take it out first"]})
+        if "text" in attrs and (before is None or before.text != attrs["text"]):
+            now = timezone.now()
+            try:
+                attrs |= {"spans": calendars.expand(attrs["text"], now), "read_until": now + calendars.AHEAD}
+            except Invalid as invalid:
+                raise s.ValidationError({invalid.field: [invalid.reason]}) from None
+        return attrs
+
+
+class OverrideShape(s.Serializer[Any]):
+    id = s.UUIDField()
+    person = s.CharField()
+    starts_at = s.DateTimeField()
+    ends_at = s.DateTimeField()
+    reason = s.CharField()
+    swap = s.UUIDField(allow_null=True, help_text="the swap that it is a part of")
+    made_by = s.CharField()
+
+
+class OverrideListShape(s.Serializer[Any]):
+    results = OverrideShape(many=True)
+
+
+class NewOverrideShape(s.Serializer[Any]):
+    person = s.CharField(required=False, help_text="who is on call then; default: you, if you are signed in")
+    starts_at = s.DateTimeField(required=False, help_text="default: now; never before")
+    ends_at = s.DateTimeField()
+    reason = s.CharField(max_length=500)
+
+
+class StretchShape(s.Serializer[Any]):
+    person = s.CharField(help_text="who is on call for all of that time, and gives it away")
+    starts_at = s.DateTimeField(required=False)
+    ends_at = s.DateTimeField()
+
+
+class NewSwapShape(s.Serializer[Any]):
+    first = StretchShape(help_text="the second person takes it over")
+    second = StretchShape(help_text="the first person takes it over")
+    reason = s.CharField(max_length=500)
+
+
+class SwapShape(s.Serializer[Any]):
+    id = s.UUIDField()
+    overrides = OverrideShape(many=True)
+
+
+class ShiftShape(s.Serializer[Any]):
+    start = s.DateTimeField()
+    end = s.DateTimeField()
+    person = s.CharField()
+    layer = s.CharField(allow_null=True, help_text="the layer that puts them there; null: an override")
+    override = s.UUIDField(allow_null=True)
+
+
+class ShiftsShape(s.Serializer[Any]):
+    schedule = s.CharField()
+    start = s.DateTimeField()
+    end = s.DateTimeField()
+    shifts = ShiftShape(many=True)
+    gaps = SpanShape(many=True, help_text="when nobody is on call")
+    hours = s.DictField(child=s.FloatField(), help_text="how long each person is on call, in hours")
+
+
+class OnCallShape(s.Serializer[Any]):
+    schedule = s.CharField()
+    name = s.CharField()
+    at = s.DateTimeField()
+    people = s.ListField(child=s.CharField(), help_text="user names; empty: nobody")
+
+
+class OnCallListShape(s.Serializer[Any]):
+    results = OnCallShape(many=True)
+
+
+class NewFeedShape(s.Serializer[Any]):
+    mine = s.BooleanField(required=False, help_text="true: your shifts alone")
+
+
+class FeedShape(s.Serializer[Any]):
+    id = s.UUIDField()
+    mine = s.BooleanField()
+    url = s.CharField(help_text="secret; it is shown this once")
+
+
+class KnownFeedShape(s.Serializer[Any]):
+    id = s.UUIDField()
+    mine = s.BooleanField()
+    made_at = s.DateTimeField()
+
+
+class FeedListShape(s.Serializer[Any]):
+    results = KnownFeedShape(many=True)
+
+
+def _checked(field: str, text: str, limit: int) -> str:
+    try:
+        return check_line(field, text, limit)
+    except Invalid as invalid:
+        raise s.ValidationError(invalid.reason) from None

@@ -1,0 +1,278 @@
+"""POST /api/v1/routes/explain and …/replay: routes tried before they count. Needs `incidents:read`; stores nothing."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers as s
+from rest_framework.exceptions import NotFound
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from incidents.api.incident.views import ERRORS, PROBLEM, IncidentAPI
+from incidents.api.inputs import fields, sequence, time_of
+from incidents.api.routing.serializers import GroupingShape, RouteSerializer
+from incidents.commands import Invalid
+from incidents.domain.replay import COMPARED, LEFT_OUT, Difference
+from incidents.domain.routing.conditions import Subject
+from incidents.domain.routing.explain import Explanation, explain
+from incidents.domain.routing.rules import RoutingTable
+from incidents.domain.routing.schema import grouping_json
+from incidents.domain.time import optional_rfc3339, rfc3339
+from incidents.domain.values import SEVERITIES
+from incidents.routing import replay as routes
+from incidents.teams.models import routing_table
+from ingest.api.authentication import HasScope
+from ingest.api.test_alerts import DOORS
+
+NO_ALERT = {404: OpenApiResponse(PROBLEM, "There is no such alert.")}
+DAYS = 7
+ROUTES = "rules to try instead of those in force, each as `/api/v1/routes` has it; `name`s and `parent`s make the tree"
+
+
+class SubjectShape(s.Serializer[Any]):
+    component = s.CharField(required=False, allow_null=True, help_text="kind/name")
+    labels = s.DictField(child=s.CharField(), required=False)
+    severity = s.ChoiceField(choices=SEVERITIES, required=False, help_text="default: warning")
+    integration = s.CharField(required=False, allow_null=True)
+    service = s.CharField(required=False, allow_null=True, help_text="default: that of the component")
+    analyzer = s.CharField(required=False, allow_null=True)
+    confidence = s.FloatField(required=False, allow_null=True, min_value=0, max_value=1)
+    at = s.DateTimeField(required=False, allow_null=True, help_text="default: now")
+
+
+class ToExplainShape(SubjectShape):
+    alert = s.UUIDField(required=False, help_text="id of a recorded alert, instead of all the others")
+    payload = s.JSONField(
+        required=False,
+        help_text="what a sender sends, as it is (a mail as text): its first alert that fires, else its first, is"
+        " explained; beside it `door`, `integration`, `at` and `routes`",
+    )
+    door = s.ChoiceField(choices=DOORS, required=False, help_text="what reads the payload; default: generic")
+    routes = s.ListField(child=s.DictField(), required=False, help_text=ROUTES)
+
+
+class RuleTriedShape(s.Serializer[Any]):
+    rule = s.CharField()
+    depth = s.IntegerField(help_text="0: first level")
+    place = s.IntegerField(help_text="on its level, from 1")
+    outcome = s.ChoiceField(choices=["matched", "did_not_match", "not_tried"])
+    sentence = s.CharField()
+
+
+class ExplainedShape(s.Serializer[Any]):
+    """What becomes of it, and what each rule of the tree says to it."""
+
+    subject = SubjectShape()
+    path = s.ListField(child=s.CharField(), help_text="the rules that matched, from the first level down")
+    team = s.CharField()
+    service = s.CharField(allow_null=True)
+    severity = s.CharField(allow_null=True, help_text="null: its own")
+    policy = s.CharField(allow_null=True)
+    grouping = GroupingShape()
+    follow_suggestion = s.BooleanField(
+        help_text="whether it would go on to the team that is suggested for it, if one is"
+    )
+    explanation = s.CharField()
+    rules = RuleTriedShape(many=True)
+    ticket = s.IntegerField(
+        allow_null=True, help_text="number of the ticket that the recorded alert has or had"
+    )
+    alerts = s.IntegerField(allow_null=True, help_text="in the payload, where one was given")
+    refused = s.ListField(
+        child=s.CharField(), help_text="alerts of the payload that its door would refuse, and why"
+    )
+
+
+class ToReplayShape(s.Serializer[Any]):
+    routes = RouteSerializer(many=True, help_text=ROUTES)
+    days = s.IntegerField(required=False, min_value=1, max_value=90, help_text=f"default: {DAYS}, to now")
+    to = s.DateTimeField(required=False, help_text="default: now")
+
+
+ToReplayShape._declared_fields["from"] = s.DateTimeField(required=False, help_text="instead of `days`")
+
+
+class ExampleShape(s.Serializer[Any]):
+    kind = s.ChoiceField(choices=["alert", "finding", "report"])
+    id = s.CharField(help_text="of the alert; else number of the ticket")
+    title = s.CharField()
+    component = s.CharField(allow_null=True)
+    at = s.DateTimeField()
+    before = s.CharField(help_text="why it goes where it goes now")
+    after = s.CharField(help_text="why it would go elsewhere")
+
+
+class DifferenceShape(s.Serializer[Any]):
+    what = s.ChoiceField(choices=COMPARED)
+    before = s.JSONField()
+    after = s.JSONField()
+    count = s.IntegerField()
+    examples = ExampleShape(many=True, help_text="the first three")
+
+
+class ReplayedShape(s.Serializer[Any]):
+    """What would have gone elsewhere."""
+
+    start = s.DateTimeField()
+    end = s.DateTimeField()
+    complete = s.BooleanField(help_text=f"false: it ended after {routes.MOST_EVENTS} events, at `end`")
+    alerts = s.IntegerField(help_text="that began to fire, as often as they did")
+    held = s.IntegerField(
+        help_text="of these alerts: held back by a silence, planned work or inhibition, as they would be again"
+    )
+    to_cause = s.IntegerField(
+        help_text="of these alerts: joined the ticket of their cause, as they would again"
+    )
+    findings = s.IntegerField(help_text="that opened a ticket")
+    reports = s.IntegerField(help_text="that opened a ticket")
+    differ = s.IntegerField(help_text="of all of these, without `held` and `to_cause`")
+    tickets_before = s.IntegerField(
+        help_text="that the other alerts would have opened by their groups alone, without storms"
+    )
+    tickets_after = s.IntegerField()
+    left_out = s.ListField(
+        child=s.CharField(), help_text="what decides on tickets beside the rules, and is not replayed"
+    )
+    differences = DifferenceShape(many=True, help_text="of each field, the one that concerns most first")
+
+
+class _Trial(IncidentAPI):
+    def get_permissions(self) -> list[BasePermission]:
+        return [HasScope("incidents:read")]
+
+
+_NO_PAYLOAD: Final[dict[str, Any]] = {"alerts": None, "refused": []}
+
+
+class ExplainView(_Trial):
+    @extend_schema(
+        operation_id="routes_explain",
+        request=ToExplainShape,
+        responses={200: ExplainedShape, **ERRORS, **NO_ALERT},
+    )
+    def post(self, request: Request) -> Response:
+        """Where an alert goes and why, rule by rule: a recorded one by its id, one that you paste as its sender
+        sends it, or any that you describe."""
+        body = fields(request, ToExplainShape)
+        table = _table(body)
+        if "alert" in body:
+            if others := sorted(set(body) - {"alert", "routes"}):
+                raise Invalid(others[0], "cannot stand beside `alert`, which says it")
+            told = _recorded(body["alert"], table)
+            return Response({**explained_json(told.explanation), "ticket": told.ticket, **_NO_PAYLOAD})
+        if "payload" in body:
+            return Response(_pasted(body, table))
+        if "door" in body:
+            raise Invalid("door", "reads a `payload`, and there is none")
+        subject = routes.subject_from(body, time_of("at", body.get("at")) or routes.now())
+        return Response({**explained_json(explain(subject, table)), "ticket": None, **_NO_PAYLOAD})
+
+
+def _pasted(body: dict[str, Any], table: RoutingTable) -> dict[str, Any]:
+    """A payload read as its door reads it, and where its first alert goes."""
+    if others := sorted(set(body) - {"payload", "door", "integration", "at", "routes"}):
+        raise Invalid(others[0], "cannot stand beside `payload`, which says it")
+    at = time_of("at", body.get("at")) or routes.now()
+    told = routes.explain_pasted(
+        body.get("door", "generic"), body.get("integration"), body["payload"], at, table
+    )
+    return {
+        **explained_json(told.explanation),
+        "ticket": None,
+        "alerts": told.alerts,
+        "refused": list(told.refused),
+    }
+
+
+def _table(body: dict[str, Any]) -> RoutingTable:
+    table = routing_table()
+    return routes.proposed(sequence("routes", body["routes"]), table) if "routes" in body else table
+
+
+def _recorded(id: object, table: RoutingTable) -> routes.Explained:
+    try:
+        return routes.explain_alert(str(UUID(str(id))), table)
+    except ValueError:
+        raise Invalid("alert", "must be the id of an alert, a UUID") from None
+    except routes.NoSuchAlert as error:
+        raise NotFound(f"{error}.") from None
+
+
+class ReplayView(_Trial):
+    @extend_schema(
+        operation_id="routes_replay", request=ToReplayShape, responses={200: ReplayedShape, **ERRORS}
+    )
+    def post(self, request: Request) -> Response:
+        """What other rules would have made of the alerts, findings and reports of the last days. Changes nothing."""
+        body = fields(request, ToReplayShape)
+        start, end = _span(body)
+        after = routes.proposed(sequence("routes", body["routes"]), routing_table())
+        return Response(replayed_json(routes.replay_recorded(after, start, end)))
+
+
+def _span(body: dict[str, Any]) -> tuple[datetime, datetime]:
+    end = time_of("to", body.get("to")) or routes.now()
+    if (start := time_of("from", body.get("from"))) is not None:
+        if "days" in body:
+            raise Invalid("days", "cannot stand beside `from`")
+        return start, end
+    days = body.get("days", DAYS)
+    if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= routes.LONGEST.days:
+        raise Invalid("days", f"must be a whole number from 1 to {routes.LONGEST.days}")
+    try:
+        return end - timedelta(days=days), end
+    except OverflowError:
+        raise Invalid("to", "is too early") from None
+
+
+def explained_json(told: Explanation) -> dict[str, Any]:
+    routing = told.routing
+    return {
+        "subject": _subject_json(told.subject),
+        "path": list(routing.path),
+        "team": routing.team,
+        "service": routing.service,
+        "severity": routing.severity,
+        "policy": routing.policy,
+        "grouping": grouping_json(routing.grouping),
+        "follow_suggestion": routing.follow_suggestion,
+        "explanation": routing.explanation,
+        "rules": [asdict(one) for one in told.rules],
+    }
+
+
+def _subject_json(subject: Subject) -> dict[str, Any]:
+    told = {name: getattr(subject, name) for name in routes.SUBJECT}
+    return {**told, "labels": dict(subject.labels), "at": optional_rfc3339(subject.at)}
+
+
+def replayed_json(replayed: routes.Replayed) -> dict[str, Any]:
+    result = replayed.result
+    return {
+        "start": rfc3339(replayed.start),
+        "end": rfc3339(replayed.end),
+        "complete": replayed.complete,
+        "alerts": result.looked_at.get("alert", 0),
+        "findings": result.looked_at.get("finding", 0),
+        "reports": result.looked_at.get("report", 0),
+        "held": result.held,
+        "to_cause": result.to_cause,
+        "differ": result.differ,
+        "tickets_before": result.tickets_before,
+        "tickets_after": result.tickets_after,
+        "left_out": list(LEFT_OUT),
+        "differences": [_difference_json(one) for one in result.differences],
+    }
+
+
+def _difference_json(one: Difference) -> dict[str, Any]:
+    told = asdict(one)
+    for example in told["examples"]:
+        example["at"] = rfc3339(example["at"])
+    return told

@@ -1,0 +1,33 @@
+"""Services over HTTP, as /api/v1/services."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from incidents.api.editable import BySlug, Catalog
+from incidents.api.incident.views import Conflict
+from incidents.api.routing.serializers import ServiceSerializer
+from incidents.permissions import allow_patterns
+from incidents.teams.models import Service
+from incidents.teams.references import named_by
+
+
+class ServicesView(Catalog):
+    """What teams offer, the components that belong to it and what it depends on."""
+
+    kind = "service"
+    queryset = Service.objects.select_related("team").prefetch_related("depends_on")
+    serializer_class = ServiceSerializer
+    pagination_class = BySlug
+    lookup_field = "slug"
+
+    def allow(self, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
+        super().allow(before, after)
+        allow_patterns(self.asking, before, after)
+
+    def remove(self, instance: Service) -> None:
+        if (dependent := instance.dependents.first()) is not None:
+            raise Conflict(f"{dependent.name} depends on {instance.name}; change that first.")
+        if named := named_by("service", instance.slug):
+            raise Conflict(f"{instance.name} is named by {named}; change that first.")
+        instance.delete()

@@ -1,0 +1,152 @@
+"""Silences over HTTP, as /api/v1/silences; Alertmanager's own API beside it reads and writes the same ones."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, get_args
+
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers as s
+from rest_framework import status
+from rest_framework.exceptions import NotFound
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from incidents.api.incident.views import ERRORS, PROBLEM, IncidentAPI, parameters
+from incidents.api.inputs import context, fields
+from incidents.commands import Invalid
+from incidents.domain.routing.patterns import read_matchers
+from incidents.domain.suppression.recurrence import recurrence_from
+from incidents.domain.time import parse_rfc3339, rfc3339
+from incidents.suppression import silences
+from incidents.teams.models import Silence
+
+MISSING = {404: OpenApiResponse(PROBLEM, "There is no such silence.")}
+MOST = 1_000
+
+
+class SilenceShape(s.Serializer[Any]):
+    id = s.CharField()
+    state = s.CharField(help_text="active, pending, expired or unreadable")
+    problem = s.CharField(allow_null=True, help_text="why it cannot be read, so that it holds nothing")
+    matchers = s.ListField(child=s.DictField(), help_text="name, value, isRegex, isEqual")
+    starts_at = s.DateTimeField()
+    ends_at = s.DateTimeField()
+    created_by = s.CharField()
+    comment = s.CharField()
+    recurrence = s.DictField(
+        allow_null=True, help_text="rule, time_zone, until, and starts_at and ends_at of the first time"
+    )
+    holds = s.IntegerField(help_text="alerts that fire and call nobody because of it")
+
+
+class SilenceListShape(s.Serializer[Any]):
+    results = SilenceShape(many=True)
+
+
+class NewSilenceShape(s.Serializer[Any]):
+    matchers = s.JSONField(help_text='text such as `disk=~"d.*"`, or a list as Alertmanager has it')
+    starts_at = s.DateTimeField(required=False, help_text="default: now")
+    ends_at = s.DateTimeField()
+    comment = s.CharField()
+    recurrence = s.JSONField(
+        required=False,
+        help_text="makes it hold again and again: `rule` of RFC 5545 such as FREQ=WEEKLY;BYDAY=SU, `time_zone` whose"
+        " clocks it goes by (default UTC), `until` (default: 366 days after the start)",
+    )
+
+
+class SilencesView(IncidentAPI):
+    @extend_schema(
+        operation_id="silences_list",
+        parameters=[OpenApiParameter("state", str, enum=list(get_args(silences.State)))],
+        responses={200: SilenceListShape, **ERRORS},
+    )
+    def get(self, request: Request) -> Response:
+        """Silences, the one that ends last first; at most the latest 1,000."""
+        wanted = parameters(request, "state").get("state")
+        if wanted not in (None, *get_args(silences.State)):
+            raise Invalid("state", "must be active, pending, expired or unreadable")
+        holding = silences.holding()
+        shown = [
+            _as_json(row, holding.get(str(row.pk), 0))
+            for row in Silence.objects.select_related("recurrence")[:MOST]
+        ]
+        return Response({"results": [one for one in shown if wanted in (None, one["state"])]})
+
+    @extend_schema(
+        operation_id="silences_create",
+        request=NewSilenceShape,
+        responses={201: SilenceShape, **ERRORS},
+    )
+    def post(self, request: Request) -> Response:
+        """Silence alerts until a time. Tickets that are open stay open."""
+        body = fields(request, NewSilenceShape)
+        told = body["matchers"]
+        matchers = read_matchers(told) if isinstance(told, str) else told
+        starts = None if "starts_at" not in body else _time(body, "starts_at")
+        by, again = context(request), _again(body.get("recurrence"))
+        _, _, who = by.actor.partition(":")
+        ends = _time(body, "ends_at")
+        row = silences.create_silence(matchers, starts, ends, who, body["comment"], by, again)
+        return Response(_as_json(row, 0), status=status.HTTP_201_CREATED)
+
+
+class SilenceView(IncidentAPI):
+    @extend_schema(operation_id="silences_get", responses={200: SilenceShape, **ERRORS, **MISSING})
+    def get(self, request: Request, id: str) -> Response:  # noqa: ARG002
+        """One silence."""
+        row = _found(id)
+        return Response(_as_json(row, silences.holding().get(str(row.pk), 0)))
+
+    @extend_schema(operation_id="silences_end", responses={200: SilenceShape, **ERRORS, **MISSING})
+    def delete(self, request: Request, id: str) -> Response:
+        """End it now; what still fires gets its ticket within a minute. It stays in the list as expired."""
+        row = _found(id)
+        silences.end_silence(row, context(request))
+        return Response(_as_json(row, 0))
+
+
+def _found(id: str) -> Silence:
+    row = silences.find_silence(id)
+    if row is None:
+        raise NotFound(f"There is no silence {id[:60]}.")
+    return row
+
+
+def _again(told: object) -> silences.Again | None:
+    if told is None:
+        return None
+    known = {"rule", "time_zone", "until"}
+    if not isinstance(told, dict) or not set(told) <= known or "rule" not in told:
+        raise Invalid("recurrence", "must be an object with `rule`, and may have `time_zone` and `until`")
+    recurrence = recurrence_from("recurrence", told["rule"], told.get("time_zone", "UTC"))
+    until = None if told.get("until") is None else _time(told, "until", "recurrence.")
+    return silences.Again(recurrence, until)
+
+
+def _time(body: dict[str, Any], name: str, within: str = "") -> datetime:
+    try:
+        return parse_rfc3339(body[name])
+    except (ValueError, TypeError, OverflowError):
+        raise Invalid(within + name, "must be an RFC 3339 time, such as 2026-01-31T12:00:00Z") from None
+
+
+def _as_json(row: Silence, holds: int) -> dict[str, Any]:
+    now = timezone.now()
+    again = getattr(row, "recurrence", None)
+    span = None if again is None else silences.span_of(row, now)
+    return {
+        "id": str(row.pk),
+        "state": silences.state_of(row, now),
+        "problem": silences.problem_of(row, now),
+        "matchers": [one.as_json() for one in silences.matchers_shown(row)],
+        # Of one that recurs, of the time that is now or comes next.
+        "starts_at": rfc3339(row.starts_at if span is None else span.starts_at),
+        "ends_at": rfc3339(row.ends_at if span is None else span.ends_at),
+        "created_by": row.created_by,
+        "comment": row.comment,
+        "recurrence": None if again is None else silences.recurrence_as_json(row, again),
+        "holds": holds,
+    }

@@ -1,0 +1,60 @@
+"""Teams over HTTP, as /api/v1/teams. One that is removed takes its members and shared views with it, each recorded."""
+
+from __future__ import annotations
+
+from rest_framework.serializers import BaseSerializer
+
+from incidents import people
+from incidents.api.editable import BySlug, Catalog
+from incidents.api.incident.serializers import TeamSerializer
+from incidents.api.incident.views import Conflict
+from incidents.api.oncall.schedules import SchedulesView
+from incidents.incident.models import IncidentRow
+from incidents.saved_views import commands as saved
+from incidents.teams.models import Team
+from incidents.teams.references import named_by
+
+
+class TeamsView(Catalog):
+    """Who works on tickets."""
+
+    kind = "team"
+    queryset = Team.objects.all()
+    serializer_class = TeamSerializer
+    pagination_class = BySlug
+    lookup_field = "slug"
+
+    def keep(self, serializer: BaseSerializer[Team]) -> None:
+        if serializer.validated_data.get("is_default"):
+            for former in self.get_queryset().filter(is_default=True).exclude(pk=_pk(serializer)):
+                before = self._told(former)
+                former.is_default = False
+                former.save(update_fields=["is_default"])
+                self._record(former.slug, before, self._told(former))
+        serializer.save()
+
+    def remove(self, instance: Team) -> None:
+        if instance.is_default:
+            raise Conflict(f"{instance.name} is the default team; make another one the default first.")
+        self._refuse_needed(instance)
+        people.dissolve(instance, self.asking)
+        saved.remove_shared(instance, self.asking)
+        schedules = SchedulesView.acting_for(self.asking)
+        for schedule in instance.schedules.all():
+            schedules.disown(schedule)
+        instance.delete()
+
+    def _refuse_needed(self, team: Team) -> None:
+        unresolved = IncidentRow.objects.exclude(state="resolved")
+        if unresolved.filter(team=team.slug).exists():
+            raise Conflict(f"{team.name} has incidents that are not resolved; hand them over first.")
+        if unresolved.filter(handed_from=team.slug).exists():
+            raise Conflict(
+                f"{team.name} handed over incidents that may still be bounced back to it; have them accepted first."
+            )
+        if named := named_by("team", team.slug):
+            raise Conflict(f"{team.name} is named by {named}; change that first.")
+
+
+def _pk(serializer: BaseSerializer[Team]) -> int | None:
+    return None if serializer.instance is None else serializer.instance.pk

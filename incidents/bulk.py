@@ -1,0 +1,112 @@
+"""One action on several tickets, each decided and recorded for itself: for the console and the API alike.
+
+Ends half-way without harm: what was done is done, and what was not reached is as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from incidents import commands, queries
+from incidents.commands import Invalid, Recorded, Refused
+from incidents.domain.incident.bulk import BACK, VERBS, Step, way_back
+from incidents.domain.incident.state import Incident
+from incidents.domain.permissions import Forbidden
+from incidents.escalation.commands import escalate
+from ingest.queries import Context
+
+MOST_AT_ONCE: Final = 1000
+"""Tickets that one action of somebody reaches."""
+OWN: Final = "own"
+"""As a confirmed cause: of each ticket the component that it names."""
+
+Fields = Mapping[str, Any]
+COMMANDS: Final[Mapping[str, Callable[[str, Fields, Context], Recorded]]] = {
+    "acknowledge": lambda i, _, c: commands.acknowledge(i, c),
+    "unacknowledge": lambda i, _, c: commands.unacknowledge(i, c),
+    "assign": lambda i, f, c: commands.assign(i, f["owner"], c),
+    "hand_over": lambda i, f, c: commands.hand_over(i, f["team"], f["reason"], c),
+    "snooze": lambda i, f, c: commands.snooze(i, f.get("until"), f.get("reason", ""), c),
+    "set_severity": lambda i, f, c: commands.set_severity(i, f["severity"], c),
+    "resolve": lambda i, f, c: commands.resolve(i, f["confirmed_cause"], f.get("note", ""), c),
+    "reopen": lambda i, f, c: commands.reopen(i, f.get("reason", ""), c),
+    "escalate": lambda i, f, c: escalate(i, f["reason"], c),
+    "merge": lambda i, f, c: commands.merge(i, f["into"], f.get("reason", ""), c),
+    "undo": lambda i, f, c: commands.undo(i, f.get("what"), c),
+}
+"""What each verb takes: the fields of its command, read; `until` is a time or None, `into` the id of a ticket."""
+assert set(COMMANDS) == {*VERBS, *BACK}
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    id: str
+    number: int
+    position: str
+    undo: Step | None
+
+
+@dataclass(frozen=True, slots=True)
+class NotDone:
+    """`reference` is how the ticket was named, `status` what the API answers for one ticket alone."""
+
+    reference: str
+    status: int
+    reason: str
+
+
+@dataclass(slots=True)
+class Outcome:
+    done: list[Done] = field(default_factory=list)
+    refused: list[NotDone] = field(default_factory=list)
+
+
+def act_on(references: Iterable[str], verb: str, fields: Fields, context: Context) -> Outcome:
+    """Carry out a verb on tickets, named by id or number, one after the other; the target of a merge is left out.
+
+    Raises Invalid where there is no such verb, or where the fields are wrong and nothing was done yet.
+    """
+    if verb not in COMMANDS:
+        raise Invalid("action", f"must be one of {', '.join(VERBS)}")
+    outcome = Outcome()
+    for reference in dict.fromkeys(references):
+        try:
+            before = queries.get(reference).incident
+            if verb == "merge" and before.id == fields["into"]:
+                continue
+            recorded = COMMANDS[verb](before.id, _of_this_ticket(verb, fields, before), context)
+            outcome.done.append(Done(before.id, before.number, recorded.position, way_back(verb, before)))
+        except queries.NoSuchIncident as error:
+            outcome.refused.append(NotDone(reference, 404, str(error)))
+        except Refused as error:
+            outcome.refused.append(
+                NotDone(reference, 403 if isinstance(error, Forbidden) else 409, error.reason)
+            )
+        except Invalid as error:
+            if error.field != OWN and not outcome.done:
+                raise
+            outcome.refused.append(NotDone(reference, 400, error.reason))
+    return outcome
+
+
+def _of_this_ticket(verb: str, fields: Fields, ticket: Incident) -> Fields:
+    if verb != "resolve" or fields["confirmed_cause"] != OWN:
+        return fields
+    if ticket.component is None:
+        raise Invalid(OWN, "it names no component; say what was at fault")
+    return {**fields, "confirmed_cause": ticket.component}
+
+
+def matching(filters: Sequence[queries.Filter], order: str) -> tuple[list[int], bool]:
+    """The numbers of all tickets that filters let through, as far as one action goes, and whether there are more."""
+    numbers: list[int] = []
+    cursor: str | None = None
+    while len(numbers) <= MOST_AT_ONCE:
+        found = queries.list_incidents(filters, order, cursor, queries.PAGE_LIMIT)
+        numbers += [view.incident.number for view in found.items]
+        cursor = found.next
+        if cursor is None:
+            break
+    return numbers[:MOST_AT_ONCE], len(numbers) > MOST_AT_ONCE

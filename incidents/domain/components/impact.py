@@ -1,0 +1,112 @@
+"""What fails with a component: what it contains, what depends on it, and the services of those. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from incidents.domain.routing.conditions import Subject
+from incidents.domain.routing.rules import Service, service_of
+
+
+class Component(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def parents(self) -> tuple[str, ...]: ...
+    @property
+    def depends_on(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A component that fails too: `hops` steps away, by the last step that `because` tells."""
+
+    component: str
+    hops: int
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """A service that is touched: `components` of its own are, or (0) only one that it depends on."""
+
+    slug: str
+    name: str
+    team: str | None
+    components: int
+    because: str
+
+
+def reached(component: str, components: Iterable[Component]) -> list[Reached]:
+    """All that the component contains or that depends on it, at any remove: nearest first, then by name.
+
+    Circles end; containment goes before dependence where both lead to one.
+    """
+    contains: dict[str, list[str]] = {}
+    needed_by: dict[str, list[str]] = {}
+    for one in components:
+        for parent in one.parents:
+            contains.setdefault(parent, []).append(one.name)
+        for needed in one.depends_on:
+            needed_by.setdefault(needed, []).append(one.name)
+    return reached_over(component, contains, needed_by)
+
+
+def reached_over(
+    component: str, contains: Mapping[str, Iterable[str]], needed_by: Mapping[str, Iterable[str]]
+) -> list[Reached]:
+    """The same, over what each component contains and what depends on it: its cost follows what is reached."""
+    found: dict[str, Reached] = {}
+    layer, hops = [component], 0
+    while layer:
+        hops += 1
+        new: dict[str, str] = {}
+        for above in layer:
+            for beneath, because in ((contains, "is contained in"), (needed_by, "depends on")):
+                for name in beneath.get(above, ()):
+                    if name not in found and name != component:
+                        new.setdefault(name, f"{because} {above}")
+        found |= {name: Reached(name, hops, new[name]) for name in sorted(new)}
+        layer = sorted(new)
+    return list(found.values())
+
+
+def touched(component: str, far: Iterable[Reached], services: Mapping[str, Service]) -> list[Touched]:
+    """Services that have a part among them, those with most of them first, then those that depend on such a service."""
+    names = [component, *(one.component for one in far)]
+    owners = [(service_of(Subject(name), services), name) for name in names]
+    parts = Counter(slug for slug, _ in owners if slug is not None)
+    first: dict[str, str] = {}
+    for slug, name in owners:
+        if slug is not None:
+            first.setdefault(slug, name)
+    found = {
+        slug: _touched(services[slug], count, _owning(count, first[slug]))
+        for slug, count in sorted(parts.items(), key=lambda item: (-item[1], item[0]))
+    }
+    layer = list(found)
+    while layer:
+        new = [
+            _touched(service, 0, f"depends on {services[needed].name}")
+            for needed in layer
+            for service in services.values()
+            if needed in service.depends_on and service.slug not in found
+        ]
+        layer = []
+        for one in new:
+            if one.slug not in found:
+                found[one.slug] = one
+                layer.append(one.slug)
+    return list(found.values())
+
+
+def _touched(service: Service, components: int, because: str) -> Touched:
+    team = None if service.team is None else service.team.slug
+    return Touched(service.slug, service.name, team, components, because)
+
+
+def _owning(count: int, first: str) -> str:
+    return f"has {first}" if count == 1 else f"has {count} of them, such as {first}"

@@ -1,0 +1,51 @@
+"""When a ticket goes on by itself to the team that was learned for it: where its route says so, and nobody was there
+before. Pure.
+
+It is a hand-over as people make them, so it can be bounced back or undone; what was done to it once, by anybody, leaves
+the ticket to people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from incidents.domain.incident.commands import HandOver
+from incidents.domain.incident.conflicts import WORK
+from incidents.domain.incident.state import Fact, Incident
+
+_SAID: Final = frozenset(
+    {"incident.commented", "incident.linked", "incident.severity_set", "incident.title_set"}
+)
+"""The same by Dossier itself is no sign that somebody looks at the ticket."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suggested:
+    """A team that is sure enough to be suggested, and how many of its last `made` suggestions were `right`."""
+
+    team: str
+    probability: float
+    made: int
+    right: int
+
+
+def heeded(
+    state: Incident, past: Iterable[Fact], suggested: Suggested, route: str, teams: Collection[str]
+) -> HandOver | None:
+    """What the rule `route` asks for; None where the ticket stays. `past` are all events of the ticket."""
+    if suggested.team == state.team or suggested.team not in teams or state.state != "open":
+        return None
+    if any(_touched(event) for event in past):
+        return None
+    record = f", and of its last {suggested.made} suggestions {suggested.right} were right"
+    return HandOver(
+        suggested.team,
+        f"suggested with {100 * suggested.probability:.0f} % by resolved tickets that say the same"
+        f"{record if suggested.made else ''}; the route `{route}` says to follow suggestions",
+    )
+
+
+def _touched(event: Fact) -> bool:
+    return event.type in WORK or (event.type in _SAID and event.actor.startswith("user:"))

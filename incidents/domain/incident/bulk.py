@@ -1,0 +1,46 @@
+"""What is done to several tickets at once, and the way back of each: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from incidents.domain.incident.state import Incident
+
+VERBS: Final = (
+    "acknowledge",
+    "assign",
+    "hand_over",
+    "snooze",
+    "set_severity",
+    "resolve",
+    "escalate",
+    "merge",
+)
+"""What can be done to several at once."""
+BACK: Final = ("unacknowledge", "assign", "set_severity", "undo", "reopen")
+"""And what takes it back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A verb with the fields of its command."""
+
+    verb: str
+    fields: Mapping[str, str | None] = field(default_factory=dict)
+
+
+def way_back(verb: str, before: Incident) -> Step | None:
+    """What undoes a verb for a ticket that stood like `before`; None where nothing does."""
+    if verb == "acknowledge":
+        return Step("unacknowledge")
+    if verb in ("hand_over", "snooze", "merge"):
+        return Step("undo", {"what": verb})
+    if verb == "resolve":
+        return Step("reopen", {"reason": "resolved by mistake"})
+    if verb == "assign":
+        return Step("assign", {"owner": before.owner})
+    if verb == "set_severity":
+        return Step("set_severity", {"severity": before.severity})
+    return None

@@ -1,0 +1,399 @@
+"""What can be asked of an incident. Making a command checks values; `decide` whether it fits the state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from incidents.domain.incident.escalation import CallNobody as CallNobody
+from incidents.domain.incident.escalation import Exhaust as Exhaust
+from incidents.domain.incident.escalation import Forget as Forget
+from incidents.domain.incident.escalation import StartEscalation as StartEscalation
+from incidents.domain.incident.escalation import TakeStep as TakeStep
+from incidents.domain.incident.finding import Finding
+from incidents.domain.incident.grouping import Member, Reported
+from incidents.domain.incident.lifecycle import Absorb as Absorb
+from incidents.domain.incident.lifecycle import MergeInto as MergeInto
+from incidents.domain.incident.lifecycle import Separate as Separate
+from incidents.domain.incident.lifecycle import Snooze as Snooze
+from incidents.domain.incident.lifecycle import Split as Split
+from incidents.domain.incident.lifecycle import Undo as Undo
+from incidents.domain.incident.lifecycle import Undoable as Undoable
+from incidents.domain.incident.lifecycle import WakeWhenDue as WakeWhenDue
+from incidents.domain.incident.notified import NoteNotified as NoteNotified
+from incidents.domain.incident.opinions import Word
+from incidents.domain.incident.split import OpenSplitOff as OpenSplitOff
+from incidents.domain.incident.split import SplitAlertsOff as SplitAlertsOff
+from incidents.domain.incident.symptoms import JoinSymptoms as JoinSymptoms
+from incidents.domain.incident.symptoms import LeaveAlerts as LeaveAlerts
+from incidents.domain.incident.symptoms import NoteExplained as NoteExplained
+from incidents.domain.routing.conditions import Subject
+from incidents.domain.routing.rules import Routing
+from incidents.domain.values import (
+    ATTACHED_LIMIT,
+    DEFAULT_SEVERITY,
+    TITLE_LIMIT,
+    Severity,
+    check_cause,
+    check_component,
+    check_evidence,
+    check_labels,
+    check_line,
+    check_link,
+    check_links,
+    check_severity,
+    check_text,
+)
+
+
+def _set(command: object, name: str, value: object) -> None:
+    object.__setattr__(command, name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a person or a sender says is wrong. With a `dedup_key` it joins the open ticket of that key."""
+
+    title: str
+    component: str | None = None
+    severity: Severity | None = None
+    dedup_key: str | None = None
+    description: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    links: tuple[Mapping[str, str], ...] = ()
+    evidence: tuple[Mapping[str, Any], ...] = ()
+    region: str | None = None
+
+    def __post_init__(self) -> None:
+        _set(self, "title", check_line("title", self.title, TITLE_LIMIT))
+        if self.component is not None:
+            _set(self, "component", check_component("component", self.component))
+        if self.severity is not None:
+            check_severity("severity", self.severity)
+        if self.dedup_key is not None:
+            # An empty key would collapse every ticket of a careless sender into one.
+            _set(self, "dedup_key", check_line("dedup_key", self.dedup_key))
+        _set(self, "description", check_text("description", self.description))
+        _set(self, "labels", check_labels("labels", self.labels))
+        _set(self, "links", tuple(check_links("links", self.links)))
+        _set(self, "evidence", tuple(check_evidence("evidence", self.evidence)))
+
+    def subject(self, at: datetime) -> Subject:
+        """What routes look at, of a report made at `at`."""
+        return Subject(
+            component=self.component, labels=self.labels, severity=self.severity or DEFAULT_SEVERITY, at=at
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Opens a ticket from a report. Id, number and routing are decided outside, so that this stays pure."""
+
+    id: str
+    number: int
+    routing: Routing
+    report: Report
+
+
+@dataclass(frozen=True, slots=True)
+class OpenForFinding:
+    """Opens a ticket from a finding; `why` says why it did not wait (`sure`, or so many windows).
+
+    Its dedup key is `dedup_key`, which no open ticket has.
+    """
+
+    id: str
+    number: int
+    routing: Routing
+    finding: Finding
+    why: str
+    dedup_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenForAlerts:
+    """Opens a ticket for alerts that belong together: `alerts[0]` gives it its title and component, but for a storm."""
+
+    id: str
+    number: int
+    routing: Routing
+    dedup_key: str
+    alerts: tuple[Reported, ...]
+    why: str
+    group_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JoinAlerts:
+    """Alerts that fire and belong to this open ticket, and why they do."""
+
+    members: tuple[Member, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class RestAlerts:
+    """Members of this ticket that fire no more. `flapping` are those of them that will probably fire again."""
+
+    alerts: tuple[str, ...]
+    flapping: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Nothing that this ticket is about fires any more; resolves it unless an analyzer or a person had a part in it.
+
+    `known_until` as `Resolve` has it.
+    """
+
+    why: str
+    known_until: Mapping[str, datetime] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NoteWorse:
+    """A member got worse."""
+
+    severity: Severity
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A report with the dedup key of this open ticket."""
+
+    report: Report
+
+
+@dataclass(frozen=True, slots=True)
+class JoinFinding:
+    """`severity` is what its route makes of it; None leaves that to the finding."""
+
+    finding: Finding
+    severity: Severity | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFinding:
+    """A finding whose failures all precede the resolution: kept on the resolved ticket, opens nothing."""
+
+    finding: Finding
+
+
+@dataclass(frozen=True, slots=True)
+class NoteNoLongerBlamed:
+    """A finished run of `schedule` whose window is later than the last blame and names this cause no more."""
+
+    run: str
+    schedule: str
+    analyzer: str
+    window_end: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoteOpinion:
+    """What a finished window of a schedule that does not blame this ticket says about it."""
+
+    word: Word
+
+
+@dataclass(frozen=True, slots=True)
+class NoteMissed:
+    """An analyzer judged `windows` windows over the confirmed cause and named it in none; `run` is the last."""
+
+    confirmed_cause: str
+    analyzer: str
+    version: str
+    windows: int
+    window_start: str
+    window_end: str
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttachEvidence:
+    evidence: tuple[Mapping[str, Any], ...]
+
+    def __post_init__(self) -> None:
+        evidence = check_evidence("evidence", self.evidence)
+        _set(self, "evidence", tuple(evidence))
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledge:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Unacknowledge:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """`owner` is a login name; None takes the owner away."""
+
+    owner: str | None
+
+    def __post_init__(self) -> None:
+        if self.owner is not None:
+            _set(self, "owner", check_line("owner", self.owner))
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """To the team with the slug `team`, which the caller has looked up."""
+
+    team: str
+    reason: str
+
+    def __post_init__(self) -> None:
+        _set(self, "team", check_line("team", self.team))
+        _set(self, "reason", check_text("reason", self.reason, 2000, blank=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Accept:
+    """The team that it was handed to says that it is theirs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounce:
+    """Back to the team that handed it over, because it is not theirs."""
+
+    reason: str
+
+    def __post_init__(self) -> None:
+        _set(self, "reason", check_text("reason", self.reason, 2000, blank=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """In Markdown; `links` are what is attached to it: logs, pictures, dashboards."""
+
+    text: str
+    links: tuple[Mapping[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        _set(self, "links", tuple(check_links("links", self.links, ATTACHED_LIMIT)))
+        _set(self, "text", check_text("text", self.text, blank=False))
+
+
+@dataclass(frozen=True, slots=True)
+class SetSeverity:
+    severity: Severity
+
+    def __post_init__(self) -> None:
+        check_severity("severity", self.severity)
+
+
+@dataclass(frozen=True, slots=True)
+class SetTitle:
+    title: str
+
+    def __post_init__(self) -> None:
+        _set(self, "title", check_line("title", self.title, TITLE_LIMIT))
+
+
+@dataclass(frozen=True, slots=True)
+class NameStorm:
+    """A title that says how large a storm has become, in the place of the one that said so before."""
+
+    title: str
+    instead_of: str
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    href: str
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        checked = check_link("link", {"href": self.href, "text": self.text})
+        _set(self, "href", checked["href"])
+        _set(self, "text", checked["text"])
+
+
+@dataclass(frozen=True, slots=True)
+class Resolve:
+    """`confirmed_cause` is the component that was at fault, a class such as "firmware" where it was no single one, or
+    "none" when nothing was; `known_until` how far telemetry had come by feed (`blame.feed_of`), where it is
+    behind the clock."""
+
+    confirmed_cause: str
+    note: str = ""
+    known_until: Mapping[str, datetime] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _set(self, "confirmed_cause", check_cause("confirmed_cause", self.confirmed_cause))
+        _set(self, "note", check_text("note", self.note))
+
+
+@dataclass(frozen=True, slots=True)
+class Reopen:
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        _set(self, "reason", check_text("reason", self.reason, 2000))
+
+
+@dataclass(frozen=True, slots=True)
+class NotePlanned:
+    """Planned work is going on at what this ticket blames."""
+
+    window: str
+    component: str
+    until: datetime
+    why: str
+
+
+Command = (
+    Open
+    | OpenForFinding
+    | OpenForAlerts
+    | OpenSplitOff
+    | JoinAlerts
+    | JoinSymptoms
+    | LeaveAlerts
+    | NoteExplained
+    | NotePlanned
+    | RestAlerts
+    | Settle
+    | NoteWorse
+    | Join
+    | JoinFinding
+    | RecordFinding
+    | NoteNoLongerBlamed
+    | NoteOpinion
+    | NoteMissed
+    | NoteNotified
+    | AttachEvidence
+    | Acknowledge
+    | Unacknowledge
+    | Assign
+    | HandOver
+    | Accept
+    | Bounce
+    | Snooze
+    | WakeWhenDue
+    | MergeInto
+    | Absorb
+    | Split
+    | Separate
+    | SplitAlertsOff
+    | Undo
+    | Comment
+    | SetSeverity
+    | SetTitle
+    | NameStorm
+    | Link
+    | Resolve
+    | Reopen
+    | StartEscalation
+    | CallNobody
+    | TakeStep
+    | Exhaust
+    | Forget
+)

@@ -1,0 +1,379 @@
+"""`decide(state, command, now) -> events`: what follows from a command, or why it is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.decide_alerts import (
+    join_alerts,
+    note_worse,
+    open_for_alerts,
+    rest_alerts,
+    settle,
+)
+from incidents.domain.incident.escalation import call_nobody, exhaust, forget, start, take_step
+from incidents.domain.incident.finding import Finding
+from incidents.domain.incident.finding_placement import (
+    cause_after,
+    is_worse,
+    names_cause,
+    severity_of,
+    title_of,
+    verdict_of,
+    worth_showing,
+)
+from incidents.domain.incident.merge import absorb, merge_into, separate, split
+from incidents.domain.incident.notified import note_notified
+from incidents.domain.incident.opinions import Opinions, after_word, agreeing, blaming, fused, without
+from incidents.domain.incident.ownership import accept, bounce, hand_over, undo_hand_over
+from incidents.domain.incident.refusals import (
+    Bodies,
+    at_second,
+    opening,
+    raise_severity,
+    refuse_merged,
+    refuse_resolved,
+    resolution,
+)
+from incidents.domain.incident.snooze import note_planned, snooze, undo_snooze, wake_when_due, woken_by
+from incidents.domain.incident.split import open_split_off, split_alerts_off
+from incidents.domain.incident.state import Incident
+from incidents.domain.incident.symptoms import join_symptoms, leave_alerts, note_explained
+from incidents.domain.time import parse_rfc3339
+from incidents.domain.values import DEFAULT_SEVERITY, LINKS_LIMIT, Refused
+from ingest.log.types import NewEvent
+
+__all__ = ["DEFAULT_SEVERITY", "Refused", "decide"]
+
+
+def decide(state: Incident | None, command: c.Command, now: datetime) -> list[NewEvent]:
+    """The events that carry out `command` at `now`; none where it is already so. Raises Refused."""
+    if isinstance(command, c.Open | c.OpenForFinding | c.OpenForAlerts | c.OpenSplitOff):
+        if state is not None:
+            raise Refused(f"#{state.number} is already open")
+        bodies = _OPEN[type(command)](command)
+    elif state is None:
+        raise Refused("there is no such incident")
+    else:
+        timed = _DECIDE_BY_TIME.get(type(command))
+        bodies = timed(state, command, now) if timed else _DECIDE[type(command)](state, command)
+        bodies = [*bodies, *woken_by(state, bodies)]
+    return [NewEvent(type_, body, now) for type_, body in bodies]
+
+
+def _open(command: c.Open) -> Bodies:
+    report = command.report
+    opened = {
+        **opening(command.id, command.number, command.routing),
+        "title": report.title,
+        "description": report.description,
+        "severity": command.routing.severity or report.severity or DEFAULT_SEVERITY,
+        "component": report.component,
+        "ambiguous_with": [],
+        "region": report.region,
+        # A report without a key stands alone, so its ticket's key is its own.
+        "dedup_key": report.dedup_key or f"incident:{command.id}",
+        "labels": dict(report.labels),
+        "links": [dict(link) for link in report.links],
+        "alerts": 0 if report.dedup_key is None else 1,
+        "verdict": None,
+        "finding": None,
+        "why": "opened by a report",
+    }
+    return [("incident.opened", opened), *_attached(report.evidence)]
+
+
+def _open_for_finding(command: c.OpenForFinding) -> Bodies:
+    finding = command.finding
+    opened = {
+        **opening(command.id, command.number, command.routing),
+        "title": title_of(finding),
+        "description": finding.summary,
+        "severity": command.routing.severity or severity_of(finding),
+        "component": finding.component,
+        "ambiguous_with": list(finding.ambiguous_with),
+        "region": finding.region,
+        "dedup_key": command.dedup_key,
+        "labels": {},
+        "links": [],
+        "alerts": 0,
+        "verdict": verdict_of(finding, finding.score),
+        "finding": finding.reference(),
+        "why": command.why,
+    }
+    return [("incident.opened", opened), *_attached(finding.evidence, finding)]
+
+
+def _attached(evidence: tuple[Mapping[str, Any], ...], finding: Finding | None = None) -> Bodies:
+    if not evidence:
+        return []
+    body = {
+        "items": [dict(item) for item in evidence],
+        "finding": None if finding is None else finding.reference(),
+        "params": None if finding is None else dict(finding.params),
+    }
+    return [("incident.evidence_attached", body)]
+
+
+def _join(state: Incident, command: c.Join) -> Bodies:
+    refuse_resolved(state)
+    report = command.report
+    body = {
+        "title": report.title,
+        "description": report.description,
+        "component": report.component,
+        "severity": report.severity,
+        "labels": dict(report.labels),
+        "links": [dict(link) for link in report.links],
+        "dedup_key": report.dedup_key,
+    }
+    raised: Bodies = []
+    severity = report.severity or state.severity
+    if is_worse(severity, state.severity) and not state.severity_by_person:
+        raised = [raise_severity(severity, state, "a report that joined is worse")]
+    return [("incident.joined", body), *raised, *_attached(report.evidence)]
+
+
+def _join_finding(state: Incident, command: c.JoinFinding) -> Bodies:
+    refuse_resolved(state)
+    finding = command.finding
+    leads = names_cause(state, finding)
+    component, ambiguous_with = cause_after(state, finding)
+    shows = worth_showing(state.shown.get(finding.analyzer), finding)
+    reference = finding.reference()
+    said = blaming(state.opinions.get(finding.analyzer), reference, leads, None)
+    cause = frozenset(name for name in (component, *ambiguous_with) if name)
+    body = {
+        "finding": reference,
+        "leads": leads,
+        "component": component,
+        "ambiguous_with": list(ambiguous_with),
+        **(_conclusion({**state.opinions, finding.analyzer: said}, cause) if leads else _AS_BEFORE),
+        "evidence": "attached" if shows else "counted",
+    }
+    events: Bodies = [("incident.finding_joined", body)]
+    severity = command.severity or severity_of(finding)
+    if leads and not state.severity_by_person and is_worse(severity, state.severity):
+        events.append(raise_severity(severity, state, "the latest finding is worse"))
+    return events + (_attached(finding.evidence, finding) if shows else [])
+
+
+_AS_BEFORE: Mapping[str, Any] = {
+    "confidence": None,
+    "analyzer": None,
+    "title": None,
+    "verdict": None,
+    "agreeing": [],
+}
+
+
+def _conclusion(opinions: Opinions, cause: frozenset[str]) -> Mapping[str, Any]:
+    """What the analyzers that blame the cause say together. None leaves the ticket as it is."""
+    together = agreeing(opinions, cause)
+    if not together:
+        return _AS_BEFORE
+    confidence, names = fused(one.score for one in together), [one.analyzer for one in together]
+    return {
+        "confidence": confidence,
+        "analyzer": names[0],
+        "title": title_of(together[0]),
+        "verdict": verdict_of(together[0], confidence, names),
+        "agreeing": names,
+    }
+
+
+def _reconsidered(state: Incident, opinions: Opinions) -> Mapping[str, Any]:
+    """What those say who still blame the cause, once one does so no more."""
+    said, left = (agreeing(each, state.cause) for each in (state.opinions, opinions))
+    return _AS_BEFORE if len(said) == len(left) else _conclusion(opinions, state.cause)
+
+
+def _record_finding(state: Incident, command: c.RecordFinding) -> Bodies:
+    if state.state != "resolved":
+        raise Refused(f"#{state.number} is not resolved")
+    return [("incident.finding_recorded", {"finding": command.finding.reference()})]
+
+
+def _note_no_longer_blamed(state: Incident, command: c.NoteNoLongerBlamed) -> Bodies:
+    window_end = parse_rfc3339(command.window_end)
+    late = state.last_blamed is not None and window_end <= state.last_blamed
+    if state.state == "resolved" or command.schedule not in state.blamed_by or late:
+        return []
+    body = {
+        "schedule": command.schedule,
+        "run": command.run,
+        "window_end": command.window_end,
+        **_reconsidered(state, {n: without(o, command.schedule) for n, o in state.opinions.items()}),
+    }
+    return [("incident.no_longer_blamed", body)]
+
+
+def _note_opinion(state: Incident, command: c.NoteOpinion) -> Bodies:
+    before = state.opinions.get(command.word.analyzer)
+    opinion = after_word(before, command.word)
+    if state.state == "resolved" or opinion is None:
+        return []
+    body = {
+        "opinion": opinion.as_json(),
+        "previous": None if before is None else before.says,
+        **_reconsidered(state, {**state.opinions, opinion.analyzer: opinion}),
+    }
+    return [("incident.opinion_changed", body)]
+
+
+def _note_missed(state: Incident, command: c.NoteMissed) -> Bodies:
+    """Noted once for a resolution; one that was reopened or changed meanwhile is noted anew by its own."""
+    if state.state != "resolved" or state.confirmed_cause != command.confirmed_cause:
+        return []
+    if command.analyzer in state.missed_by:
+        return []
+    body = {
+        "confirmed_cause": command.confirmed_cause,
+        "analyzer": command.analyzer,
+        "version": command.version,
+        "windows": command.windows,
+        "window": {"start": command.window_start, "end": command.window_end},
+        "run": command.run,
+    }
+    return [("incident.cause_missed", body)]
+
+
+def _attach_evidence(_: Incident, command: c.AttachEvidence) -> Bodies:
+    return _attached(command.evidence)
+
+
+def _acknowledge(state: Incident, _: c.Acknowledge) -> Bodies:
+    refuse_resolved(state)
+    if state.state == "acknowledged" and state.acknowledged_at is not None:
+        at = at_second(state.acknowledged_at)
+        raise Refused(f"#{state.number} is already acknowledged, by {state.acknowledged_by} at {at}")
+    return [("incident.acknowledged", {})]
+
+
+def _unacknowledge(state: Incident, _: c.Unacknowledge) -> Bodies:
+    if state.state != "acknowledged":
+        raise Refused(f"#{state.number} is not acknowledged, it is {state.state}")
+    return [("incident.unacknowledged", {"why": ""})]
+
+
+def _assign(state: Incident, command: c.Assign) -> Bodies:
+    refuse_resolved(state)
+    if command.owner == state.owner:
+        return []
+    return [("incident.assigned", {"owner": command.owner, "previous": state.owner})]
+
+
+def _undo(state: Incident, command: c.Undo) -> Bodies:
+    """What was done last stands in the state: a snooze ends with a hand-over."""
+    latest: c.Undoable = "snooze" if state.state == "snoozed" else "hand_over"
+    what = command.what or latest
+    if what == "merge":
+        raise Refused(f"#{state.number} is not merged")
+    if what == "split_off":
+        raise Refused(f"#{state.number} was not split off another ticket")
+    return undo_snooze(state, command.overriding) if what == "snooze" else undo_hand_over(state)
+
+
+def _comment(_: Incident, command: c.Comment) -> Bodies:
+    return [("incident.commented", {"text": command.text, "links": [dict(link) for link in command.links]})]
+
+
+def _set_severity(state: Incident, command: c.SetSeverity) -> Bodies:
+    if command.severity == state.severity and state.severity_by_person:
+        return []
+    body = {"severity": command.severity, "previous": state.severity, "by_person": True, "reason": ""}
+    return [("incident.severity_set", body)]
+
+
+def _set_title(state: Incident, command: c.SetTitle) -> Bodies:
+    if command.title == state.title:
+        return []
+    return [("incident.title_set", {"title": command.title, "previous": state.title})]
+
+
+def _name_storm(state: Incident, command: c.NameStorm) -> Bodies:
+    """Where somebody has named it meanwhile, that stays."""
+    if state.state == "resolved" or state.title != command.instead_of:
+        return []
+    return _set_title(state, c.SetTitle(command.title))
+
+
+def _link(state: Incident, command: c.Link) -> Bodies:
+    link = {"href": command.href, "text": command.text}
+    if link in state.links:
+        return []
+    if len(state.links) >= LINKS_LIMIT:
+        raise Refused(f"#{state.number} has {LINKS_LIMIT} links already")
+    return [("incident.linked", link)]
+
+
+def _resolve(state: Incident, command: c.Resolve) -> Bodies:
+    refuse_merged(state)
+    if state.state == "resolved" and state.resolved_at is not None:
+        at = at_second(state.resolved_at)
+        raise Refused(f"#{state.number} is already resolved, by {state.resolved_by} at {at}")
+    return [resolution(command.confirmed_cause, command.note, command.known_until)]
+
+
+def _reopen(state: Incident, command: c.Reopen) -> Bodies:
+    refuse_merged(state)
+    if state.state != "resolved":
+        raise Refused(f"#{state.number} is not resolved, it is {state.state}")
+    return [("incident.reopened", {"reason": command.reason})]
+
+
+_OPEN: dict[type, Callable[[Any], Bodies]] = {
+    c.Open: _open,
+    c.OpenForFinding: _open_for_finding,
+    c.OpenForAlerts: open_for_alerts,
+    c.OpenSplitOff: open_split_off,
+}
+_DECIDE_BY_TIME: dict[type, Callable[[Incident, Any, datetime], Bodies]] = {
+    c.Snooze: snooze,
+    c.WakeWhenDue: wake_when_due,
+    c.TakeStep: take_step,
+    c.Exhaust: exhaust,
+    c.Forget: forget,
+}
+_DECIDE: dict[type, Callable[[Incident, Any], Bodies]] = {
+    c.JoinAlerts: join_alerts,
+    c.JoinSymptoms: join_symptoms,
+    c.LeaveAlerts: leave_alerts,
+    c.NoteExplained: note_explained,
+    c.NotePlanned: note_planned,
+    c.RestAlerts: rest_alerts,
+    c.Settle: settle,
+    c.NoteWorse: note_worse,
+    c.Join: _join,
+    c.JoinFinding: _join_finding,
+    c.RecordFinding: _record_finding,
+    c.NoteNoLongerBlamed: _note_no_longer_blamed,
+    c.NoteOpinion: _note_opinion,
+    c.NoteMissed: _note_missed,
+    c.NoteNotified: note_notified,
+    c.AttachEvidence: _attach_evidence,
+    c.Acknowledge: _acknowledge,
+    c.Unacknowledge: _unacknowledge,
+    c.Assign: _assign,
+    c.HandOver: hand_over,
+    c.Accept: accept,
+    c.Bounce: bounce,
+    c.Undo: _undo,
+    c.MergeInto: merge_into,
+    c.Absorb: absorb,
+    c.Split: split,
+    c.Separate: separate,
+    c.SplitAlertsOff: split_alerts_off,
+    c.Comment: _comment,
+    c.SetSeverity: _set_severity,
+    c.SetTitle: _set_title,
+    c.NameStorm: _name_storm,
+    c.Link: _link,
+    c.Resolve: _resolve,
+    c.Reopen: _reopen,
+    c.StartEscalation: start,
+    c.CallNobody: call_nobody,
+}

@@ -1,0 +1,150 @@
+"""Who has a ticket: hand over, accept, bounce back, and how long each team and person had it.
+
+A hand-over waits for an answer: the receiving team accepts it, bounces it back to the team that sent it, or passes
+it on. Time with a team counts from opening to resolution, also while nobody there has looked; so the sum over teams
+is how long the ticket was open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.refusals import Bodies, at_second, refuse_resolved
+from incidents.domain.incident.state import AWAKE, Fact, HandedOver, Incident, person
+from incidents.domain.values import Refused
+
+
+def hand_over(state: Incident, command: c.HandOver) -> Bodies:
+    refuse_resolved(state)
+    if command.team == state.team:
+        since = f", since {at_second(state.team_since)}" if state.hops else ""
+        raise Refused(f"#{state.number} is already with {state.team}{since}")
+    return [("incident.handed_over", {"from": state.team, "to": command.team, "reason": command.reason})]
+
+
+def accept(state: Incident, _: c.Accept) -> Bodies:
+    sent = _unanswered(state, "accept")
+    return [("incident.accepted", {"from": sent.team, "team": state.team})]
+
+
+def bounce(state: Incident, command: c.Bounce) -> Bodies:
+    sent = _unanswered(state, "bounce back")
+    return [("incident.bounced", {"from": state.team, "to": sent.team, "reason": command.reason})]
+
+
+def undo_hand_over(state: Incident) -> Bodies:
+    """Only while nobody of the receiving team has done anything about it: then it is theirs to give back."""
+    sent = _unanswered(state, "undo")
+    if state.state != "open" or state.owner is not None:
+        who = state.acknowledged_by or state.owner
+        raise Refused(f"{who} of {state.team} is already on #{state.number}; ask them to bounce it back")
+    return [("incident.hand_over_undone", {"from": state.team, "to": sent.team})]
+
+
+def _unanswered(state: Incident, what: str) -> HandedOver:
+    refuse_resolved(state)
+    if state.handed_over is not None:
+        return state.handed_over
+    if state.accepted_by is not None and state.accepted_at is not None:
+        when = at_second(state.accepted_at)
+        raise Refused(
+            f"{state.accepted_by} accepted #{state.number} for {state.team} at {when}; hand it over instead"
+        )
+    raise Refused(f"no hand-over of #{state.number} waits for an answer, so there is none to {what}")
+
+
+# Folding
+# ----------------------------------------------------------------------------------------------------------
+def accounted(state: Incident, at: datetime) -> Incident:
+    """The time up to `at` added to the team and the person that have the ticket; a resolved one is with nobody."""
+    until = max(at, state.counted_at)
+    if state.state == "resolved":
+        return replace(state, counted_at=until)
+    spent = (until - state.counted_at).total_seconds()
+    owners = state.owner_seconds
+    if state.owner is not None:
+        owners = _plus(owners, state.owner, spent)
+    return replace(
+        state,
+        counted_at=until,
+        team_seconds=_plus(state.team_seconds, state.team, spent),
+        owner_seconds=owners,
+    )
+
+
+def _plus(times: Mapping[str, float], name: str, seconds: float) -> Mapping[str, float]:
+    return {**times, name: round(times.get(name, 0.0) + seconds, 3)}
+
+
+def moved(state: Incident, team: str, at: datetime, **changed: Any) -> Incident:
+    """The ticket at another team, where nobody has seen it yet."""
+    fresh: dict[str, Any] = {
+        "team": team,
+        "team_since": at,
+        "owner": None,
+        "state": "open",
+        "acknowledged_at": None,
+        "acknowledged_by": None,
+        "accepted_at": None,
+        "accepted_by": None,
+        "handed_over": None,
+        **AWAKE,
+    }
+    return replace(accounted(state, at), **{**fresh, **changed})
+
+
+def handed_over(state: Incident, event: Fact) -> Incident:
+    sent = HandedOver(
+        team=state.team,
+        by=person(event.actor),
+        at=event.occurred_at,
+        reason=event.body["reason"],
+        state="acknowledged" if state.acknowledged_at is not None else "open",
+        owner=state.owner,
+        acknowledged_at=state.acknowledged_at,
+        acknowledged_by=state.acknowledged_by,
+        team_since=state.team_since,
+    )
+    return moved(state, event.body["to"], event.occurred_at, hops=state.hops + 1, handed_over=sent)
+
+
+def accepted(state: Incident, event: Fact) -> Incident:
+    return replace(state, handed_over=None, accepted_at=event.occurred_at, accepted_by=person(event.actor))
+
+
+def bounced(state: Incident, event: Fact) -> Incident:
+    """Back to whoever had it there: who sends a ticket away must not lose sight of it."""
+    sent = state.handed_over
+    return moved(
+        state,
+        event.body["to"],
+        event.occurred_at,
+        hops=state.hops + 1,
+        bounces=state.bounces + 1,
+        owner=None if sent is None else sent.owner,
+    )
+
+
+def hand_over_undone(state: Incident, event: Fact) -> Incident:
+    """As if it had never been handed over, but for the time that passed."""
+    sent = state.handed_over
+    back = moved(state, event.body["to"], event.occurred_at, hops=max(0, state.hops - 1))
+    if sent is None:
+        return back
+    return replace(
+        back,
+        team_since=sent.team_since,
+        state=sent.state,
+        owner=sent.owner,
+        acknowledged_at=sent.acknowledged_at,
+        acknowledged_by=sent.acknowledged_by,
+    )
+
+
+def seconds_to_team(state: Incident) -> float:
+    """From its opening until the ticket came to the team that has it, to stay."""
+    return round(max(0.0, (state.team_since - state.opened_at).total_seconds()), 3)

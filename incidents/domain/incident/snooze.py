@@ -1,0 +1,148 @@
+"""Tickets put aside until a time, or until something changes; and what wakes them before.
+
+A snoozed ticket loses nothing: alerts and findings go on joining it. One that gets worse wakes in any case. One that
+sleeps until it changes wakes with the first alert or report that joins, and with the first blame of an analyzer that
+did not blame it before; repeats of what was known are no change. It wakes as open, with its owner: somebody has to
+look again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.refusals import Bodies, at_second, refuse_resolved
+from incidents.domain.incident.state import AWAKE, Fact, Incident, Overridden, person
+from incidents.domain.time import optional_rfc3339, optional_time, parse_rfc3339, rfc3339
+from incidents.domain.values import Invalid, Refused
+
+LONGEST: Final = timedelta(days=30)
+"""What sleeps longer is not put aside but forgotten."""
+
+
+def snooze(state: Incident, command: c.Snooze, now: datetime) -> Bodies:
+    """Raises Invalid for a time that is past or too far away."""
+    refuse_resolved(state)
+    if command.until is not None and command.until <= now:
+        raise Invalid("until", f"must be later than now, {at_second(now)}")
+    if command.until is not None and command.until - now > LONGEST:
+        raise Invalid("until", f"must be within {LONGEST.days} days")
+    if state.state == "snoozed" and state.snoozed_until == command.until:
+        return []
+    body = {
+        "until": optional_rfc3339(command.until),
+        "reason": command.reason,
+        "silence": command.silence,
+    }
+    return [("incident.snoozed", body)]
+
+
+def wake_when_due(state: Incident, _: c.WakeWhenDue, now: datetime) -> Bodies:
+    until = state.snoozed_until
+    if state.state != "snoozed" or until is None or until > now:
+        return []
+    return [("incident.woken", {"why": f"its time came, {at_second(until)}", "undone": False})]
+
+
+def undo_snooze(state: Incident, overriding: Sequence[Mapping[str, Any]] = ()) -> Bodies:
+    """Back to the state before: an incident that was acknowledged is so again."""
+    if state.state != "snoozed":
+        raise Refused(f"#{state.number} is not snoozed, it is {state.state}")
+    if overriding:
+        why = "requested in spite of the suppression"
+        return [*override(overriding), ("incident.woken", {"why": why, "undone": True})]
+    suppressed = (state.snoozed_by or "").startswith("system:")
+    why = "it is no longer suppressed" if suppressed or state.silence is not None else ""
+    return [("incident.woken", {"why": why, "undone": True})]
+
+
+def override(overriding: Sequence[Mapping[str, Any]]) -> Bodies:
+    """The incident notifies although these silences and maintenance windows cover it."""
+    if not overriding:
+        return []
+    return [("incident.suppression_overridden", {"covers": [dict(one) for one in overriding]})]
+
+
+def woken_by(state: Incident, bodies: Bodies) -> Bodies:
+    """What is added to events that wake a snoozed ticket."""
+    if state.state != "snoozed":
+        return []
+    why = next((why for type_, body in bodies if (why := _change(state, type_, body))), None)
+    return [] if why is None else [("incident.woken", {"why": why, "undone": False})]
+
+
+def _change(state: Incident, type_: str, body: Mapping[str, Any]) -> str | None:
+    if type_ == "incident.severity_set" and not body["by_person"]:
+        return f"it got worse: {body['severity']}"
+    if state.silence is not None and type_ in ("incident.finding_joined", "incident.joined"):
+        return "an analyzer blames it" if type_ == "incident.finding_joined" else "it was reported again"
+    if state.snoozed_until is not None:
+        return None
+    if type_ == "incident.absorbed":
+        return f"#{body['incident']['number']} was merged into it"
+    if type_ in ("incident.alerts_joined", "incident.joined"):
+        return "an alert joined it" if type_ == "incident.alerts_joined" else "it was reported again"
+    if type_ == "incident.finding_joined":
+        analyzer = body["finding"]["analyzer"]
+        before = state.opinions.get(analyzer)
+        if before is None or before.says != "blames":
+            return f"{analyzer} blames it now"
+    return None
+
+
+# Folding
+# ----------------------------------------------------------------------------------------------------------
+def snoozed(state: Incident, event: Fact) -> Incident:
+    until = optional_time(event.body["until"])
+    suppressed = event.actor.startswith("system:")
+    return replace(
+        state,
+        # A suppression that begins after the override ends it.
+        overridden=() if suppressed else state.overridden,
+        state="snoozed",
+        snoozed_until=until,
+        snoozed_by=person(event.actor),
+        silence=event.body.get("silence"),
+    )
+
+
+def suppression_overridden(state: Incident, event: Fact) -> Incident:
+    found = tuple(
+        Overridden(
+            id=one["id"],
+            starts_at=parse_rfc3339(one["starts_at"]),
+            until=parse_rfc3339(one["until"]),
+            why=one["why"],
+            by=person(event.actor),
+        )
+        for one in event.body["covers"]
+    )
+    again = {(one.id, one.starts_at) for one in found}
+    kept = tuple(
+        one
+        for one in state.overridden
+        if (one.id, one.starts_at) not in again and one.until > event.occurred_at
+    )
+    return replace(state, overridden=(*kept, *found))
+
+
+def woken(state: Incident, event: Fact) -> Incident:
+    awake = replace(state, state="open", **AWAKE)
+    if not event.body["undone"]:
+        return replace(awake, acknowledged_at=None, acknowledged_by=None)
+    return awake if state.acknowledged_at is None else replace(awake, state="acknowledged")
+
+
+def note_planned(state: Incident, command: c.NotePlanned) -> list[tuple[str, Mapping[str, Any]]]:
+    if state.state == "resolved":
+        return []
+    body = {
+        "window": command.window,
+        "component": command.component,
+        "until": rfc3339(command.until),
+        "why": command.why,
+    }
+    return [("incident.planned_work_noted", body)]

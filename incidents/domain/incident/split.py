@@ -1,0 +1,150 @@
+"""Alerts that a person takes out of a ticket, because they are about something else: they open one of their own. Pure.
+
+The ticket that they leave says so by one event, the new one is opened and told by another; both name each other. The
+new ticket stays with the team that has the old one, and with whoever works on that: nobody is called anew for what
+somebody has already. Merged into the old one, it is as if it had never been split off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from incidents.domain.incident.grouping import Member, worst
+from incidents.domain.incident.refusals import Bodies, opening, refuse_resolved
+from incidents.domain.incident.state import Fact, Incident
+from incidents.domain.incident.symptoms import Ticket
+from incidents.domain.routing.rules import Routing
+from incidents.domain.values import TITLE_LIMIT, Refused, check_line, check_text
+
+MOST = 1_000
+"""Alerts that one command moves: a body stays some hundred kilobytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSplitOff:
+    """Opens a ticket with members of `source`, of which `resting` fire no more. `title` is empty for the first
+    alert's; `component` and `labels` are what the alerts have in common."""
+
+    id: str
+    number: int
+    source: Incident
+    members: tuple[Member, ...]
+    resting: tuple[str, ...] = ()
+    component: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    title: str = ""
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if self.title != "":
+            object.__setattr__(self, "title", check_line("title", self.title, TITLE_LIMIT))
+        object.__setattr__(self, "reason", check_text("reason", self.reason, 2000))
+
+
+@dataclass(frozen=True, slots=True)
+class SplitAlertsOff:
+    """Members that leave for `target`; `firing` of them fire."""
+
+    alerts: tuple[str, ...]
+    firing: int
+    target: Ticket
+    reason: str = ""
+
+
+def open_split_off(command: OpenSplitOff) -> Bodies:
+    """The ticket that they leave was asked first: here nothing is refused."""
+    source, first = command.source, command.members[0]
+    stays = f"it stays with {source.team}, as #{source.number} that its alerts were split off"
+    # A policy that a route named is for the team that it routed to.
+    policy = source.policy if source.hops == 0 else None
+    routing = Routing(source.team, None, stays, service=source.service, policy=policy)
+    opened = {
+        **opening(command.id, command.number, routing),
+        "title": command.title or first.title,
+        "description": "",
+        "severity": worst(member.severity for member in command.members),
+        "component": command.component,
+        "ambiguous_with": [],
+        "region": source.region,
+        "dedup_key": f"incident:{command.id}",
+        "labels": dict(command.labels),
+        "links": [],
+        "alerts": 0,
+        "verdict": None,
+        "finding": None,
+        "why": f"split off #{source.number}",
+    }
+    body = {
+        "source": Ticket(source.id, source.number, source.title).as_json(),
+        "alerts": [member.alert for member in command.members],
+        "resting": list(command.resting),
+        "title": command.members[-1].title,
+        "reason": command.reason,
+    }
+    events: Bodies = [("incident.opened", opened), ("incident.split_off", body)]
+    return [*events, ("incident.acknowledged", {})] if source.state == "acknowledged" else events
+
+
+def split_alerts_off(state: Incident, command: SplitAlertsOff) -> Bodies:
+    refuse_resolved(state)
+    if len(command.alerts) >= state.alerts and not state.findings:
+        raise Refused(
+            f"these are all that #{state.number} is about, so nothing would be left; change its title,"
+            " or hand it over"
+        )
+    body = {
+        "target": command.target.as_json(),
+        "alerts": list(command.alerts),
+        "firing": command.firing,
+        "reason": command.reason,
+    }
+    return [("incident.alerts_split_off", body)]
+
+
+# Folding
+# ----------------------------------------------------------------------------------------------------------
+def split_off(state: Incident, event: Fact) -> Incident:
+    """Of the new ticket."""
+    body = event.body
+    return replace(
+        state,
+        alerts=state.alerts + len(body["alerts"]),
+        firing=state.firing + len(body["alerts"]) - len(body["resting"]),
+        alert_at=event.occurred_at,
+    )
+
+
+def alerts_split_off(state: Incident, event: Fact) -> Incident:
+    """Of the ticket that they left."""
+    return replace(
+        state,
+        alerts=max(0, state.alerts - len(event.body["alerts"])),
+        firing=max(0, state.firing - event.body["firing"]),
+    )
+
+
+# Sentences
+# ----------------------------------------------------------------------------------------------------------
+def _count(number: int) -> str:
+    return "an alert" if number == 1 else f"{number} alerts"
+
+
+def told_split_off(who: str, body: Mapping[str, Any]) -> str:
+    source = body["source"]
+    return f"{who} split {_count(len(body['alerts']))} off #{source['number']} “{source['title']}”{_because(body)}"
+
+
+def told_alerts_split_off(who: str, body: Mapping[str, Any]) -> str:
+    target = body["target"]
+    return f"{who} split {_count(len(body['alerts']))} off into #{target['number']} “{target['title']}”{_because(body)}"
+
+
+def why_there(body: Mapping[str, Any]) -> str:
+    """Why an alert is a member of the ticket that was split off, after "because"."""
+    return f"it was split off #{body['source']['number']}{_because(body)}"
+
+
+def _because(body: Mapping[str, Any]) -> str:
+    return f": {body['reason']}" if body["reason"] else ""

@@ -1,0 +1,286 @@
+"""The timeline in words: one sentence an event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from incidents.domain.incident import notified
+from incidents.domain.incident.finding_placement import percent
+from incidents.domain.incident.split import told_alerts_split_off, told_split_off
+from incidents.domain.incident.state import Fact
+from incidents.domain.incident.symptoms import told_explained, told_joined, told_left
+from incidents.domain.time import parse_rfc3339
+
+
+def who(actor: str) -> str:
+    """`user:alice` is alice, `key:ci` is "key ci", `system:…` is Dossier itself."""
+    kind, _, name = actor.partition(":")
+    return {"user": name, "key": f"key {name}", "system": "Dossier"}.get(kind, actor)
+
+
+def sentence(event: Fact) -> str:
+    return _SENTENCES[event.type](who(event.actor), event.body)
+
+
+def repeated(event: Fact, count: int) -> str:
+    """One sentence for `count` events of the kind in a row, the last of which is `event`."""
+    if event.type == "incident.joined":
+        return f"{who(event.actor)} reported it {count} times again, last: {event.body['title']}"
+    if event.type == "incident.opinion_changed":
+        return f"{sentence(event)} (its opinion changed {count} times)"
+    if event.type in _LAST_OF:
+        return f"{sentence(event)} (the last of {count} times)"
+    finding = event.body["finding"]
+    over = "" if event.type == "incident.finding_joined" else " over failures before the resolution"
+    runs = f"{count} runs of {finding['analyzer']}"
+    return f"{runs} blamed {finding['component']} again{over}{_score(finding, ', last ')}"
+
+
+_LAST_OF = frozenset(
+    {
+        "incident.alerts_joined",
+        "incident.alerts_rested",
+        "incident.symptoms_joined",
+        "incident.alerts_left",
+    }
+)
+
+
+def _minute(time: str) -> str:
+    return f"{parse_rfc3339(time):%Y-%m-%d %H:%M} UTC"
+
+
+def _score(finding: Mapping[str, Any], before: str = ", ") -> str:
+    """The score after what stands `before` it; nothing where a method gives none."""
+    score = finding["score"]
+    return "" if score is None else f"{before}{percent(score)} likely at fault"
+
+
+def _opened(name: str, body: Mapping[str, Any]) -> str:
+    finding = body["finding"]
+    if finding is None:
+        return f"{name} opened it; {body['routing']['explanation']}"
+    blamed = f"{finding['analyzer']} blamed {finding['component']}"
+    return f"{blamed}; {body['why']}; {body['routing']['explanation']}"
+
+
+def _alerts_joined(_: str, body: Mapping[str, Any]) -> str:
+    count, again = len(body["alerts"]), len(body["alerts"]) - body["new"]
+    fired = (
+        f"an alert fired: {body['title']}" if count == 1 else f"{count} alerts fired, last: {body['title']}"
+    )
+    back = "" if not again else " again" if again == count else f" ({again} of them again)"
+    return f"{fired}{back}; {body['why']}"
+
+
+def _alerts_rested(_: str, body: Mapping[str, Any]) -> str:
+    count, flapping = len(body["alerts"]), len(body["flapping"])
+    over = "an alert is over" if count == 1 else f"{count} alerts are over"
+    if not flapping:
+        return over
+    which = "it is" if count == 1 else f"{flapping} of them are"
+    return f"{over}; {which} flapping, so the ticket stays open until all is quiet"
+
+
+def _joined(name: str, body: Mapping[str, Any]) -> str:
+    return f"{name} reported it again: {body['title']}"
+
+
+def _finding_joined(_: str, body: Mapping[str, Any]) -> str:
+    finding = body["finding"]
+    others = [one for one in body["agreeing"] if one != finding["analyzer"]]
+    if not others:
+        return f"{finding['analyzer']} blamed {finding['component']} again{_score(finding)}"
+    agree = f"as {' and '.join(others)} {'does' if len(others) == 1 else 'do'}"
+    together = (
+        "" if body["confidence"] is None else f": together {percent(body['confidence'])} likely at fault"
+    )
+    return f"{finding['analyzer']} blamed {finding['component']}{_score(finding)}, {agree}{together}"
+
+
+def _finding_recorded(_: str, body: Mapping[str, Any]) -> str:
+    finding = body["finding"]
+    blamed = f"{finding['analyzer']} blamed {finding['component']}"
+    return f"{blamed} over failures before the resolution; nothing was opened"
+
+
+def _no_longer_blamed(_: str, body: Mapping[str, Any]) -> str:
+    # `analyzer` in the body is whose verdict the ticket shows from now on, if any is left.
+    return f"{body['schedule']} no longer blames it in the window that ended {_minute(body['window_end'])}"
+
+
+def _opinion_changed(_: str, body: Mapping[str, Any]) -> str:
+    opinion = body["opinion"]
+    window = f"the window that ended {_minute(opinion['window']['end'])}"
+    if opinion["says"] == "blames_other":
+        return f"{opinion['analyzer']} blames {opinion['component']} instead{_score(opinion)}"
+    if opinion["says"] == "no_longer_blames":
+        return f"{opinion['analyzer']} no longer blames it in {window}"
+    return f"{opinion['analyzer']} saw nothing here in {window}"
+
+
+def _cause_missed(_: str, body: Mapping[str, Any]) -> str:
+    count = body["windows"]
+    windows = f"{count} window{'' if count == 1 else 's'}"
+    return f"{body['analyzer']} judged {windows} over {body['confirmed_cause']} and did not name it"
+
+
+def _evidence(name: str, body: Mapping[str, Any]) -> str:
+    count, finding = len(body["items"]), body["finding"]
+    source = name if finding is None else f"{finding['analyzer']} {finding['version']}"
+    return f"{source} attached {count} piece{'' if count == 1 else 's'} of evidence"
+
+
+def _assigned(name: str, body: Mapping[str, Any]) -> str:
+    owner = body["owner"]
+    if owner is None:
+        return f"{name} took {body['previous']} off it"
+    return f"{name} took it" if owner == name else f"{name} gave it to {owner}"
+
+
+def _handed_over(name: str, body: Mapping[str, Any]) -> str:
+    return f"{name} handed it over from {body['from']} to {body['to']}: {body['reason']}"
+
+
+def _bounced(name: str, body: Mapping[str, Any]) -> str:
+    return f"{name} bounced it back from {body['from']} to {body['to']}: {body['reason']}"
+
+
+def _hand_over_undone(name: str, body: Mapping[str, Any]) -> str:
+    return f"{name} took the hand-over to {body['from']} back; it is with {body['to']} again"
+
+
+def _merged(name: str, body: Mapping[str, Any]) -> str:
+    return f"{name} merged it into {_ticket(body['into'])}{_because(body['reason'])}"
+
+
+def _absorbed(name: str, body: Mapping[str, Any]) -> str:
+    taken = f"{_ticket(body['incident'])} into it{_firing(len(body['alerts']))}"
+    return f"{name} merged {taken}{_because(body['reason'])}"
+
+
+def _split(name: str, body: Mapping[str, Any]) -> str:
+    return f"{name} split it from #{body['from']['number']}{_firing(len(body['alerts']))}{_because(body['reason'])}"
+
+
+def _separated(name: str, body: Mapping[str, Any]) -> str:
+    return (
+        f"{name} split #{body['incident']['number']} off{_firing(body['firing'])}{_because(body['reason'])}"
+    )
+
+
+def _ticket(reference: Mapping[str, Any]) -> str:
+    return f"#{reference['number']} “{reference['title']}”"
+
+
+def _because(reason: str) -> str:
+    return f": {reason}" if reason else ""
+
+
+def _firing(count: int) -> str:
+    return "" if not count else f", with {count} firing alert{'' if count == 1 else 's'}"
+
+
+def _snoozed(name: str, body: Mapping[str, Any]) -> str:
+    until = "it changes" if body["until"] is None else _minute(body["until"])
+    if body.get("silence") or name == "Dossier":
+        return f"Notifications suppressed until {until}{_because(body['reason'])}"
+    return f"{name} snoozed it until {until}{_because(body['reason'])}"
+
+
+def _woken(name: str, body: Mapping[str, Any]) -> str:
+    if body["undone"] and body["why"]:
+        return f"Notifications resumed: {body['why']}"
+    return f"{name} took the snooze back" if body["undone"] else f"it woke: {body['why']}"
+
+
+def _overridden(name: str, body: Mapping[str, Any]) -> str:
+    covers = "; ".join(one["why"] for one in body["covers"])
+    return f"{name} overrode the suppression of this incident: {covers}"
+
+
+def _severity_set(name: str, body: Mapping[str, Any]) -> str:
+    reason = f": {body['reason']}" if body["reason"] else ""
+    return f"{name} set the severity from {body['previous']} to {body['severity']}{reason}"
+
+
+def _resolved(name: str, body: Mapping[str, Any]) -> str:
+    cause = body["confirmed_cause"]
+    if cause is None:
+        return f"{name} resolved it: {body['note']}"
+    confirmed = "nothing was at fault" if cause == "none" else f"the cause was {cause}"
+    return f"{name} resolved it: {confirmed}{_after(body['note'])}"
+
+
+def _after(text: str) -> str:
+    return f". {text}" if text else ""
+
+
+def _unacknowledged(name: str, body: Mapping[str, Any]) -> str:
+    return f"it is open again: {body['why']}" if body["why"] else f"{name} took the acknowledgement back"
+
+
+def _escalation_started(name: str, body: Mapping[str, Any]) -> str:
+    begun = "the policy" if name == "Dossier" else f"{name} started the policy"
+    return f"{begun} “{body['policy']['name']}” holds: {body['why']}"
+
+
+def _escalated(name: str, body: Mapping[str, Any]) -> str:
+    called = [_called(one) for one in body["called"]] + [f"channel {one}" for one in body["channels"]]
+    missed = "; ".join(f"{one['target']} could not be called: {one['why']}" for one in body["unreachable"])
+    whom = f"called {', '.join(called)}" if called else ""
+    done = "; ".join(part for part in (whom, missed) if part) or "took a step that calls nobody"
+    place = f"step {body['step']} of {body['steps']}"
+    if body["rounds"] > 1:
+        place += f", round {body['round']} of {body['rounds']}"
+    return f"{name} {done} ({place}): {body['why']}"
+
+
+def _called(one: Mapping[str, str]) -> str:
+    return one["person"] if one["as"] == one["person"] else f"{one['person']} ({one['as']})"
+
+
+_SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
+    "incident.opened": _opened,
+    "incident.joined": _joined,
+    "incident.alerts_joined": _alerts_joined,
+    "incident.alerts_rested": _alerts_rested,
+    "incident.symptoms_joined": lambda _, b: told_joined(b),
+    "incident.alerts_left": lambda _, b: told_left(b),
+    "incident.planned_work_noted": lambda _, b: f"planned work at {b['component']}: it is {b['why']}",
+    "incident.explained": lambda _, b: told_explained(b),
+    "incident.finding_joined": _finding_joined,
+    "incident.finding_recorded": _finding_recorded,
+    "incident.no_longer_blamed": _no_longer_blamed,
+    "incident.opinion_changed": _opinion_changed,
+    "incident.cause_missed": _cause_missed,
+    "incident.evidence_attached": _evidence,
+    "incident.acknowledged": lambda name, _: f"{name} acknowledged it",
+    "incident.unacknowledged": _unacknowledged,
+    "incident.assigned": _assigned,
+    "incident.handed_over": _handed_over,
+    "incident.accepted": lambda name, b: f"{name} accepted it for {b['team']}",
+    "incident.bounced": _bounced,
+    "incident.hand_over_undone": _hand_over_undone,
+    "incident.snoozed": _snoozed,
+    "incident.suppression_overridden": _overridden,
+    "incident.woken": _woken,
+    "incident.merged": _merged,
+    "incident.absorbed": _absorbed,
+    "incident.split": _split,
+    "incident.separated": _separated,
+    "incident.split_off": told_split_off,
+    "incident.alerts_split_off": told_alerts_split_off,
+    "incident.commented": lambda name, b: f"{name}: {b['text']}",
+    "incident.notified": notified.sentence,
+    "incident.severity_set": _severity_set,
+    "incident.title_set": lambda name, b: f"{name} changed the title to “{b['title']}”",
+    "incident.linked": lambda name, b: f"{name} linked {b['text'] or b['href']}",
+    "incident.resolved": _resolved,
+    "incident.escalation_started": _escalation_started,
+    "incident.escalated": _escalated,
+    "incident.escalation_exhausted": lambda _, b: f"nobody is called any more: {b['why']}",
+    "incident.nobody_called": lambda _, b: f"nobody is called: {b['why']}",
+    "incident.reopened": lambda name, b: f"{name} reopened it{_after(b['reason'])}",
+}

@@ -1,0 +1,132 @@
+"""Layers of a schedule as they are configured: plain values to rotations. What is wrong is refused by name.
+
+[{"name": "nights", "people": ["alice", "bob"], "start": "2026-01-05T09:00", "turn": "1w",
+  "times": [{"days": ["mon", "tue"], "from": "18:00", "to": "09:00"}], "holidays": "include"}]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, get_args
+from zoneinfo import ZoneInfo
+
+from incidents.domain.oncall.rotations import Holidays, Rotation, TimesOfWeek
+from incidents.domain.time import read_zone
+from incidents.domain.values import Invalid, check_line
+
+DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+MOST_LAYERS: Final = 10
+MOST_PEOPLE: Final = 100
+MOST_TIMES: Final = 30
+YEARS: Final = (2000, 2100)
+"""Within which rotations begin and end."""
+_TURN = re.compile(r"([1-9][0-9]{0,3})([hdw])", re.ASCII)
+_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+LONGEST_TURN: Final = timedelta(weeks=53)
+_CLOCK = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
+_LOCAL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?", re.ASCII)
+_FIELDS = ("name", "people", "start", "end", "turn", "times", "time_zone", "holidays")
+_REQUIRED = ("name", "people", "start", "turn")
+
+
+def read_layers(layers: object, zone: ZoneInfo) -> tuple[Rotation, ...]:
+    """Rotations of a schedule whose zone is `zone`, the last one first in rank. Raises Invalid."""
+    if not isinstance(layers, list | tuple) or not 1 <= len(layers) <= MOST_LAYERS:
+        raise Invalid("layers", f"must be a list of 1 to {MOST_LAYERS} layers")
+    read = tuple(_layer(f"layers[{place}]", one, zone) for place, one in enumerate(layers))
+    names = [one.name for one in read]
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise Invalid(f"layers[{place}].name", f"there are two layers {name!r}")
+    return read
+
+
+def _layer(field: str, told: object, zone: ZoneInfo) -> Rotation:
+    given = _object(field, told, _FIELDS, _REQUIRED)
+    own = read_zone(f"{field}.time_zone", given["time_zone"]) if given.get("time_zone") is not None else zone
+    start = _local(f"{field}.start", given["start"])
+    end = None if given.get("end") is None else _local(f"{field}.end", given["end"])
+    if end is not None and end <= start:
+        raise Invalid(f"{field}.end", "must be later than the start")
+    holidays = given.get("holidays", "include")
+    if holidays not in get_args(Holidays):
+        raise Invalid(f"{field}.holidays", f"must be one of {', '.join(get_args(Holidays))}")
+    return Rotation(
+        check_line(f"{field}.name", given["name"], 60),
+        _people(f"{field}.people", given["people"]),
+        start,
+        own,
+        _turn(f"{field}.turn", given["turn"]),
+        _times(f"{field}.times", given.get("times", [])),
+        holidays,
+        end,
+    )
+
+
+def _object(field: str, told: object, known: Sequence[str], required: Sequence[str]) -> Mapping[str, Any]:
+    if not isinstance(told, Mapping):
+        raise Invalid(field, f"must be an object with {', '.join(required)}")
+    for name in told:
+        if name not in known:
+            raise Invalid(f"{field}.{str(name)[:60]}", f"is not a field here; there are {', '.join(known)}")
+    for name in required:
+        if name not in told:
+            raise Invalid(f"{field}.{name}", "is required")
+    return told
+
+
+def _people(field: str, told: object) -> tuple[str, ...]:
+    if not isinstance(told, list | tuple) or not 1 <= len(told) <= MOST_PEOPLE:
+        raise Invalid(field, f"must be a list of 1 to {MOST_PEOPLE} user names, in the order of their turns")
+    return tuple(check_line(f"{field}[{place}]", one, 150) for place, one in enumerate(told))
+
+
+def _local(field: str, told: object) -> datetime:
+    text = check_line(field, told, 30)
+    try:
+        local = datetime.fromisoformat(text) if _LOCAL.fullmatch(text) else None
+    except ValueError:
+        local = None
+    if local is None or not YEARS[0] <= local.year <= YEARS[1]:
+        raise Invalid(
+            field,
+            f"must be a local time from {YEARS[0]} to {YEARS[1]}, without an offset, such as 2026-01-05T09:00",
+        )
+    return local
+
+
+def _turn(field: str, told: object) -> timedelta:
+    found = _TURN.fullmatch(check_line(field, told, 10))
+    turn = int(found[1]) * _UNITS[found[2]] if found else None
+    if turn is None or turn > LONGEST_TURN:
+        raise Invalid(field, "must be hours, days or weeks, at most 53w, such as 12h, 1d or 1w")
+    return turn
+
+
+def _times(field: str, told: object) -> tuple[TimesOfWeek, ...]:
+    if not isinstance(told, list | tuple) or len(told) > MOST_TIMES:
+        raise Invalid(field, f"must be a list of at most {MOST_TIMES}; none is always")
+    return tuple(_time(f"{field}[{place}]", one) for place, one in enumerate(told))
+
+
+def _time(field: str, told: object) -> TimesOfWeek:
+    given = _object(field, told, ("days", "from", "to"), ("days", "from", "to"))
+    days = given["days"]
+    if not isinstance(days, list | tuple) or not days or not all(one in DAYS for one in days):
+        raise Invalid(f"{field}.days", f"must be a list of {', '.join(DAYS)}")
+    return TimesOfWeek(
+        frozenset(DAYS.index(one) for one in days),
+        _clock(f"{field}.from", given["from"]),
+        _clock(f"{field}.to", given["to"]),
+    )
+
+
+def _clock(field: str, told: object) -> timedelta:
+    found = _CLOCK.fullmatch(check_line(field, told, 5))
+    if not found:
+        raise Invalid(
+            field, "must be a time of day such as 09:00; one that is not later ends on the next day"
+        )
+    return timedelta(hours=int(found[1]), minutes=int(found[2]))

@@ -1,0 +1,255 @@
+"""What is recorded, routed once more by other rules: what would go elsewhere. Pure.
+
+Both tables decide anew on what an alert, a finding or a report said when it was recorded, so that what differs is due
+to the rules alone and not to who handed what over since. An alert that was held back then, or that joined the ticket of
+its cause, would be again: silences, planned work, inhibition and causes ask no rule.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from incidents.domain.incident.finding_placement import severity_of
+from incidents.domain.incident.grouping import Reported, place_of, reported_from
+from incidents.domain.routing.conditions import Subject
+from incidents.domain.routing.rules import Routing, RoutingTable, every_rule, labels_that_count, route
+from incidents.domain.routing.schema import grouping_json
+from incidents.domain.values import DEFAULT_SEVERITY
+
+Kind = Literal["alert", "finding", "report"]
+JOINED: Final = ("incident.alerts_joined", "incident.symptoms_joined")
+REPLAYED: Final = ("alert.reported", "incident.opened", *JOINED)
+EXAMPLES: Final = 3
+"""Of each difference, the first ones."""
+LEFT_OUT: Final = ("storms", "suggested teams", "what people did")
+"""What decides on tickets beside the rules, and is not replayed."""
+COMPARED: Final = ("team", "service", "severity", "policy", "grouping", "follow_suggestion")
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What was to be routed at a time. `reported` is an alert's own, also when it is over: groups end with it."""
+
+    kind: Kind
+    id: str
+    title: str
+    at: datetime
+    subject: Subject
+    reported: Reported | None = None
+
+    @property
+    def routed(self) -> bool:
+        """Whether it looked for a ticket; of an alert only that it began to fire does."""
+        return self.reported is None or self.reported.change == "fired"
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Alerts that came to a ticket: to that of their `cause`, or to one where their group put them."""
+
+    alerts: Sequence[str]
+    cause: bool
+
+
+def recorded_from(type_: str, body: Mapping[str, Any], at: datetime) -> Recorded | None:
+    """Of an event that was recorded at `at`; None for one that was not routed on its own."""
+    if type_ == "alert.reported":
+        reported = reported_from(body)
+        return Recorded("alert", reported.alert, reported.title, at, reported.subject(at), reported)
+    if body["finding"] is not None:
+        said = _Said.of(body["finding"])
+        subject = Subject(
+            component=body["finding"]["component"],
+            analyzer=body["finding"]["analyzer"],
+            confidence=said.score,
+            severity=severity_of(said),
+            at=at,
+        )
+        return Recorded("finding", str(body["number"]), body["title"], at, subject)
+    if body["why"] != "opened by a report":
+        return None
+    # A route may have said how bad it is; what the reporter said is not kept apart.
+    severity = body["severity"] or DEFAULT_SEVERITY
+    subject = Subject(component=body["component"], labels=body["labels"], severity=severity, at=at)
+    return Recorded("report", str(body["number"]), body["title"], at, subject)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What of a finding decides how bad it is."""
+
+    forecast: bool
+    failure_rate: float | None
+    sure: bool
+    score: float | None
+
+    @classmethod
+    def of(cls, finding: Mapping[str, Any]) -> _Said:
+        rate, score = finding["failure_rate"], finding["score"]
+        return cls(bool(finding.get("forecast")), rate, bool(finding["sure"]), score)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    kind: Kind
+    id: str
+    title: str
+    component: str | None
+    at: datetime
+    before: str
+    after: str
+    """The sentences of both decisions."""
+
+
+@dataclass(slots=True)
+class Difference:
+    """So many would have `after` in the field `what` (one of COMPARED) where they had `before`."""
+
+    what: str
+    before: Any
+    after: Any
+    count: int = 0
+    examples: list[Example] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    looked_at: Mapping[Kind, int]
+    held: int
+    """Of the alerts, those that no ticket heard of while they fired: held back, and so they would be again."""
+    to_cause: int
+    """Of the alerts, those that joined the ticket of their cause, and would again."""
+    differ: int
+    """How many would be routed otherwise in any field."""
+    differences: tuple[Difference, ...]
+    """Of each field, the one that concerns most first."""
+    tickets_before: int
+    tickets_after: int
+    """Tickets that the others would have opened by their groups alone: without storms and people."""
+
+
+def replay(recorded: Iterable[Recorded | Joined], before: RoutingTable, after: RoutingTable) -> Replay:
+    """`recorded` in the order of the log."""
+    old, new, fates = _Board(before), _Board(after), _Fates()
+    looked_at: Counter[Kind] = Counter()
+    found: dict[tuple[str, str, str], Difference] = {}
+    differ = 0
+    for one in fates.asking(recorded):
+        was, would = old.hear(one), new.hear(one)
+        if was is None or would is None:
+            continue
+        looked_at[one.kind] += 1
+        fields = _differing(was, would)
+        differ += bool(fields)
+        for name, pair in fields.items():
+            difference = found.setdefault((name, str(pair[0]), str(pair[1])), Difference(name, *pair))
+            difference.count += 1
+            if len(difference.examples) < EXAMPLES:
+                difference.examples.append(_example(one, was, would))
+    ordered = sorted(found.values(), key=lambda one: (COMPARED.index(one.what), -one.count, str(one.after)))
+    looked_at["alert"] += fates.held + fates.to_cause
+    return Replay(looked_at, fates.held, fates.to_cause, differ, tuple(ordered), old.tickets, new.tickets)
+
+
+def _differing(was: Routing, would: Routing) -> dict[str, tuple[Any, Any]]:
+    pairs: dict[str, tuple[Any, Any]] = {
+        "team": (was.team, would.team),
+        "service": (was.service, would.service),
+        "severity": (was.severity, would.severity),
+        "policy": (was.policy, would.policy),
+        "grouping": (grouping_json(was.grouping), grouping_json(would.grouping)),
+        "follow_suggestion": (was.follow_suggestion, would.follow_suggestion),
+    }
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def _example(one: Recorded, was: Routing, would: Routing) -> Example:
+    component = one.subject.component
+    return Example(one.kind, one.id, one.title, component, one.at, was.explanation, would.explanation)
+
+
+class _Fates:
+    """What became of alerts that began to fire: a rule is asked of those that came to a ticket by their group."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, Recorded] = {}
+        self.held = 0
+        self.to_cause = 0
+
+    def asking(self, recorded: Iterable[Recorded | Joined]) -> Iterator[Recorded]:
+        """Those that ask a rule, each when that is known of it."""
+        for one in recorded:
+            if isinstance(one, Joined):
+                found = [self._waiting.pop(alert) for alert in one.alerts if alert in self._waiting]
+                self.to_cause += len(found) if one.cause else 0
+                yield from () if one.cause else found
+            elif one.reported is None:
+                yield one
+            elif one.routed:
+                self.held += one.id in self._waiting
+                self._waiting[one.id] = one
+            else:
+                self.held += not one.reported.fires and self._waiting.pop(one.id, None) is not None
+                yield one
+        self.held += len(self._waiting)
+
+
+class _Board:
+    """The tickets that a table would have opened for alerts, by their groups alone."""
+
+    def __init__(self, table: RoutingTable) -> None:
+        self._table = table
+        self._labels = labels_that_count(table)
+        self._timed = any(rule.when.hours is not None for rule in every_rule(table.rules))
+        self._known: dict[Any, Routing] = {}
+        self._open: dict[str, tuple[datetime, set[str]]] = {}
+        self._group_of: dict[str, str] = {}
+        self.tickets = 0
+
+    def hear(self, one: Recorded) -> Routing | None:
+        """How it is routed; None where nothing is to be routed."""
+        if one.reported is not None and not one.reported.fires:
+            self._rest(one.reported.alert)
+        if not one.routed:
+            return None
+        routing = self._route(one.subject)
+        if one.reported is not None:
+            self._fire(one.reported, routing, one.at)
+        return routing
+
+    def _route(self, subject: Subject) -> Routing:
+        """Asked once for all that differ in nothing that the rules look at; they know time to the minute."""
+        labels = {name: subject.labels[name] for name in self._labels if name in subject.labels}
+        key = (
+            subject.component,
+            tuple(sorted(labels.items())),
+            subject.analyzer,
+            subject.confidence,
+            subject.severity,
+            subject.integration,
+            subject.at and subject.at.replace(second=0, microsecond=0) if self._timed else None,
+        )
+        if key not in self._known:
+            self._known[key] = route(replace(subject, labels=labels), self._table)
+        return self._known[key]
+
+    def _fire(self, alert: Reported, routing: Routing, at: datetime) -> None:
+        if alert.alert in self._group_of:
+            return
+        place = place_of(alert, routing)
+        key = place.group_key or place.dedup_key
+        opened, members = self._open.get(key, (at, set()))
+        if not members or (place.window is not None and opened <= at - place.window):
+            self.tickets += 1
+            opened, members = at, set()
+        members.add(alert.alert)
+        self._open[key], self._group_of[alert.alert] = (opened, members), key
+
+    def _rest(self, alert: str) -> None:
+        key = self._group_of.pop(alert, None)
+        if key is not None:
+            self._open[key][1].discard(alert)

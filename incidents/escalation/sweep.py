@@ -1,0 +1,209 @@
+"""Escalations whose time has come: found in the database about once a second, by `manage.py deliver`.
+
+Tickets go on in a transaction that holds their rows: the events, the next timers and the calls that they ask for are
+committed together or not at all, and a second sweep passes over tickets that the first is at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import islice
+from typing import Final
+
+import structlog
+from django.db import transaction
+from django.db.models import Q
+
+from incidents.domain.escalation.policy import Policy
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.escalation import CLOCKS, due, next_step
+from incidents.domain.incident.escalation_engine import ENGINE, Escalation, escalation_from
+from incidents.domain.incident.state import Incident
+from incidents.escalation.models import EscalationPolicy, EscalationRow
+from incidents.escalation.projection import make_up, overlooked
+from incidents.escalation.targets import Directory
+from incidents.incident.models import IncidentRow
+from incidents.incident.repository import Asked, Recorded, record_together, stream_of
+from incidents.incident.rows import state_of
+from incidents.notifications.commands import Call, notify_all
+from incidents.suppression.incidents import Covers
+from ingest.commands import PassedOver, in_halves, retrying
+from ingest.queries import Context, Event
+
+MOST: Final = 1000
+"""Tickets of one sweep; what is left is due in the next, which follows at once."""
+TOGETHER: Final = 250
+"""Tickets of one transaction."""
+MOST_AT_ONCE: Final = 3
+"""What one ticket does in a sweep: forgotten, started and its first step taken."""
+PAUSE: Final = 10.0
+"""Seconds for which a ticket whose escalation failed is passed over, so that it keeps no other from being called."""
+AUDIT: Final = timedelta(minutes=1)
+"""Between looks for tickets without a timer."""
+URGENT: Final = ("critical", "error")
+
+_passed_over = PassedOver("escalation", PAUSE)
+_audited: list[datetime] = []
+
+log = structlog.get_logger("escalation")
+
+
+def sweep(now: datetime, most: int = MOST) -> int:
+    """Have what is due at `now` go on, the longest overdue first; how many tickets did.
+
+    Raises what the first ticket raised that could not go on, after all others have.
+    """
+    directory, failed, but = Directory(now), dict[str, Exception](), _passed_over.ids()
+    done, ahead = _audit(directory, most, but, failed)
+    timers = EscalationRow.objects.filter(due_at__lte=now).exclude(pk__in=list(but))
+    ids = [*ahead, *(str(pk) for pk in timers.order_by("due_at").values_list("pk", flat=True)[:most])]
+
+    def go_on(part: Sequence[str]) -> int:
+        return retrying(partial(_together, part, directory))
+
+    for first in range(0, len(ids), TOGETHER):
+        done += in_halves(ids[first : first + TOGETHER], go_on, failed)
+    _passed_over.add(failed)
+    return done
+
+
+def _audit(
+    directory: Directory, most: int, but: Collection[str], failed: dict[str, Exception]
+) -> tuple[int, list[str]]:
+    """Looks once in a while for tickets that have no timer and no reason (how many were given one), and for timers that
+    a clock has set which was set back since: there should be none. And for tickets that have a policy by now."""
+    now = directory.now
+    if _audited and timedelta(0) <= now - _audited[-1] < AUDIT:
+        return 0, []
+    made = in_halves(overlooked(most, but), make_up, failed)
+    if made:
+        log.warning("tickets without an escalation", made_up=made)
+    waiting = EscalationRow.objects.filter(due_at__gt=now + CLOCKS, phase__in=("starting", "climbing"))
+    ahead = [str(row.pk) for row in waiting.iterator() if due(row.escalation, now) is not None][:most]
+    if ahead:
+        log.warning("the clock was set back", timers=len(ahead))
+    _audited[:] = [] if made or ahead else [now]
+    return made, [id_ for id_ in (*ahead, *_has_policy_now(directory, most)) if id_ not in but]
+
+
+def _has_policy_now(directory: Directory, most: int) -> list[str]:
+    """Tickets about which nobody was called because there was no policy for them, as there is now."""
+    policies = dict(EscalationPolicy.objects.values_list("slug", "team__slug"))
+    of_ticket = Q(incident__team__in=[team for team in policies.values() if team is not None])
+    named = Q(state__routed_policy__in=list(policies))
+    uncalled = EscalationRow.objects.filter(of_ticket | named, incident__state="open", phase="uncalled")
+    rows = uncalled.order_by("incident__number").values_list("pk", "incident__team", "state").iterator()
+    found = (
+        str(pk)
+        for pk, team, state in rows
+        if isinstance(directory.policy(team, escalation_from(state)), Policy)
+    )
+    return list(islice(found, most))
+
+
+@transaction.atomic
+def _together(ids: Sequence[str], directory: Directory) -> int:
+    """Some tickets in one transaction; not those that somebody else holds, whose command comes first."""
+    locked = IncidentRow.objects.select_for_update(skip_locked=True).filter(pk__in=ids).order_by("number")
+    rows, went_on = list(locked), set[str]()
+    for _ in range(MOST_AT_ONCE):
+        recorded = _go_on(rows, directory)
+        moved = [one.incident.id for one in recorded if one.events]
+        went_on.update(moved)
+        called = {
+            one.incident.id for one in recorded if any(e.type == "incident.escalated" for e in one.events)
+        }
+        if not (further := [id_ for id_ in moved if id_ not in called]):
+            break
+        rows = list(IncidentRow.objects.filter(pk__in=further).order_by("number"))
+    return len(went_on)
+
+
+def _go_on(rows: Sequence[IncidentRow], directory: Directory) -> list[Recorded]:
+    """What each of these does next; nothing for one that waits."""
+    timers = {str(one.pk): one for one in EscalationRow.objects.filter(pk__in=[row.pk for row in rows])}
+    asked = []
+    covers = Covers(directory.now)
+    for row in rows:
+        timer = timers[str(row.pk)]
+        command = _command(timer.escalation, state := state_of(row), directory)
+        if command is not None:
+            cover = covers.of(row)
+            command = command if cover is None else cover.command
+            context = Context(ENGINE, cause=f"{stream_of(str(row.pk))}@{timer.version}")
+            asked.append(Asked(row, command, context, state))
+    recorded = record_together(asked, directory.now)
+    notify_all(
+        [
+            call
+            for told, one in zip(recorded, asked, strict=True)
+            for call in calls(told, one.context, directory)
+        ]
+    )
+    return recorded
+
+
+def _command(escalation: Escalation, state: Incident, directory: Directory) -> c.Command | None:
+    what = due(escalation, directory.now)
+    if what == "policy" or escalation.phase == "uncalled":
+        found = directory.policy(state.team, escalation)
+        if isinstance(found, Policy):
+            return c.StartEscalation(found, escalation.why if what else f"{found.name} is its policy now")
+        return c.CallNobody(found) if what else None
+    if what == "step":
+        return step(escalation, state, directory)
+    if what == "exhausted":
+        return c.Exhaust(escalation)
+    return None if what is None else c.Forget(escalation)
+
+
+def step(
+    escalation: Escalation, state: Incident, directory: Directory, reason: str | None = None
+) -> c.TakeStep:
+    """The next step, with whom it reaches now."""
+    actions = one.actions if (one := next_step(escalation)) is not None else ()
+    return c.TakeStep(escalation, tuple(directory.reached(action, state) for action in actions), reason)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What the calls of one step have in common."""
+
+    key: str
+    why: str
+    urgent: bool
+    team: str
+
+
+def calls(recorded: Recorded, context: Context, directory: Directory) -> list[Call]:
+    """The calls that the events tell of; each has a key and is made once."""
+    id_, found = recorded.incident.id, []
+    for event in recorded.events:
+        if event.type != "incident.escalated":
+            continue
+        one = _told(event, recorded)
+        for called in event.body["called"]:
+            person = called["person"]
+            key = f"{one.key}:person:{person}"
+            found.append(
+                Call(id_, key, one.why, one.urgent, context, directory.now, person=person, team=one.team)
+            )
+        for name in event.body["channels"]:
+            if (kind := directory.channel(name)) is not None:
+                key = f"{one.key}:channel:{name}"
+                found.append(
+                    Call(id_, key, one.why, True, context, directory.now, None, kind, name, one.team)
+                )
+    return found
+
+
+def _told(event: Event, recorded: Recorded) -> _Step:
+    body = event.body
+    key = f"escalation:{recorded.incident.id}:{body['run']}:{body['round']}:{body['step']}"
+    place = f"step {body['step']} of {body['steps']}"
+    return _Step(
+        key, f"{body['why']} ({place})", recorded.incident.severity in URGENT, recorded.incident.team
+    )

@@ -1,0 +1,66 @@
+"""Tickets of the past, recorded with their own times: what another system kept, or what the demo's last week was.
+
+The log says when each event happened and when it was recorded; both stay true. Nobody is called for a past ticket.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+from django.db import transaction
+
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.commands import Report
+from incidents.domain.incident.finding import Finding
+from incidents.domain.incident.finding_placement import subject_of
+from incidents.domain.incident.state import Incident
+from incidents.domain.routing.rules import route
+from incidents.domain.values import Invalid
+from incidents.incident.repository import next_number, record, record_opening
+from incidents.teams.models import routing_table
+from ingest.commands import retrying
+from ingest.queries import Context
+
+NOBODY: Final = "it is a ticket of the past"
+WHY: Final = "a run of the past named it"
+
+
+@dataclass(frozen=True, slots=True)
+class PastTicket:
+    """A ticket, what opened it, and what was done with it: commands and their times, in order, after `opened_at`."""
+
+    opened_by: Report | Finding
+    opened_at: datetime
+    steps: Sequence[tuple[datetime, c.Command]] = ()
+
+
+def record_past(ticket: PastTicket, context: Context) -> Incident:
+    """The whole of it or nothing. Raises Invalid where times are not in order, Refused for a step that does not fit."""
+    times = [ticket.opened_at, *(at for at, _ in ticket.steps)]
+    if times != sorted(times):
+        raise Invalid("steps", "must be in order of time, after the ticket was opened")
+    return retrying(partial(_record, ticket, context))
+
+
+@transaction.atomic
+def _record(ticket: PastTicket, context: Context) -> Incident:
+    state = record_opening(_opening(ticket), context, ticket.opened_at).incident
+    for at, command in ticket.steps:
+        state = record(state.id, command, context, at).incident
+    if state.state != "resolved":
+        state = record(state.id, c.CallNobody(NOBODY), context, state.opened_at).incident
+    return state
+
+
+def _opening(ticket: PastTicket) -> c.Open | c.OpenForFinding:
+    id_, number, told = str(uuid.uuid4()), next_number(), ticket.opened_by
+    if isinstance(told, Report):
+        return c.Open(id_, number, route(told.subject(ticket.opened_at), routing_table()), told)
+    routing = route(subject_of(told, ticket.opened_at), routing_table(), told.ambiguous_with)
+    # Its own key, so that what fails now never meets it.
+    return c.OpenForFinding(id_, number, routing, told, WHY, f"{told.dedup_key}#{number}")

@@ -1,0 +1,95 @@
+"""Two tickets made one, and taken apart: an event on each, in one transaction.
+
+The reactor is kept out meanwhile, so that no alert or finding is decided on one half of it. Locks are taken in one
+order: the reactor, the key, both rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.state import Incident
+from incidents.domain.values import Invalid
+from incidents.incident.models import IncidentRow, MemberAlert
+from incidents.incident.repository import (
+    NoSuchIncident,
+    Recorded,
+    keep_reactor_out,
+    loaded,
+    lock_key,
+    record,
+    refuse_second,
+)
+from ingest.queries import Context
+
+
+@transaction.atomic
+def merge(incident_id: str, into: str, reason: str, context: Context) -> Recorded:
+    """Raises Invalid for a ticket into itself, Refused where one of the two is resolved."""
+    if incident_id == into:
+        raise Invalid("into", "is this ticket itself")
+    keep_reactor_out()
+    pair = _locked(incident_id, into)
+    there = _firing(into)
+    alerts = tuple(alert for alert in _firing(incident_id) if alert not in set(there))
+    recorded = record(incident_id, c.MergeInto(pair.target, reason), context)
+    record(into, c.Absorb(pair.source, alerts, reason), _only_who(context))
+    return recorded
+
+
+@transaction.atomic
+def split(incident_id: str, reason: str, context: Context) -> Recorded:
+    """Raises Refused for a ticket that is not merged, or whose dedup key another one holds by now."""
+    keep_reactor_out()
+    row = IncidentRow.objects.filter(pk=incident_id).first()
+    if row is None:
+        raise NoSuchIncident(f"there is no incident {incident_id}")
+    if row.merged_into is None:
+        return record(incident_id, c.Split(loaded(row), (), reason), context)
+    refuse_second(row)
+    into = str(row.merged_into)
+    pair = _locked(incident_id, into)
+    own = {
+        str(alert)
+        for alert in MemberAlert.objects.filter(incident__pk=incident_id).values_list("alert", flat=True)
+    }
+    there = MemberAlert.objects.filter(incident__pk=into, alert__in=own).order_by("alert")
+    alerts = tuple(str(one.alert) for one in there)
+    # A ticket that was resolved meanwhile has settled its alerts: what still fires is sent again.
+    resting = pair.target.state == "resolved"
+    firing = () if resting else tuple(str(one.alert) for one in there if not one.resting)
+    recorded = record(incident_id, c.Split(pair.target, firing, reason), context)
+    record(into, c.Separate(pair.source, alerts, firing, reason), _only_who(context))
+    return recorded
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    source: Incident
+    target: Incident
+
+
+def _locked(source: str, target: str) -> _Pair:
+    """Both tickets as they stand, held until the transaction ends."""
+    lock_keys = IncidentRow.objects.filter(pk__in=[source, target]).order_by("dedup_key")
+    for key in lock_keys.values_list("dedup_key", flat=True):
+        lock_key(key)
+    rows = IncidentRow.objects.filter(pk__in=[source, target]).order_by("number").select_for_update()
+    found = {str(row.pk): loaded(row) for row in rows}
+    for id_ in (source, target):
+        if id_ not in found:
+            raise NoSuchIncident(f"there is no incident {id_}")
+    return _Pair(found[source], found[target])
+
+
+def _firing(incident_id: str) -> list[str]:
+    rows = MemberAlert.objects.filter(incident__pk=incident_id, resting=False).order_by("alert")
+    return [str(alert) for alert in rows.values_list("alert", flat=True)]
+
+
+def _only_who(context: Context) -> Context:
+    """What was seen of one ticket says nothing about the other."""
+    return Context(context.actor, context.cause, context.trace)

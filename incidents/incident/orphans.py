@@ -1,0 +1,43 @@
+"""Tickets of a team that is there no more: none may wait where nobody looks, so the default team gets them.
+
+A team with tickets that are not resolved is not removed. What was resolved or merged when it was removed may open again
+under it: an alert that fires anew, a merge that is taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from django.db.models import Exists, OuterRef, QuerySet
+
+from incidents.domain.incident import commands as c
+from incidents.incident.models import IncidentRow
+from incidents.incident.repository import record
+from incidents.teams.models import Team
+from ingest.queries import Context
+
+ACTOR = "system:incidents"
+AT_ONCE = 100
+
+
+def astray(now: datetime, but: Collection[str] = ()) -> list[str]:
+    """Tickets that are with no team."""
+    del now
+    ids = _astray().exclude(pk__in=list(but)).order_by("number").values_list("pk", flat=True)
+    return [str(pk) for pk in ids[:AT_ONCE]]
+
+
+def rescue(ids: Sequence[str], now: datetime) -> int:
+    """Hand over to the default team those of them that are with none still; how many."""
+    rows = list(_astray().select_for_update(of=("self",)).filter(pk__in=ids).order_by("number"))
+    default = Team.objects.get(is_default=True).slug
+    for row in rows:
+        why = f"its team {row.team} was removed, and {default} gets what nobody else does"
+        record(str(row.pk), c.HandOver(default, why), Context(ACTOR), now)
+    return len(rows)
+
+
+def _astray() -> QuerySet[IncidentRow]:
+    there = Team.objects.filter(slug=OuterRef("team"))
+    return IncidentRow.objects.exclude(state="resolved").exclude(Exists(there))

@@ -1,0 +1,209 @@
+"""Commands on incidents: load, decide, append, project. The caller holds the transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+
+from django.db import connection
+from django.db.models import QuerySet
+
+from incidents.domain.incident.commands import Command, Open, OpenForAlerts, OpenForFinding, OpenSplitOff
+from incidents.domain.incident.conflicts import Overtaken
+from incidents.domain.incident.decide import Refused, decide
+from incidents.domain.incident.evolve import fold
+from incidents.domain.incident.state import Incident
+from incidents.incident.conflicts import meanwhile
+from incidents.incident.metrics import measure
+from incidents.incident.models import IncidentRow, SuggestionDue
+from incidents.incident.projection import project_together
+from incidents.incident.projection_parts import Change
+from incidents.incident.rows import state_of
+from ingest.commands import Extension, append, extend
+from ingest.queries import Context, Event, Head, NewEvent, heads, now_utc, read_streams
+
+
+class NoSuchIncident(LookupError):
+    """No incident has this id or number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The incident after a command and the events that the command made: none when nothing changed."""
+
+    incident: Incident
+    position: str
+    events: tuple[Event, ...]
+
+
+def stream_of(incident_id: str) -> str:
+    return f"incident/{incident_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A command on the incident of a row that the caller has read and locked in this transaction."""
+
+    row: IncidentRow
+    command: Command
+    context: Context
+    state: Incident | None = None
+    """That of the row, where the caller has made it already."""
+
+
+def record(incident_id: str, command: Command, context: Context, when: datetime | None = None) -> Recorded:
+    """Carries out `command` on an incident, as if it were `when` (default: now).
+
+    Raises NoSuchIncident, Refused (Overtaken where the asker had not seen what others did), WrongExpectedVersion.
+    """
+    row = IncidentRow.objects.select_for_update().filter(pk=incident_id).first()
+    if row is None:
+        raise NoSuchIncident(f"there is no incident {incident_id}")
+    return record_on(row, command, context, when)
+
+
+def record_on(row: IncidentRow, command: Command, context: Context, when: datetime | None = None) -> Recorded:
+    """As `record`, on the row of an incident that the caller has read and locked in this transaction."""
+    return record_together([Asked(row, command, context)], when)[0]
+
+
+def record_together(asked: Sequence[Asked], when: datetime | None = None) -> list[Recorded]:
+    """Each as `record_on` does it, each on another incident, in the order given: a few statements for all of them.
+
+    Raises, and records none, where one of them does.
+    """
+    if not asked:
+        return []
+    now = when or now_utc()
+    known = heads([stream_of(str(one.row.pk)) for one in asked])
+    states = _all_loaded([one.row for one in asked], known, [one.state for one in asked])
+    assert len(states) == len(asked), "each command is on another incident"
+    decided = [
+        (one, state, _decided(state, one.command, one.context, now))
+        for one, state in zip(asked, states.values(), strict=True)
+    ]
+    added = [
+        Extension(stream := stream_of(state.id), events, known[stream], one.context)
+        for one, state, events in decided
+        if events
+    ]
+    recorded = iter(extend(added))
+    changed = [(state, list(islice(recorded, len(events)))) for _, state, events in decided if events]
+    after = {change.after.id: change for change in _projected(changed)}
+    return [
+        Recorded(change.after, str(change.events[-1].position), tuple(change.events))
+        if (change := after.get(state.id)) is not None
+        else Recorded(state, one.row.position, ())
+        for one, state, _ in decided
+    ]
+
+
+def loaded(row: IncidentRow) -> Incident:
+    """The incident of a row that the caller has locked."""
+    stream = stream_of(str(row.pk))
+    return _all_loaded([row], heads([stream]), [None])[str(row.pk)]
+
+
+def _all_loaded(
+    rows: Sequence[IncidentRow], known: Mapping[str, Head], made: Sequence[Incident | None]
+) -> dict[str, Incident]:
+    """A row was written with the event; one that is behind is not believed."""
+    streams = {str(row.pk): stream_of(str(row.pk)) for row in rows}
+    behind = [streams[str(row.pk)] for row in rows if row.version != known[streams[str(row.pk)]].version]
+    events = read_streams(behind) if behind else {}
+    states: dict[str, Incident] = {}
+    for row, ready in zip(rows, made, strict=True):
+        told = events.get(streams[str(row.pk)])
+        state = (ready or state_of(row)) if told is None else fold(told)
+        assert state is not None
+        states[str(row.pk)] = state
+    return states
+
+
+def _decided(state: Incident, command: Command, context: Context, now: datetime) -> list[NewEvent]:
+    """What follows from the command, unless somebody else was first. Raises Overtaken."""
+    happened = meanwhile(state.id, command, context)
+    try:
+        events = decide(state, command, now)
+    except Refused as refused:
+        if happened:
+            raise Overtaken(state.number, happened, refused.reason) from refused
+        raise
+    if events and happened:
+        raise Overtaken(state.number, happened)
+    return events
+
+
+def record_opening(
+    command: Open | OpenForFinding | OpenForAlerts | OpenSplitOff,
+    context: Context,
+    when: datetime | None = None,
+) -> Recorded:
+    """Opens a ticket. The caller holds the dedup key (`lock_key`) and has seen no open ticket of it."""
+    stream = stream_of(command.id)
+    events = append(stream, decide(None, command, when or now_utc()), Head.NEW, context)
+    (change,) = _projected([(None, events)])
+    # What is told of the past stays where it was.
+    if when is None and not isinstance(command, OpenSplitOff) and command.routing.follow_suggestion:
+        SuggestionDue.objects.create(incident=command.id, route=command.routing.path[-1])
+    return Recorded(change.after, str(events[-1].position), tuple(events))
+
+
+def _projected(new: Sequence[tuple[Incident | None, Sequence[Event]]]) -> list[Change]:
+    changes = project_together(new) if new else []
+    for change in changes:
+        measure(change.before, change.events, change.after)
+    return changes
+
+
+def open_ticket_of(dedup_key: str) -> str | None:
+    """The ticket that reports and alerts of this key join: the open one, or the one that it was merged into."""
+    return _open_among(IncidentRow.objects.filter(dedup_key=dedup_key))
+
+
+def open_ticket_of_group(group_key: str, since: datetime | None) -> str | None:
+    """The same of a group of alerts, among its tickets that were opened after `since` (None: ever)."""
+    of_group = IncidentRow.objects.filter(group_key=group_key)
+    return _open_among(of_group if since is None else of_group.filter(opened_at__gt=since))
+
+
+def _open_among(rows: QuerySet[IncidentRow]) -> str | None:
+    newest = rows.order_by("-number").only("state", "merged_into")
+    found = newest.exclude(state="resolved").first() or newest.first()
+    while found is not None and found.merged_into is not None:
+        found = IncidentRow.objects.only("state", "merged_into").get(pk=found.merged_into)
+    return None if found is None or found.state == "resolved" else str(found.pk)
+
+
+def refuse_second(row: IncidentRow) -> None:
+    """Takes the key of a ticket that is to be open again. Raises Refused where another one is open for it."""
+    lock_key(row.dedup_key)
+    same = IncidentRow.objects.filter(dedup_key=row.dedup_key).exclude(state="resolved")
+    if (other := same.exclude(pk=row.pk).first()) is not None:
+        raise Refused(f"#{other.number} is open for the same dedup key; work on that one")
+
+
+def keep_reactor_out() -> None:
+    """Until the transaction ends, what the log asks of tickets waits: alerts and findings meet a settled state."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('follower incidents', 0))")
+
+
+def next_number() -> int:
+    """Numbers rise and are never given twice; an opening that is rolled back leaves a gap."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT nextval('incident_number')")
+        return int(cursor.fetchone()[0])
+
+
+def lock_key(dedup_key: str) -> None:
+    """Makes reports of the same key wait for each other until the transaction ends.
+
+    Without it the partial unique index would refuse the second opening, at the price of a rolled-back number.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"incident key {dedup_key}",)
+        )

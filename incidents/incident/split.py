@@ -1,0 +1,114 @@
+"""Alerts that a person takes out of a ticket: an event on each of the two tickets, in one transaction.
+
+The reactor is kept out meanwhile, as for a merge. Locks are taken in one order: the reactor, the key, the row.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from django.db import transaction
+
+from incidents.domain.incident import commands as c
+from incidents.domain.incident.grouping import Member
+from incidents.domain.incident.split import MOST
+from incidents.domain.incident.state import Incident
+from incidents.domain.incident.symptoms import Ticket
+from incidents.domain.values import Invalid, Refused
+from incidents.incident.merge import merge
+from incidents.incident.models import IncidentRow, MemberAlert, TimelineEntry
+from incidents.incident.repository import (
+    NoSuchIncident,
+    Recorded,
+    keep_reactor_out,
+    loaded,
+    lock_key,
+    next_number,
+    record,
+    record_opening,
+)
+from incidents.incident.telemetry_horizon import known_until
+from ingest.queries import Alert, Context, alerts
+
+ALL_OVER = "the alerts that are left are over"
+
+
+def check_alerts(given: object) -> tuple[str, ...]:
+    """Ids of alerts, each once. Raises Invalid."""
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+        raise Invalid("alerts", "must be a list of ids of alerts")
+    if not given:
+        raise Invalid("alerts", "choose at least one alert")
+    if len(given) > MOST:
+        raise Invalid(
+            "alerts", f"must be at most {MOST}; what is more is a storm, and wants a route of its own"
+        )
+    ids: dict[str, None] = {}
+    for place, one in enumerate(given):
+        try:
+            ids.setdefault(str(uuid.UUID(one)) if isinstance(one, str) else "", None)
+        except ValueError:
+            raise Invalid("alerts", f"number {place + 1} is no id of an alert") from None
+    if "" in ids:
+        raise Invalid("alerts", "must be a list of ids of alerts")
+    return tuple(ids)
+
+
+@transaction.atomic
+def split_off(incident_id: str, chosen: Sequence[str], title: str, reason: str, context: Context) -> Recorded:
+    """What was recorded of the new ticket. Raises Invalid for alerts that are none of the ticket's, Refused where it
+    is resolved or nothing would be left of it."""
+    keep_reactor_out()
+    row = IncidentRow.objects.filter(pk=incident_id).first()
+    if row is None:
+        raise NoSuchIncident(f"there is no incident {incident_id}")
+    lock_key(row.dedup_key)
+    source = loaded(IncidentRow.objects.select_for_update().get(pk=incident_id))
+    members = MemberAlert.objects.filter(incident__pk=incident_id, alert__in=chosen).order_by("pk")
+    rests = {str(one.alert): one.resting for one in members}
+    if strangers := [one for one in chosen if one not in rests]:
+        raise Invalid("alerts", f"{strangers[0]} is not an alert of #{source.number}")
+    opening = _opening(source, rests, title, reason)
+    target = Ticket(opening.id, opening.number, opening.title or opening.members[0].title)
+    firing = sum(not resting for resting in rests.values())
+    record(incident_id, c.SplitAlertsOff(tuple(rests), firing, target, opening.reason), context)
+    opened = record_opening(opening, Context(context.actor, context.cause, context.trace))
+    if source.firing and source.firing <= firing:
+        over = c.Settle(ALL_OVER, known_until(source.region, datetime.now(UTC)))
+        record(incident_id, over, Context("system:incidents", context.cause, context.trace))
+    return opened
+
+
+def _opening(source: Incident, rests: dict[str, bool], title: str, reason: str) -> c.OpenSplitOff:
+    known = {one.id: one for one in alerts(list(rests))}
+    told = [known[id_] for id_ in rests if id_ in known]
+    return c.OpenSplitOff(
+        str(uuid.uuid4()),
+        next_number(),
+        source,
+        tuple(Member(one.id, one.alert.title, one.alert.severity) for one in told),
+        tuple(id_ for id_, resting in rests.items() if resting),
+        told[0].alert.component,
+        _in_common(told),
+        title,
+        reason,
+    )
+
+
+def _in_common(told: Sequence[Alert]) -> dict[str, str]:
+    shared = dict(told[0].alert.labels)
+    for one in told[1:]:
+        shared = {name: value for name, value in shared.items() if one.alert.labels.get(name) == value}
+    return shared
+
+
+@transaction.atomic
+def put_back(incident_id: str, context: Context) -> Recorded:
+    """Merges a ticket that was split off into the one that its alerts came from. Raises Refused for any other."""
+    entry = TimelineEntry.objects.filter(incident__pk=incident_id, type="incident.split_off").first()
+    if entry is None:
+        number = IncidentRow.objects.filter(pk=incident_id).values_list("number", flat=True).first()
+        raise Refused(f"#{number} was not split off another ticket")
+    return merge(incident_id, str(entry.body["source"]["id"]), "", context)

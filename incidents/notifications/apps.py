@@ -1,0 +1,15 @@
+from django.apps import AppConfig
+
+
+class DeliveryConfig(AppConfig):
+    name = "incidents.notifications"
+    label = "delivery"
+    verbose_name = "Delivery"
+
+    def ready(self) -> None:
+        from incidents.notifications.ended import tell_ended
+        from incidents.notifications.retention import forget
+        from incidents.worker.sweeps import register_sweep
+
+        register_sweep("ended incidents", tell_ended)
+        register_sweep("messages", forget)

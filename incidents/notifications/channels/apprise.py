@@ -1,0 +1,182 @@
+"""Messages by Apprise: chat, SMS, voice, push, through accounts of the user's own.
+
+Apprise says only whether it worked; why it did not it writes into its log, where its plugins name the status that the
+service answered. What is read there is that number: the rest may hold secrets.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
+
+from incidents.domain.notifications import responses
+from incidents.domain.notifications.message import Message
+from incidents.domain.notifications.responses import Reply
+from incidents.domain.values import Invalid
+from incidents.notifications.channels.sandbox import Stopped, guarded
+
+if TYPE_CHECKING:
+    from apprise import NotifyType
+    from apprise.plugins.base import NotifyBase
+
+    from incidents.notifications.queue import Outgoing
+
+TIMEOUT = 10.0
+"""Seconds for a connection, and again for an answer; some services are asked several times for one message."""
+LOCAL = frozenset(
+    {"blink1", "dbus", "gio", "glib", "gnome", "kde", "macosx", "qt", "rsyslog", "syslog", "windows"}
+)
+"""Schemes that show something on the machine of the server, or never hear whether anybody got it."""
+_FILES = re.compile(r"[?&](keyfile|pgpkey|pgp|template|attach|cert|key_file|pem)=", re.IGNORECASE)
+_STATUS = re.compile(r"\berror[=: ]+(\d{3})\b")
+_SHORT = 250
+"""Characters of a body beyond which a service gets the short form."""
+
+
+def check_service(address: str) -> str:
+    """The name of the service that an address is for. Raises Invalid, without the address in it."""
+    scheme = address.partition("://")[0].lower()
+    if "://" not in address:
+        raise Invalid(
+            "address", "must be an address as Apprise has them, such as slack://…, tgram://… or twilio://…"
+        )
+    if scheme in LOCAL:
+        raise Invalid("address", f"{scheme} would show it on the server, where nobody looks")
+    if _FILES.search(unquote(address)):
+        raise Invalid("address", "must not name a file of the server")
+    plugin = _plugin(address)
+    if plugin is None:
+        raise Invalid(
+            "address",
+            f"is not what Apprise understands for {scheme[:30]}; see its documentation of that service",
+        )
+    return str(plugin.service_name)
+
+
+def _plugin(address: str) -> NotifyBase | None:
+    from apprise import Apprise, AppriseAsset, PersistentStoreMode
+    from apprise.plugins.base import NotifyBase
+
+    _load()
+    asset = AppriseAsset(
+        app_id="Dossier", app_desc="Dossier", secure_logging=True, storage_mode=PersistentStoreMode.MEMORY
+    )
+    with guarded(), _heard():
+        try:
+            plugin = Apprise.instantiate(address, asset=asset, suppress_exceptions=True)
+        except (Stopped, ValueError, TypeError, AttributeError):
+            return None
+    return plugin if isinstance(plugin, NotifyBase) else None
+
+
+@cache
+def _load() -> None:
+    """All plugins: most of a second, which only those who send wait for; not guarded, so that Python may import."""
+    from apprise.manager_plugins import NotificationManager
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # some of their imports are old
+        NotificationManager().load_modules()  # type: ignore[no-untyped-call]
+
+
+def send_service(outgoing: Outgoing) -> Reply:
+    try:
+        check_service(outgoing.address)
+    except Invalid as error:
+        return responses.refused(f"its address {error.reason}")
+    plugin = _plugin(outgoing.address)
+    if plugin is None:
+        return responses.refused("its address is not understood")
+    plugin.redirects = False
+    plugin.socket_connect_timeout = plugin.socket_read_timeout = TIMEOUT
+    message = outgoing.message
+    short = plugin.body_maxlen < _SHORT * 4 or not plugin.title_maxlen
+    body, title = (message.short, "") if short else (message.text, message.subject)
+    _set_priority(plugin, outgoing.address, message)
+    with guarded() as stopped, _heard() as heard:
+        try:
+            taken = bool(plugin.notify(body=body, title=title, notify_type=_type(message)))
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            taken = False
+            heard.append(f"{type(error).__name__}")
+    if taken:
+        return Reply("taken", f"{plugin.service_name} took it")
+    return _judged(str(plugin.service_name), heard, stopped)
+
+
+_PRIORITIES: Final[Mapping[str, Mapping[str | None, int | str]]] = MappingProxyType(
+    {
+        "gotify": {"critical": 10, "error": 8, "warning": 5, "info": 3, None: 3},
+        "ntfy": {"critical": "max", "error": "high", "warning": "default", "info": "low", None: "low"},
+        "pover": {"critical": 1, "error": 1, "warning": 0, "info": -1, None: -1},
+    }
+)
+"""How loud a message is, by scheme and severity, for the services whose priority is not that of the type."""
+
+
+def _set_priority(plugin: NotifyBase, address: str, message: Message) -> None:
+    """Unless the address says one itself, for everything."""
+    scheme = address.partition("://")[0].lower()
+    known = _PRIORITIES.get("ntfy" if scheme == "ntfys" else "gotify" if scheme == "gotifys" else scheme)
+    if known is not None and "priority=" not in address:
+        plugin.priority = known[message.severity]  # type: ignore[attr-defined]
+
+
+def _type(message: Message) -> NotifyType:
+    """Services show it as a colour, a sign or a priority."""
+    from apprise import NotifyType
+
+    if message.severity is None:
+        return NotifyType.INFO if message.body["type"] == "test" else NotifyType.SUCCESS
+    return NotifyType(
+        {"critical": "failure", "error": "failure", "warning": "warning"}.get(message.severity, "info")
+    )
+
+
+def _judged(service: str, heard: list[str], stopped: list[str]) -> Reply:
+    if stopped:
+        return responses.refused(f"{service} was not asked: {stopped[0]}")
+    status = next((int(found[1]) for line in reversed(heard) if (found := _STATUS.search(line))), None)
+    if status is None:
+        return responses.no_answer(f"{service} gave no answer")
+    reply = responses.http(status, {}, "", datetime.now(UTC))
+    return (
+        Reply(reply.kind, f"{service} answered {status}")
+        if reply.kind != "taken"
+        else responses.refused(f"{service} answered {status}, but refused the message")
+    )
+
+
+class _Listener(logging.Handler):
+    """Lines that one thread writes, while the others write theirs."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.thread, self.lines = threading.get_ident(), list[str]()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.thread == self.thread:
+            self.lines.append(record.getMessage())
+
+
+@contextmanager
+def _heard() -> Iterator[list[str]]:
+    log = logging.getLogger("apprise")
+    # What it says may hold secrets, and below warnings does: whole addresses.
+    log.propagate = False
+    log.setLevel(logging.WARNING)
+    listener = _Listener()
+    log.addHandler(listener)
+    try:
+        yield listener.lines
+    finally:
+        log.removeHandler(listener)

@@ -1,0 +1,280 @@
+"""Ways to reach people and teams, kept: checked, changed, tried. Each change is recorded, without the address.
+
+All raise `Invalid` (which field and why), or `Refused` where it does not fit what there is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import User
+from django.core.cache import cache
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email, validate_slug
+from django.db import IntegrityError, transaction
+
+from incidents.domain import addresses
+from incidents.domain.notifications.message import test_message
+from incidents.domain.notifications.responses import Reply, refused
+from incidents.domain.notifications.rules import (
+    ACCOUNT,
+    DEFAULT_BUNDLE,
+    KINDS,
+    LONGEST_BUNDLE,
+    Kind,
+    quiet_as_json,
+    quiet_from,
+    rules_as_json,
+    rules_from,
+    whole,
+)
+from incidents.domain.values import Invalid, Refused, check_line
+from incidents.notifications.attempts import masked
+from incidents.notifications.channels.apprise import check_service
+from incidents.notifications.channels.send import send
+from incidents.notifications.models import ContactMethod, Preferences
+from incidents.notifications.queue import Outgoing, wake_for
+from incidents.notifications.recipients import preferences, reachable
+from incidents.teams.references import hold_names, named_by
+from ingest.commands import record_configuration, retrying
+from ingest.queries import Context, now_utc
+
+METHODS_LIMIT: Final = 20
+ADDRESS_LIMIT: Final = 2_000
+MOST: Final = 1_000
+MOST_TESTS: Final = 30
+"""Test messages within an hour by the clock, of one person, and of all channels together."""
+LONGEST_SPAN: Final = 24 * 3600
+FIELDS: Final = frozenset({"name", "kind", "address", "secret", "most", "span"})
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What came of a test message."""
+
+    taken: bool
+    why: str
+
+
+def method_as_json(row: ContactMethod) -> dict[str, Any]:
+    """What may be shown: the address masked, of the secret only whether there is one."""
+    return {
+        "name": row.name,
+        "kind": row.kind,
+        "address": masked(row),
+        "secret": "set" if row.secret else None,
+        "most": row.most,
+        "span": row.span,
+    }
+
+
+def add_method(user: User | None, given: Mapping[str, Any], context: Context) -> ContactMethod:
+    """A new way to reach a person, or without one a channel of a team."""
+    row = ContactMethod(user=user)
+    _fill(row, {"kind": None, "name": None, "address": None, **given})
+    try:
+        return retrying(lambda: _kept(row, None, context, ()))
+    except IntegrityError:
+        raise Invalid("name", "was taken a moment ago") from None
+
+
+def change_method(row: ContactMethod, given: Mapping[str, Any], context: Context) -> ContactMethod:
+    """Only what is given changes. Its name is what rules and policies know it by, and stays."""
+    if given.get("name", row.name) != row.name:
+        raise Invalid("name", "is what rules know it by, and stays; add another method")
+    before, kept = method_as_json(row), hidden(row)
+    _fill(row, {"address": row.address, **given})
+    if row.address != kept["address"]:
+        row.verified_at = None
+    return retrying(lambda: _kept(row, before, context, replaced(row, kept)))
+
+
+def hidden(row: ContactMethod) -> dict[str, str]:
+    """What is kept and never told."""
+    return {"address": row.address, "secret": row.secret}
+
+
+def replaced(row: ContactMethod, before: Mapping[str, str]) -> list[str]:
+    """Of what is never told, what is another one than before."""
+    return [name for name, value in hidden(row).items() if value and before[name] not in (value, "")]
+
+
+def remove_method(row: ContactMethod, context: Context) -> None:
+    def remove() -> None:
+        with transaction.atomic():
+            hold_names()
+            if row.user is not None:
+                _refuse_in_rules(row)
+            elif named := named_by("channel", row.name):
+                raise Refused(f"{row.name} is named by {named}; change that first")
+            record_configuration(_kind(row), _key(row), method_as_json(row), None, context)
+            ContactMethod.objects.filter(pk=row.pk).delete()
+
+    retrying(remove)
+
+
+def _refuse_in_rules(row: ContactMethod) -> None:
+    rules = Preferences.objects.filter(user=row.user).values_list("rules", flat=True).first() or []
+    if any(rule["method"] == row.name for rule in rules):
+        raise Refused(f"a rule uses {row.name}; change the rule first")
+
+
+@transaction.atomic
+def _kept(
+    row: ContactMethod, before: dict[str, Any] | None, context: Context, changed: Sequence[str]
+) -> ContactMethod:
+    if before is None:
+        # Whoever adds two at the same time waits here; a channel has nobody to lock.
+        if row.user is not None:
+            get_user_model().objects.select_for_update().get(pk=row.user.pk)
+        others = ContactMethod.objects.filter(user=row.user)
+        if others.filter(name=row.name).exists():
+            raise Invalid("name", f"there is a {row.name} already")
+        if row.user is not None and others.count() >= METHODS_LIMIT:
+            raise Refused(f"there are {METHODS_LIMIT} contact methods already; remove one first")
+    row.save()
+    after = method_as_json(row)
+    for name in changed:  # what it is stays untold, and that it changed must not
+        after[name] = f"{after[name]} (changed)"
+    record_configuration(_kind(row), _key(row), before, after, context)
+    return row
+
+
+def _kind(row: ContactMethod) -> str:
+    return "channel" if row.user is None else "contact_method"
+
+
+def _key(row: ContactMethod) -> str:
+    return row.name if row.user is None else f"{row.user.username}/{row.name}"
+
+
+def _fill(row: ContactMethod, given: Mapping[str, Any]) -> None:
+    if unknown := sorted(set(given) - FIELDS):
+        raise Invalid(unknown[0][:100], "is not a field here")
+    if "name" in given:
+        row.name = _name(given["name"])
+    if "kind" in given:
+        row.kind = _known_kind(given["kind"])
+    row.address = check_address(row.kind, given["address"])  # type: ignore[arg-type]
+    if "secret" in given:
+        row.secret = check_line("secret", given["secret"] or "", 200, blank=True)
+    if "most" in given:
+        row.most = None if given["most"] is None else whole("most", given["most"], MOST, 1)
+    if "span" in given:
+        row.span = whole("span", given["span"], LONGEST_SPAN, 1)
+
+
+def _name(given: object) -> str:
+    name = check_line("name", given, 60)
+    try:
+        validate_slug(name)
+    except ValidationError:
+        raise Invalid("name", "must be letters, digits, hyphens and underscores, such as my-phone") from None
+    if name == ACCOUNT:
+        raise Invalid("name", f"{ACCOUNT} is the e-mail address of the account")
+    return name
+
+
+def _known_kind(given: object) -> Kind:
+    for kind in KINDS:
+        if given == kind:
+            return kind
+    raise Invalid("kind", f"must be one of {', '.join(KINDS)}")
+
+
+def check_address(kind: Kind, given: object) -> str:
+    """Raises Invalid, without the address in it."""
+    address = check_line("address", given, ADDRESS_LIMIT)
+    if kind == "email":
+        try:
+            validate_email(address)
+        except ValidationError:
+            raise Invalid("address", "must be an e-mail address") from None
+    elif kind == "webhook":
+        try:
+            addresses.check_literal(address, settings.OUTGOING_ALLOW)
+        except addresses.Refused as error:
+            raise Invalid("address", str(error)) from None
+    else:
+        check_service(address)
+    return address
+
+
+# Rules
+# ----------------------------------------------------------------------------------------------------------
+def preferences_as_json(user: User) -> dict[str, Any]:
+    known = preferences(user)
+    return {"rules": known.rules, "quiet_hours": known.quiet, "bundle_seconds": known.bundle_seconds}
+
+
+def set_preferences(user: User, given: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """All of it: what is left out is as it is without a row."""
+    return retrying(lambda: _set_preferences(user, given, context))
+
+
+@transaction.atomic
+def _set_preferences(user: User, given: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    locked = get_user_model().objects.select_for_update(of=("self",)).get(pk=user.pk)
+    names = [method.name for method in reachable(locked).person.methods]
+    before = preferences_as_json(locked)
+    rules = rules_as_json(rules_from(given.get("rules", []), names))
+    quiet = quiet_as_json(quiet_from(given.get("quiet_hours")))
+    seconds = whole("bundle_seconds", given.get("bundle_seconds", DEFAULT_BUNDLE), LONGEST_BUNDLE)
+    Preferences.objects.update_or_create(
+        user=locked, defaults={"rules": rules, "quiet": quiet, "bundle_seconds": seconds}
+    )
+    if quiet != before["quiet_hours"]:
+        wake_for(locked.username, now_utc())
+    after = {"rules": rules, "quiet_hours": quiet, "bundle_seconds": seconds}
+    record_configuration("notification_rules", locked.username, before, after, context)
+    return after
+
+
+# Trying
+# ----------------------------------------------------------------------------------------------------------
+def try_method(row: ContactMethod) -> Tried:
+    """Send a test message now and say what was answered; one that is taken verifies the method."""
+    whose = "" if row.user is None else row.user.username
+    reply = _try(whose, row.kind, row.address, row.secret, _key(row))  # type: ignore[arg-type]
+    if reply.kind == "taken":
+        _verified(row)
+    return Tried(reply.kind == "taken", reply.why)
+
+
+@transaction.atomic
+def _verified(row: ContactMethod) -> None:
+    """Unless its address was changed while the message was under way."""
+    locked = ContactMethod.objects.select_for_update(of=("self",)).filter(pk=row.pk).first()
+    if locked is not None and locked.address == row.address:
+        ContactMethod.objects.filter(pk=row.pk).update(verified_at=now_utc())
+
+
+def try_account(user: User) -> Tried:
+    reply = _try(user.username, "email", user.email, "", user.username)
+    return Tried(reply.kind == "taken", reply.why)
+
+
+def _try(whose: str, kind: Kind, address: str, secret: str, who: str) -> Reply:
+    if not address:
+        return refused("the account has no e-mail address")
+    if not _may_try(whose):
+        return refused(f"{MOST_TESTS} test messages an hour are enough; try again in the next one")
+    id_ = uuid.uuid4()
+    message = test_message(str(id_), who, settings.BASE_URL)
+    return send(Outgoing(id_, "test", kind, address, secret, message, ()))
+
+
+def _may_try(whose: str) -> bool:
+    """A test goes to whatever address was typed, so nobody sends it again and again; counted for all processes."""
+    named = hashlib.sha256(whose.encode()).hexdigest()
+    counted = f"test-messages:{named}:{int(time.time() // 3600)}"
+    tried: int = cache.get(counted, 0)
+    cache.set(counted, tried + 1, 3600)
+    return tried < MOST_TESTS

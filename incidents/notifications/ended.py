@@ -1,0 +1,77 @@
+"""Whoever was told of an incident hears when it is over, by the methods that reached them.
+
+A sweep finds calls that were answered with a message and whose incident is resolved since. Each person and each address
+is told once for each resolution; whoever resolved the incident knows, and an incident that is reopened first tells
+nobody. Whoever was called within the last hour is awake, so the end breaks through quiet hours as the call did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+
+from incidents.incident.bulk_sql import insert_new
+from incidents.incident.models import IncidentRow
+from incidents.notifications.models import OVER, Notification
+from ingest.commands import retrying
+
+AT_ONCE: Final = 1_000
+AWAKE: Final = timedelta(hours=1)
+WHY: Final = "you were told of it, and it is over"
+
+
+def tell_ended(now: datetime) -> int:
+    """Have people and addresses told that incidents are over; how many calls were looked at."""
+    return retrying(partial(_tell, now))
+
+
+@transaction.atomic
+def _tell(now: datetime) -> int:
+    over = IncidentRow.objects.filter(pk=OuterRef("incident"), state="resolved")
+    calls = Notification.objects.filter(Exists(over), state="done", outcome="sent", told_over=False)
+    rows = list(calls.order_by("made_at").select_for_update(skip_locked=True)[:AT_ONCE])
+    if not rows:
+        return 0
+    resolved = IncidentRow.objects.in_bulk({row.incident for row in rows})
+    insert_new(
+        Notification, [_ending(group, resolved[group[0].incident], now) for group in _grouped(rows, resolved)]
+    )
+    Notification.objects.filter(pk__in=[row.pk for row in rows]).update(told_over=True)
+    return len(rows)
+
+
+def _grouped(rows: Iterable[Notification], resolved: dict[UUID, IncidentRow]) -> list[list[Notification]]:
+    """By incident and whom; without those who resolved it themselves, and what goes on in another incident."""
+    groups: dict[tuple[UUID, str | None, str], list[Notification]] = {}
+    for row in rows:
+        incident = resolved[row.incident]
+        if incident.merged_into is None and (row.person is None or row.person != incident.resolved_by):
+            groups.setdefault((row.incident, row.person, row.address_ref), []).append(row)
+    return list(groups.values())
+
+
+def _ending(calls: Sequence[Notification], incident: IncidentRow, now: datetime) -> dict[str, object]:
+    last = calls[-1]
+    at = "" if incident.resolved_at is None else incident.resolved_at.isoformat()
+    recent = any(call.urgent and call.ended_at is not None and now - call.ended_at < AWAKE for call in calls)
+    row = Notification(
+        key=f"over:{incident.pk}:{at}:{last.person or last.address_ref}",
+        about=OVER,
+        person=last.person,
+        kind=last.kind,
+        address_ref=last.address_ref,
+        incident=last.incident,
+        why=WHY,
+        urgent=recent,
+        cause=last.cause,
+        trace=last.trace,
+        made_at=now,
+        told_over=True,
+    )
+    return {field.attname: getattr(row, field.attname) for field in Notification._meta.concrete_fields}

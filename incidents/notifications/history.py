@@ -1,0 +1,64 @@
+"""What was sent to a person lately, in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from incidents.incident.models import IncidentRow
+from incidents.notifications.models import Notification, Sending
+
+
+@dataclass(frozen=True, slots=True)
+class Lately:
+    """One step of a call; `number` is that of the ticket, None where there is none any more."""
+
+    number: int | None
+    label: str
+    at: datetime
+    words: str
+    failed: bool = False
+    """It was a call, and nothing was sent."""
+
+
+def lately(person: str, most: int) -> list[Lately]:
+    """The newest first; calls for which there was no contact method are among them."""
+    rows = Sending.objects.filter(notification__person=person).select_related("notification")
+    found = list(rows.order_by("-notification__made_at", "place")[:most])
+    lost = Notification.objects.filter(person=person, outcome="given_up", sendings=None)
+    failed = list(lost.order_by("-made_at")[:most])
+    tickets = IncidentRow.objects.in_bulk(
+        {one.incident for one in (*failed, *(s.notification for s in found))}
+    )
+    sent = [
+        Lately(
+            number=ticket.number if (ticket := tickets.get(one.notification.incident)) else None,
+            label=one.label,
+            at=one.ended_at or one.notification.made_at,
+            words=_words(one),
+        )
+        for one in found
+    ]
+    unsent = [
+        Lately(
+            number=ticket.number if (ticket := tickets.get(one.incident)) else None,
+            label="–",
+            at=one.ended_at or one.made_at,
+            words=f"could not reach you: {one.ended_why}",
+            failed=True,
+        )
+        for one in failed
+    ]
+    return sorted([*sent, *unsent], key=lambda one: one.at, reverse=True)[:most] if unsent else sent
+
+
+def _words(one: Sending) -> str:
+    if one.state == "sent":
+        return f"sent: {one.notification.why}"
+    if one.state == "stopped":
+        return f"not sent any more: {one.why}"
+    if one.state == "given_up":
+        return f"given up: {one.why}"
+    if one.attempts:
+        return f"tried {one.attempts} time{'' if one.attempts == 1 else 's'}, tried again: {one.why}"
+    return f"held back: {one.held}" if one.held else "waits for its time"

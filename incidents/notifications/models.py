@@ -1,0 +1,164 @@
+"""Who is to be reached how (ordinary rows that people edit), and what is being delivered.
+
+Addresses may hold secrets (a token of a chat, a password): nothing outside this drawer and its sender reads them.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+
+from incidents.encryption import SealedText
+
+CALL, OVER = "call", "over"
+"""What a notification is about: that somebody is needed, or that an incident of which they were told is over."""
+KINDS = (("email", "e-mail"), ("webhook", "webhook"), ("apprise", "service"))
+
+
+class ContactMethod(models.Model):
+    """A way to reach a person, or without a person a channel that a team shares."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="contact_methods"
+    )
+    name = models.SlugField(max_length=60)
+    kind = models.CharField(max_length=8, choices=KINDS)
+    address = SealedText()
+    secret = SealedText(blank=True, default="")
+    """What messages of a webhook are signed with."""
+    most = models.PositiveIntegerField(null=True)
+    """Messages within `span` seconds; None: as many as there are."""
+    span = models.PositiveIntegerField(default=900)
+    verified_at = models.DateTimeField(null=True)
+    """When a test message was last accepted."""
+
+    class Meta:
+        ordering = ("user", "name")
+        constraints = (
+            models.UniqueConstraint(fields=("user", "name"), name="one_method_per_name"),
+            models.UniqueConstraint(
+                fields=("name",), condition=models.Q(user__isnull=True), name="one_channel_per_name"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.kind})"
+
+
+class Preferences(models.Model):
+    """How one person wants to be reached; without a row the defaults hold (`domain.reaching`)."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, primary_key=True, on_delete=models.CASCADE, related_name="preferences"
+    )
+    rules = models.JSONField(default=list)
+    """`[{"severities": [], "urgent": null, "delay": 0, "method": "mail"}]`."""
+    quiet = models.JSONField(null=True)
+    """`{"zone": "Europe/Berlin", "start": "22:00", "end": "07:00"}`."""
+    bundle_seconds = models.PositiveIntegerField(default=15)
+
+    def __str__(self) -> str:
+        return f"how {self.user} is reached"
+
+
+class Notification(models.Model):
+    """That a person (or an address) is to be told of a ticket, and why. `key` makes it happen once.
+
+    `state`: new (no plan yet), going, done; then `outcome` is sent, stopped or given_up, and `ended_why` says why.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    key = models.TextField(unique=True)
+    about = models.CharField(max_length=4, default=CALL, db_default=CALL)
+    told_over = models.BooleanField(default=False, db_default=False)
+    """Of a call: whether its reader has been told that the incident is over, or need not be."""
+    person = models.TextField(null=True)
+    kind = models.CharField(max_length=8, default="")
+    """Of an address without a person."""
+    address_ref = models.TextField(default="")
+    """The name of a shared channel, or the address itself: then it may be secret."""
+    incident = models.UUIDField()
+    team = models.TextField(default="", db_default="")
+    """That has the ticket when it is called for; empty where nobody said so."""
+    why = models.TextField()
+    urgent = models.BooleanField(default=False)
+    cause = models.TextField(null=True)
+    trace = models.TextField(null=True)
+    made_at = models.DateTimeField()
+    state = models.CharField(max_length=5, default="new")
+    outcome = models.CharField(max_length=8, default="")
+    ended_at = models.DateTimeField(null=True)
+    ended_why = models.TextField(default="")
+
+    class Meta:
+        ordering = ("made_at", "id")
+        indexes = (
+            models.Index(fields=("made_at",), condition=models.Q(state="new"), name="notifications_new"),
+            models.Index(fields=("ended_at",), condition=models.Q(state="done"), name="notifications_ended"),
+            models.Index(
+                fields=("incident",),
+                condition=models.Q(state="done", outcome="sent", told_over=False),
+                name="notifications_to_end",
+            ),
+            models.Index(fields=("incident", "made_at"), name="notifications_of_incident"),
+            models.Index(fields=("person", "made_at"), name="notifications_of_person"),
+        )
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class Sending(models.Model):
+    """One method of one notification: when it is due, how often it was tried, what became of it.
+
+    `state`: waiting, sent, stopped or given_up. Claimed while `lease_until` is in the future; then `message` is the id
+    of the message on the wire, which one that is sent again keeps.
+    """
+
+    notification = models.ForeignKey(Notification, on_delete=models.CASCADE, related_name="sendings")
+    place = models.PositiveSmallIntegerField()
+    source = models.CharField(max_length=7)
+    """`method` (of the person, or a channel), `account` (the address of their account) or `direct`."""
+    method = models.ForeignKey(ContactMethod, null=True, on_delete=models.SET_NULL, related_name="+")
+    label = models.TextField()
+    """What people see: never the address."""
+    kind = models.CharField(max_length=8)
+    lane = models.TextField()
+    """Messages of one lane go through the same door and may block each other, never those of another."""
+    at = models.DateTimeField()
+    """When it was planned for."""
+    next_at = models.DateTimeField()
+    attempts = models.PositiveIntegerField(default=0)
+    lease_until = models.DateTimeField(null=True)
+    holder = models.IntegerField(null=True)
+    """Number of the process that claimed it (`Process`), where that holds its lock."""
+    message = models.UUIDField(null=True)
+    state = models.CharField(max_length=8, default="waiting")
+    held = models.TextField(default="")
+    """Why it is or was held back."""
+    why = models.TextField(default="")
+    """What was answered last, or why it ended."""
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ("notification", "place")
+        constraints = (models.UniqueConstraint(fields=("notification", "place"), name="one_sending_a_place"),)
+        indexes = (
+            models.Index(fields=("next_at",), condition=models.Q(state="waiting"), name="sendings_due"),
+            models.Index(fields=("method", "ended_at"), name="sendings_of_method"),
+            models.Index(fields=("message",), name="sendings_of_message"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.notification_id} by {self.label}: {self.state}"
+
+
+class KeyCheck(models.Model):
+    """One row: a text sealed under the installation's key, by which a process knows whether its key is that one."""
+
+    text = models.BinaryField()
+
+    def __str__(self) -> str:
+        return "the installation's key"

@@ -1,0 +1,313 @@
+"""Which steps are due, and what to do with each: messages that go now, with a lease on their rows; the rest waits.
+
+Rows are claimed by whoever finds them free (SKIP LOCKED). A message is sent outside of any transaction; if its process
+dies, its claims end (`presence`), or at last their lease, and another one sends the same message, under the same id.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, F, Max, OuterRef, Q
+
+from incidents.domain.notifications.message import Message, Told, compose
+from incidents.domain.notifications.responses import LONGEST_WAIT
+from incidents.domain.notifications.rules import Kind, Method
+from incidents.domain.notifications.state import QUIET, Due, Go, Hold, Line, Stop, Ticket, judge
+from incidents.incident.models import IncidentRow
+from incidents.notifications.models import CALL, OVER, ContactMethod, Notification, Sending
+from incidents.notifications.recipients import Reachable, method_of, people
+from incidents.notifications.result_events import Notes, save_locked
+from incidents.notifications.results import in_order, reconsider
+from ingest.commands import retrying
+
+LEASE = timedelta(seconds=90)
+"""How long a message may take from its claim to its record before another process may send it."""
+AT_ONCE = 2_000
+Target = tuple[str, str]
+"""Whom (a person, or "" for an address) and by what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A message that is to be sent now. `address` may be secret; empty where there is none any more."""
+
+    id: uuid.UUID
+    lane: str
+    kind: Kind
+    address: str
+    secret: str
+    message: Message
+    sendings: tuple[tuple[int, int], ...]
+    holder: int | None = None
+
+
+Room = Callable[[str], int]
+"""How many messages a lane takes now."""
+
+
+def claim(now: datetime, full: Collection[str], room: Room, holder: int | None = None) -> list[Outgoing]:
+    """Messages to send now, as many as their lanes take; those that are `full` are not looked at.
+
+    They are the `holder`'s (a number of `presence`) until their lease ends, or it is gone.
+    """
+    return retrying(partial(_claim, now, full, room, holder))
+
+
+def stop_answered(now: datetime) -> int:
+    """End what waits for later on tickets that somebody has answered; how many steps."""
+    return retrying(partial(_stop_answered, now))
+
+
+def wake_for_critical(now: datetime) -> int:
+    """Have what quiet hours hold go now where the ticket has become critical since: how many steps."""
+    critical = IncidentRow.objects.filter(pk=OuterRef("notification__incident"), severity="critical")
+    asleep = Sending.objects.filter(_FREE, Exists(critical), next_at__gt=now, held__startswith=QUIET)
+    asleep = asleep.filter(notification__about=CALL)
+    return asleep.update(next_at=now, held="")
+
+
+def wake_for(person: str, now: datetime) -> int:
+    """Have what quiet hours hold for somebody looked at now, because those have changed: how many steps."""
+    asleep = Sending.objects.filter(_FREE, notification__person=person, held__startswith=QUIET)
+    return asleep.filter(next_at__gt=now).update(next_at=now, held="")
+
+
+def catch_up(now: datetime) -> int:
+    """Have what waits for later since a time that is still to come, because the clock was set back, go now, and what is
+    to be tried again later than any receiver may ask for: how many steps. Clocks of machines differ by less than a
+    minute."""
+    ahead = now + timedelta(minutes=1)
+    made = Notification.objects.filter(pk=OuterRef("notification"), made_at__gt=ahead)
+    tried = Q(attempts__gt=0, next_at__gt=ahead + LONGEST_WAIT)
+    return Sending.objects.filter(_FREE, Exists(made) | tried, next_at__gt=ahead).update(next_at=now)
+
+
+_FREE = Q(state="waiting") & Q(lease_until__isnull=True)
+
+
+@transaction.atomic
+def _stop_answered(now: datetime) -> int:
+    ticket = IncidentRow.objects.filter(pk=OuterRef("notification__incident"))
+    made = OuterRef("notification__made_at")
+    over = (
+        Q(state__in=("resolved", "snoozed", "acknowledged"))
+        | Q(merged_into__isnull=False)
+        | Q(team_since__gt=made)
+    )
+    elsewhere = Exists(ticket.exclude(team=OuterRef("notification__team"))) & ~Q(notification__team="")
+    waiting = Sending.objects.filter(_FREE, next_at__gt=now, notification__about=CALL)
+    answered = waiting.filter(Exists(ticket.filter(over)) | elsewhere)
+    return len(_Judging(_locked(answered.order_by("next_at")), now).stop())
+
+
+@transaction.atomic
+def _claim(now: datetime, full: Collection[str], room: Room, holder: int | None) -> list[Outgoing]:
+    due = Sending.objects.filter(state="waiting", next_at__lte=now).exclude(lane__in=full)
+    # No lease reaches that far: the clock was set back since. Clocks of machines differ by less than a lease.
+    ended = Q(lease_until__lt=now) | Q(lease_until__gt=now + 2 * LEASE)
+    free = due.filter(Q(lease_until__isnull=True) | ended)
+    return _Judging(_locked(free.order_by("next_at")), now).claim(room, holder)
+
+
+def _locked(due: Any) -> list[Sending]:
+    """Both the step and its call, or neither: whoever records what became of another step has the call."""
+    rows = due.select_related("notification").select_for_update(skip_locked=True, of=("self", "notification"))
+    return list(rows[:AT_ONCE])
+
+
+class _Judging:
+    """Steps that the caller's transaction has locked, and all that decides about them."""
+
+    def __init__(self, due: Sequence[Sending], now: datetime) -> None:
+        self.due, self.now, self.notes = due, now, Notes()
+        self.calls = {one.notification_id: one.notification for one in due}
+        self.tickets = _tickets(call.incident for call in self.calls.values())
+        self.people = people(row.person for row in self.calls.values() if row.person is not None)
+        self.rows = ContactMethod.objects.in_bulk({one.method_id for one in due if one.method_id is not None})
+        self.methods = {one.pk: self._method(one) for one in due}
+        self.told = _told(self.calls.values())
+        self.lines = _lines(due, self.methods, now)
+
+    def claim(self, room: Room, holder: int | None) -> list[Outgoing]:
+        going: dict[object, list[Sending]] = {}
+        ended, held = list[tuple[Sending, str]](), list[Sending]()
+        for one in in_order(self.due, self.calls):
+            match self._judge(one):
+                case Go():
+                    going.setdefault(one.message if one.attempts else target_of(one), []).append(one)
+                case Hold(until, why, bundling):
+                    self._hold(one, until, why, bundling)
+                    held.append(one)
+                case Stop(why):
+                    ended.append((one, why))
+        save_locked(held, ("next_at", "held"))
+        self._end(ended)
+        left: dict[str, int] = {}
+        leased = []
+        for together in going.values():
+            lane = together[0].lane
+            left[lane] = left.get(lane, room(lane)) - 1
+            if left[lane] >= 0:
+                leased.append(self._lease(together, holder))
+        return leased
+
+    def stop(self) -> list[Sending]:
+        ended = []
+        for one in in_order(self.due, self.calls):
+            verdict = self._judge(one)
+            if isinstance(verdict, Stop):
+                ended.append((one, verdict.why))
+        self._end(ended)
+        return [one for one, _ in ended]
+
+    def _judge(self, one: Sending) -> Go | Stop | Hold:
+        row, ticket = one.notification, self.tickets.get(one.notification.incident)
+        if ticket is None:
+            return Stop("there is no such ticket")
+        person = self._reachable(row)
+        if row.person is not None and person is None:
+            return Stop(f"there is no open account {row.person}")
+        due = Due(
+            method=self.methods[one.pk],
+            at=one.at,
+            made_at=row.made_at,
+            urgent=row.urgent,
+            first=(row.person, row.address_ref, row.incident) not in self.told,
+            attempts=one.attempts,
+            team=row.team,
+            over=row.about == OVER,
+        )
+        line = self.lines.get(target_of(one), Line())
+        return judge(due, ticket.ticket, None if person is None else person.person, line, self.now)
+
+    def _reachable(self, row: Notification) -> Reachable | None:
+        return None if row.person is None else self.people.get(row.person)
+
+    def _method(self, one: Sending) -> Method:
+        kind: Kind = one.kind  # type: ignore[assignment]
+        row = self._row(one)
+        return Method(one.label, kind) if row is None else method_of(row)
+
+    def _row(self, one: Sending) -> ContactMethod | None:
+        return None if one.method_id is None else self.rows.get(one.method_id)
+
+    def _hold(self, one: Sending, until: datetime, why: str, bundling: bool) -> None:
+        """Told on the ticket once for each reason, not each time that it is looked at."""
+        if not bundling and not one.held:
+            self.notes.add(one.notification, one, "held", why, until=until)
+        one.next_at, one.held = until, one.held if bundling else why
+
+    def _end(self, ended: Sequence[tuple[Sending, str]]) -> None:
+        for one, why in ended:
+            one.state, one.why, one.ended_at, one.lease_until = "stopped", why, self.now, None
+        save_locked([one for one, _ in ended], ("state", "why", "ended_at", "lease_until"))
+        reconsider({one.notification_id for one, _ in ended}, self.calls, self.now, self.notes)
+        self.notes.record()
+
+    def _lease(self, together: Sequence[Sending], holder: int | None) -> Outgoing:
+        first = together[0]
+        message = first.message or uuid.uuid4()
+        keys = [one.pk for one in together]
+        Sending.objects.filter(pk__in=keys).update(
+            lease_until=self.now + LEASE, holder=holder, message=message, attempts=F("attempts") + 1
+        )
+        address, secret = self._address(first)
+        told = [self._as_told(one) for one in together]
+        return Outgoing(
+            id=message,
+            lane=first.lane,
+            kind=self.methods[first.pk].kind,
+            address=address,
+            secret=secret,
+            message=compose(str(message), told, settings.BASE_URL),
+            sendings=tuple((one.pk, one.attempts + 1) for one in together),
+            holder=holder,
+        )
+
+    def _address(self, one: Sending) -> tuple[str, str]:
+        """As it is now: a method that was changed is used as it was changed."""
+        if one.source == "direct":
+            return one.notification.address_ref, ""
+        if one.source == "account":
+            known = self._reachable(one.notification)
+            return ("" if known is None else known.email), ""
+        row = self._row(one)
+        return ("", "") if row is None else (row.address, row.secret)
+
+    def _as_told(self, one: Sending) -> Told:
+        told = self.tickets[one.notification.incident].told
+        url = f"{settings.BASE_URL}/incidents/{told['number']}"
+        over = one.notification.about == OVER
+        return Told(**told, reason=one.notification.why, url=url, over=over)
+
+
+def target_of(one: Sending) -> Target:
+    call = one.notification
+    return (call.person or call.address_ref, one.label)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Of a ticket, whose row is wide: what decides, and what is told of it."""
+
+    ticket: Ticket
+    told: Mapping[str, Any]
+
+
+_DECIDES = tuple(field.name for field in fields(Ticket))
+_TELLS = tuple(field.name for field in fields(Told) if field.name not in ("id", "reason", "url", "over"))
+
+
+def _tickets(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, _Known]:
+    """Those that there are."""
+    names = ("id", *dict.fromkeys((*_DECIDES, *_TELLS)))
+    rows = IncidentRow.objects.filter(pk__in=set(ids)).values(*names)
+    return {
+        row["id"]: _Known(
+            Ticket(**{name: row[name] for name in _DECIDES}),
+            {"id": str(row["id"]), **{name: row[name] for name in _TELLS}},
+        )
+        for row in rows
+    }
+
+
+def _told(calls: Iterable[Notification]) -> set[tuple[str | None, str, uuid.UUID]]:
+    """Who was told of which ticket before, by whatever method."""
+    about = {call.incident for call in calls}
+    sent = Sending.objects.filter(notification__incident__in=about, state="sent")
+    return set(
+        sent.values_list("notification__person", "notification__address_ref", "notification__incident")
+    )
+
+
+def _lines(due: Sequence[Sending], methods: Mapping[int, Method], now: datetime) -> dict[Target, Line]:
+    """What went to each target lately. A message that is under way counts as sent now."""
+    targets = {target_of(one): methods[one.pk] for one in due}
+    if not targets:
+        return {}
+    longest = max(method.span for method in targets.values())
+    names, labels = {name for name, _ in targets}, {label for _, label in targets}
+    lately = Sending.objects.filter(label__in=labels, message__isnull=False).filter(
+        Q(notification__person__in=names) | Q(notification__address_ref__in=names, notification__person=None)
+    )
+    about = lately.filter(Q(state="sent", ended_at__gt=now - longest) | Q(lease_until__gt=now))
+    named = about.values_list("notification__person", "notification__address_ref", "label", "message")
+    times: dict[Target, list[datetime]] = {}
+    for person, ref, label, _, ended in named.annotate(Max("ended_at")).order_by():
+        times.setdefault((person or ref, label), []).append(now if ended is None else ended)
+    return {
+        target: Line(
+            tuple(sorted(at for at in times[target] if at > now - method.span)),
+            max(times[target]),
+        )
+        for target, method in targets.items()
+        if target in times
+    }

@@ -1,0 +1,39 @@
+"""Messages that are long over: their rows go, what was told stays on the tickets in the log."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.conf import settings
+from django.db import transaction
+
+from incidents.notifications.models import Notification
+
+AT_ONCE: Final = 1000
+"""Calls of one transaction."""
+EVERY: Final = timedelta(minutes=10)
+"""Between looks, once nothing was found."""
+
+_looked: list[datetime] = []
+
+
+def forget(now: datetime) -> int:
+    """Delete calls, with their steps, that ended longer ago than DELIVERY_RETENTION; how many.
+
+    What is deleted was told on its ticket when it happened. Whoever is called for the same ticket again after that
+    time counts as called for the first time: no throttle holds that page back.
+    """
+    if _looked and now - _looked[-1] < EVERY:
+        return 0
+    done = _delete(now - settings.DELIVERY_RETENTION)
+    _looked[:] = [] if done else [now]
+    return done
+
+
+@transaction.atomic
+def _delete(before: datetime) -> int:
+    over = Notification.objects.filter(state="done", ended_at__lt=before).order_by("ended_at")
+    found = list(over.select_for_update(skip_locked=True).values_list("pk", flat=True)[:AT_ONCE])
+    Notification.objects.filter(pk__in=found).delete()
+    return len(found)

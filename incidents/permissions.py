@@ -1,0 +1,188 @@
+"""Whether the one who asks may: the one place where roles hold, for the API, the console and whatever else comes.
+
+People are actors `user:NAME`. Keys have their scopes, which the API checks, and the system is not asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+from incidents.domain.permissions import ANYWHERE, CONFIGURE, Forbidden, Person, may, refusal
+from incidents.domain.routing.rules import DEEPEST, covers
+from incidents.domain.suppression.silences import Matcher
+from incidents.domain.values import STATES
+from incidents.incident.models import IncidentRow, MemberAlert
+from incidents.teams.models import Route, Service
+from incidents.teams.roles import actor_name, person, who_can
+from ingest.queries import Context, alerts
+
+LONG_SILENCE = timedelta(days=31)
+AT_A_TEAM: Final = "resolve"
+"""What a responder may do at their own team only: who may do it there may silence what is the team's, too."""
+UNRESOLVED: Final = tuple(state for state in STATES if state != "resolved")
+MOST_ALERTS: Final = 5_000
+"""Firing alerts of other teams that a silence is held against, the newest first."""
+AT_ONCE: Final = 500
+
+__all__ = [
+    "actor_name",
+    "allow",
+    "allow_configuring",
+    "allow_patterns",
+    "allow_route",
+    "allow_silence",
+    "person",
+    "refusals",
+    "who_can",
+]
+
+
+def allow(command: str, context: Context, incident_id: str | None = None) -> None:
+    """Raises Forbidden where the actor is a person who may not do that to this ticket."""
+    name = actor_name(context)
+    if name is None:
+        return
+    who = person(name)
+    if who is None or may(who, command, ()):
+        return
+    teams = () if command in ANYWHERE or incident_id is None else _teams(command, incident_id)
+    if not may(who, command, teams):
+        raise Forbidden(refusal(who, command, teams, who_can(command, teams)))
+
+
+def allow_configuring(context: Context, *things: Mapping[str, Any] | None) -> None:
+    """Raises Forbidden where a person may not configure what belongs to the `team` of each of these, before and after.
+
+    Who is staff, or a manager of some team, the door has asked for; here it is asked which team's.
+    """
+    name = actor_name(context)
+    who = None if name is None else person(name)
+    if who is None:
+        return
+    for thing in things:
+        team = None if thing is None else thing.get("team")
+        teams = (team,) if team else ()
+        if thing is not None and not may(who, CONFIGURE, teams):
+            raise Forbidden(refusal(who, CONFIGURE, teams, who_can(CONFIGURE, teams) if teams else ()))
+
+
+def allow_route(context: Context, *rules: Mapping[str, Any] | None) -> None:
+    """Raises Forbidden where a person who is not staff changes a rule that decides over more than a team of theirs.
+
+    The rules are as the API shows them, before and after. What a rule beneath one of the same team decides stays
+    in that team; a rule elsewhere takes incidents of others.
+    """
+    who = _not_staff(context)
+    for rule in rules if who is not None else ():
+        if rule is None or (above := _team_of_rule(rule.get("parent"))) == rule.get("team"):
+            continue
+        team = rule.get("team")
+        where = "on the first level" if rule.get("parent") is None else f"beneath one of {above or 'no team'}"
+        raise Forbidden(
+            f"a rule {where} takes incidents of other teams and is for staff; managers of {team} change rules "
+            f"beneath one that gives incidents to {team}"
+        )
+
+
+def allow_patterns(
+    context: Context, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
+) -> None:
+    """Raises Forbidden where a person who is not staff lets a service have components that its team does not have.
+
+    A team has what the patterns of its services and of its rules match; `before` and `after` are as the API shows them.
+    """
+    if after is None or _not_staff(context) is None:
+        return
+    team, slug = after.get("team"), after.get("slug")
+    held = [] if before is None or before.get("team") != team else list(before["patterns"])
+    held += [
+        pattern
+        for one in Service.objects.filter(team__slug=team).exclude(slug=slug)
+        for pattern in one.patterns
+    ]
+    held += Route.objects.filter(team__slug=team).exclude(pattern="").values_list("pattern", flat=True)
+    for pattern in after["patterns"]:
+        if not any(covers(one, pattern) for one in held):
+            raise Forbidden(
+                f"`{pattern}` matches components beyond those that services and rules of {team} name; staff give a "
+                "team its components"
+            )
+
+
+def allow_silence(context: Context, matchers: Collection[Matcher], lasts: timedelta) -> None:
+    """Raises Forbidden where a person who is not staff silences what fires now at another team, or for very long.
+
+    What the matchers will fit later cannot be told; so a silence of more than LONG_SILENCE takes a manager.
+    """
+    allow("silence", context)
+    who = _not_staff(context)
+    if who is None:
+        return
+    if lasts > LONG_SILENCE and not who.has("manager"):
+        raise Forbidden(
+            f"a silence of more than {LONG_SILENCE.days} days takes a manager of a team, or staff; {who.name} is none"
+        )
+    own = [team for team in who.roles if may(who, AT_A_TEAM, (team,))]
+    if (found := _fitting_elsewhere(matchers, own)) is not None:
+        raise Forbidden(
+            f"it would silence #{found.number} of {found.team}, which is for responders of {found.team} and staff; add"
+            " a matcher that leaves it out"
+        )
+
+
+def _fitting_elsewhere(matchers: Collection[Matcher], own: Collection[str]) -> IncidentRow | None:
+    """An open incident of a team that is none of one's own, with a firing alert that the matchers fit."""
+    members = MemberAlert.objects.filter(resting=False, incident__state__in=UNRESOLVED)
+    members = members.exclude(incident__team__in=own).order_by("-at", "-pk").select_related("incident")
+    newest = {str(one.alert): one.incident for one in members[:MOST_ALERTS]}
+    ids = list(newest)
+    for start in range(0, len(ids), AT_ONCE):
+        for found in alerts(ids[start : start + AT_ONCE]):
+            if all(one.matches(found.alert.labels) for one in matchers):
+                return newest[found.id]
+    return None
+
+
+def _not_staff(context: Context) -> Person | None:
+    """The person who acts, if roles hold and they are not staff."""
+    name = actor_name(context)
+    who = None if name is None else person(name)
+    return None if who is None or who.is_staff else who
+
+
+def _team_of_rule(name: str | None) -> str | None:
+    """The team that a rule gives incidents to, by itself or from above."""
+    rule = Route.objects.select_related("team").filter(name=name).first() if name else None
+    for _ in range(DEEPEST):
+        if rule is None or rule.team is not None:
+            break
+        rule = rule.parent
+    return rule.team.slug if rule is not None and rule.team is not None else None
+
+
+def _teams(command: str, incident_id: str) -> tuple[str, ...]:
+    """The team of a ticket; whoever handed it over may take that back, too."""
+    row = IncidentRow.objects.filter(pk=incident_id).values_list("team", "handed_from").first()
+    if row is None:
+        return ()
+    team, before = row
+    return (team, before) if command == "undo" and before else (team,)
+
+
+def refusals(name: str, commands: Collection[str], incident_id: str) -> dict[str, str]:
+    """Of these commands those that the person would be refused on this ticket, each with the reason and who could."""
+    who = person(name)
+    if who is None:
+        return {}
+    refused: dict[str, str] = {}
+    known: dict[tuple[str, ...], list[str]] = {}
+    for command in sorted(commands):
+        if may(who, command, ()):
+            continue
+        teams = () if command in ANYWHERE else _teams(command, incident_id)
+        if not may(who, command, teams):
+            can = known.setdefault(teams, who_can(command, teams))
+            refused[command] = refusal(who, command, teams, can)
+    return refused

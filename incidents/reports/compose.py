@@ -1,0 +1,172 @@
+"""The body of a report: computed from what is recorded up to one place in the log, so that any past period can be
+made up, and comes out the same when it is made again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from analyzers.queries import analyzers, judge_span, runs_with_window_ending
+from incidents.domain.routing.conditions import Subject
+from incidents.domain.routing.rules import team_of
+from incidents.domain.time import rfc3339
+from incidents.reports.changes import changes
+from incidents.reports.models import ProducedReport, ReportSchedule
+from incidents.reports.periods import Period
+from incidents.reports.runs import blamed, counted, outcome
+from incidents.reports.tickets import listed, response, tickets_of
+from incidents.scorecards.queries import cards_as_of
+from incidents.teams.models import routing_table
+from ingest.queries import Position, regions
+
+Json = dict[str, Any]
+RUNS, TICKETS = "runs", "tickets"
+MOST_BLAMED = 100
+MOST_ROWS = 15
+
+
+def period_name(schedule: str, period: Period) -> str:
+    """The id of a report: `weekly-2026-W46`."""
+    return f"{schedule}-{period.name}"
+
+
+def compose(
+    schedule: ReportSchedule, period: Period, upto: Position, tell: Callable[[str], None] = lambda _step: None
+) -> Json:
+    """The report of a period, also of one that is not over yet, from what the log holds up to `upto`.
+
+    `tell` is called with what comes next: one of `steps(schedule)`, in that order.
+    """
+    start, end = period.start, period.end
+    tell(RUNS)
+    runs = [
+        run
+        for run in runs_with_window_ending(start, end, upto)
+        if outcome(run) and (not schedule.region or run.region == schedule.region)
+    ]
+    tell(TICKETS)
+    tickets = tickets_of(schedule.region, schedule.team, start, end, upto)
+    body = {
+        "id": period_name(schedule.name, period),
+        "schedule": schedule.name,
+        "title": schedule.title,
+        "period": _period(period),
+        "scope": {"region": schedule.region or None, "team": schedule.team or None},
+        "position": str(upto),
+        "runs": counted(runs),
+        "blamed": _owned(schedule.team, blamed(runs))[:MOST_BLAMED],
+        "tickets": listed(tickets, start, end),
+        "response": response(tickets, start, end),
+        "analyses": _analyses(schedule, start, end, upto, tell),
+        "scorecards": [
+            card.as_json() for card in cards_as_of((one.state for one in tickets), start, end).values()
+        ],
+        "changes": None,
+    }
+    before = ProducedReport.objects.filter(pk=period_name(schedule.name, period.previous())).first()
+    if before is not None:
+        body["changes"] = {"since": before.id, "lines": changes(body, before.body)}
+    return body
+
+
+def _period(period: Period) -> Json:
+    return {
+        "cadence": period.cadence,
+        "name": period.name,
+        "words": period.words,
+        "zone": period.zone,
+        "start": rfc3339(period.start),
+        "end": rfc3339(period.end),
+    }
+
+
+def _owned(team: str, lines: list[Json]) -> list[Json]:
+    """Those whose component the routes give to the team ("" is any)."""
+    if not team:
+        return lines
+    table = routing_table()
+    return [line for line in lines if team_of(Subject(line["component"]), table).slug == team]
+
+
+def steps(schedule: ReportSchedule) -> list[str]:
+    """What composing a report consists of, in words."""
+    return [RUNS, TICKETS, *(f"{name} of {region}" for name, region in _to_judge(schedule))]
+
+
+def _to_judge(schedule: ReportSchedule) -> list[tuple[str, str]]:
+    """Each analyzer of the schedule that is installed, with each region."""
+    installed = analyzers()
+    where = (schedule.region,) if schedule.region else tuple(regions())
+    return [
+        (asked["analyzer"], region)
+        for asked in schedule.analyses
+        if asked["analyzer"] in installed
+        for region in where
+    ]
+
+
+def _analyses(
+    schedule: ReportSchedule, start: datetime, end: datetime, upto: Position, tell: Callable[[str], None]
+) -> list[Json]:
+    """What the schedule's analyzers say of the whole period, region by region; nothing where they had no rows."""
+    installed = analyzers()
+    params = {asked["analyzer"]: asked.get("params") or {} for asked in schedule.analyses}
+    found = []
+    for name, region in _to_judge(schedule):
+        tell(f"{name} of {region}")
+        judged = judge_span(installed[name], params[name], region, start, end, upto)
+        if judged is not None:
+            found.append(_analysis(schedule.team, region, installed[name].title, judged))
+    return found
+
+
+def _analysis(team: str, region: str, title: str, judged: Mapping[str, Any]) -> Json:
+    if judged.get("error") is not None:
+        return {
+            "analyzer": judged["analyzer"],
+            "version": judged["version"],
+            "title": title,
+            "region": region,
+            "status": "failed",
+            "reason": judged["error"],
+            "params": {},
+            "measures": {},
+            "suspects": [],
+            "evidence": [],
+        }
+    measures = {name: value for name, value in judged["measures"].items() if name != "seconds"}
+    return {
+        "analyzer": judged["analyzer"],
+        "version": judged["version"],
+        "title": title,
+        "region": region,
+        "status": judged["status"],
+        "reason": judged["reason"],
+        "params": judged["params"],
+        "measures": measures,
+        "suspects": _owned(team, judged["suspects"])[:MOST_BLAMED],
+        "evidence": [
+            _piece(team, piece) for piece in judged["evidence"] if not (team and piece["kind"] == "chart")
+        ],
+    }
+
+
+def _piece(team: str, piece: Json) -> Json:
+    """The first lines of a table; the run has them all."""
+    kept = _of_team(team, piece)
+    left = len(kept.get("rows") or ()) - MOST_ROWS
+    if left <= 0:
+        return kept
+    note = f"{kept['text']} {left} more lines are left out here.".strip()
+    return {**kept, "rows": kept["rows"][:MOST_ROWS], "text": note}
+
+
+def _of_team(team: str, piece: Json) -> Json:
+    """A table with a column of components keeps a team's own lines; a chart shows everybody's, and is left out."""
+    columns = [name.lower() for name in piece.get("columns") or ()]
+    if not team or "component" not in columns:
+        return piece
+    place, table = columns.index("component"), routing_table()
+    rows = [row for row in piece["rows"] if team_of(Subject(row[place]), table).slug == team]
+    return {**piece, "rows": rows}

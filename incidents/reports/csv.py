@@ -1,0 +1,117 @@
+"""A report as CSV: one line an item, one table for all, so that any spreadsheet opens it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from incidents.domain.csv import inert
+
+COLUMNS = (
+    "section", "name", "region", "team", "severity", "count", "value", "score", "first", "last", "title", "outcome"
+)  # fmt: skip
+Row = dict[str, Any]
+Body = Mapping[str, Any]
+
+
+def csv_of(report: Body) -> str:
+    """Text with a header line. Nothing in it is a formula to a spreadsheet."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\r\n")
+    writer.writeheader()
+    for part in (_response, _runs, _blamed, _tickets, _analyses, _scorecards, _changes):
+        for row in part(report):
+            writer.writerow({name: inert(value) for name, value in row.items()})
+    return text.getvalue()
+
+
+def _response(report: Body) -> Iterator[Row]:
+    if (found := report["response"]) is None:
+        return
+    for name in ("acknowledged", "right_team", "resolution"):
+        for figure in ("median", "p90"):
+            value = found[name][figure]
+            yield {
+                "section": "response",
+                "name": f"{name} {figure} seconds",
+                "count": found[name]["n"],
+                "value": value,
+            }
+    for name in ("opened", "resolved", "open_at_end"):
+        yield {"section": "response", "name": name, "count": found[name]}
+    for name, value in found["hops"].items():
+        yield {"section": "response", "name": f"hops {name}", "value": value}
+    for one in found["causes"]:
+        yield {"section": "causes", "name": one["cause"], "count": one["tickets"]}
+
+
+def _runs(report: Body) -> Iterator[Row]:
+    for one in report["runs"]["schedules"]:
+        for outcome in ("named", "quiet", "inconclusive", "failed"):
+            yield {
+                "section": "runs",
+                "name": one["schedule"] or one["analyzer"],
+                "region": one["region"],
+                "count": one[outcome],
+                "outcome": outcome,
+            }
+
+
+def _blamed(report: Body) -> Iterator[Row]:
+    for one in report["blamed"]:
+        yield {
+            "section": "blamed",
+            "name": one["component"],
+            "region": one["region"],
+            "count": one["runs"],
+            "score": one["score"],
+            "first": one["first"],
+            "last": one["last"],
+        }
+
+
+def _tickets(report: Body) -> Iterator[Row]:
+    for section in ("opened", "resolved"):
+        for one in report["tickets"][section]:
+            yield {
+                "section": section,
+                "name": f"#{one['number']}",
+                "team": one["team"],
+                "severity": one["severity"],
+                "first": one["opened_at"],
+                "last": one.get("resolved_at"),
+                "title": one["title"],
+                "outcome": one.get("confirmed_cause"),
+            }
+
+
+def _analyses(report: Body) -> Iterator[Row]:
+    for one in report["analyses"]:
+        head = {"section": one["analyzer"], "region": one["region"], "outcome": one["status"]}
+        for name, value in one["measures"].items():
+            yield {**head, "name": name, "value": value if isinstance(value, int | float | str) else None}
+        for suspect in one["suspects"]:
+            yield {
+                **head,
+                "name": suspect["component"],
+                "score": suspect["score"],
+                "title": suspect["summary"],
+            }
+
+
+def _scorecards(report: Body) -> Iterator[Row]:
+    for one in report["scorecards"]:
+        head = {"section": "score-card", "name": one["analyzer"]}
+        for outcome in ("right", "matched", "found_alone", "found_first", "wrong", "missed"):
+            yield {**head, "count": one[outcome], "outcome": outcome}
+        for outcome in ("precision", "recall"):
+            share = one[outcome]
+            yield {**head, "count": share["trials"], "value": share["value"], "outcome": outcome}
+        yield {**head, "value": one["median_lead_seconds"], "outcome": "median lead seconds"}
+
+
+def _changes(report: Body) -> Iterator[Row]:
+    for one in (report["changes"] or {"lines": ()})["lines"]:
+        yield {"section": "changes", "name": one["what"], "value": one["now"], "title": one["sentence"]}

@@ -1,0 +1,180 @@
+"""Reports by mail: a row for each mail, claimed before it is sent, sent once, tried again while there is hope."""
+
+from __future__ import annotations
+
+import smtplib
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from email.mime.image import MIMEImage
+from typing import Any
+
+from django.conf import settings
+from django.core import signing
+from django.core.mail import EmailMultiAlternatives, get_connection
+from django.core.mail.backends.base import BaseEmailBackend
+from django.db import transaction
+from django.template.loader import render_to_string
+from django.urls import reverse
+
+from incidents.reports.charts import NoPictures, charts, drawn
+from incidents.reports.csv import csv_of
+from incidents.reports.models import Mailing, ProducedReport, ReportSchedule, Subscription
+from ingest.commands import record_configuration, retrying
+from ingest.integrations.mail import OWN_HEADER
+from ingest.queries import Context
+
+KIND = "report_subscription"
+"""What somebody's getting a report by mail is called in the log of changes."""
+BY_MAIL = Context("system:reports")
+"""Whoever has the link of a mail, who need not be anybody here."""
+SALT = "reports.unsubscribe"
+PAUSES = (1, 5, 15, 60, 240)
+"""Minutes until the next attempt; the last pause is repeated."""
+GIVEN_UP = timedelta(days=7)
+LEASE = timedelta(minutes=10)
+"""How long one attempt may take before another process may try."""
+AT_ONCE = 100
+Json = Mapping[str, Any]
+
+
+def address_to_subscribers(schedule: ReportSchedule, report: ProducedReport) -> None:
+    """One mail for every subscriber, in the transaction that records the report."""
+    Mailing.objects.bulk_create(
+        Mailing(report=report, address=address)
+        for address in schedule.subscriptions.values_list("address", flat=True)
+    )
+
+
+def send_waiting(now: datetime) -> int:
+    """Send what is due; how many mails went out. Without a mail server everything waits."""
+    if not settings.MAIL_IS_SET_UP:
+        return 0
+    due = Mailing.objects.filter(state="waiting", next_at__lte=now).order_by("next_at")
+    sent = 0
+    for mailing in due.select_related("report")[:AT_ONCE]:
+        # Only one process gets the row; if it dies, the lease ends and another one does.
+        claimed = Mailing.objects.filter(pk=mailing.pk, state="waiting", next_at=mailing.next_at)
+        if claimed.update(next_at=now + LEASE, attempts=mailing.attempts + 1):
+            sent += _attempt(mailing, now)
+    return sent
+
+
+def _attempt(mailing: Mailing, now: datetime) -> bool:
+    row = Mailing.objects.filter(pk=mailing.pk)
+    subscription = Subscription.objects.filter(
+        schedule__name=mailing.report.schedule, address=mailing.address
+    ).first()
+    if subscription is None:
+        row.update(state="refused", error="unsubscribed before it was sent")
+        return False
+    try:
+        message(mailing.report, subscription, get_connection()).send()
+    except (OSError, smtplib.SMTPException) as error:
+        if for_good(error) or now - mailing.report.end > GIVEN_UP:
+            row.update(state="refused", error=str(error)[:500])
+        else:
+            pause = timedelta(minutes=PAUSES[min(mailing.attempts, len(PAUSES) - 1)])
+            row.update(next_at=now + pause, error=str(error)[:500])
+        return False
+    row.update(state="sent", sent_at=now, error="")
+    return True
+
+
+def for_good(error: Exception) -> bool:
+    """Whether the server said that trying again is no use: an answer of 5xx (RFC 5321, 4.2.1)."""
+    if isinstance(error, smtplib.SMTPRecipientsRefused):
+        return all(500 <= code < 600 for code, _ in error.recipients.values())
+    return isinstance(error, smtplib.SMTPResponseException) and 500 <= error.smtp_code < 600
+
+
+def message(
+    report: ProducedReport, subscription: Subscription, connection: BaseEmailBackend | None = None
+) -> EmailMultiAlternatives:
+    """The mail of a report: text, the same as HTML with its charts as pictures, and the CSV attached."""
+    body = report.body
+    leave = settings.BASE_URL + reverse("report-unsubscribe", args=[token(subscription)])
+    pieces = charts(body)
+    pictures, note = _pictures([piece["chart"] for piece in pieces])
+    shown = [
+        {"title": piece["title"], "id": f"chart{place}"}
+        for place, piece in enumerate(pieces[: len(pictures)])
+    ]
+    context = {"report": body, "pictures": shown, "note": note, "base": settings.BASE_URL, "leave": leave}
+    mail = EmailMultiAlternatives(
+        subject=f"{body['title']}: {body['period']['words']}",
+        body=render_to_string("reports/mail.txt", context),
+        to=[subscription.address],
+        headers={
+            "List-Unsubscribe": f"<{leave}>",
+            "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
+            "Auto-Submitted": "auto-generated",
+            OWN_HEADER: settings.BASE_URL,  # our own door of mail refuses it: no circles
+        },
+        connection=connection,
+    )
+    mail.attach_alternative(render_to_string("reports/mail.html", context), "text/html")
+    for place, picture in enumerate(pictures):
+        image = MIMEImage(picture, "png")
+        image.add_header("Content-ID", f"<chart{place}>")
+        image.add_header("Content-Disposition", "inline", filename=f"chart{place}.png")
+        mail.attach(image)
+    mail.attach(f"{report.id}.csv", csv_of(body), "text/csv")
+    return mail
+
+
+def _pictures(specs: list[Json]) -> tuple[list[bytes], str]:
+    try:
+        return drawn([dict(spec) for spec in specs]), ""
+    except NoPictures as error:
+        return [], str(error)
+
+
+def token(subscription: Subscription) -> str:
+    """What the link in a mail carries: good for that subscription alone, and for ever."""
+    return signing.dumps([subscription.schedule.name, subscription.address], salt=SALT)
+
+
+def subscription_of(token: str) -> tuple[str, str] | None:
+    """The schedule's name and the address that a token was made for; None for a forged one."""
+    try:
+        schedule, address = signing.loads(token, salt=SALT)
+    except (signing.BadSignature, ValueError):
+        return None
+    return schedule, address
+
+
+def subscribe(schedule: ReportSchedule, address: str, context: Context) -> Subscription:
+    """That address gets every report of it from now on, which is recorded: what a report says leaves the house."""
+    return retrying(lambda: _subscribe(schedule, address, context))
+
+
+@transaction.atomic
+def _subscribe(schedule: ReportSchedule, address: str, context: Context) -> Subscription:
+    row, made = Subscription.objects.get_or_create(schedule=schedule, address=address)
+    if made:
+        record_configuration(KIND, _key(schedule.name, address), None, told(row), context)
+    return row
+
+
+def unsubscribe(schedule: str, address: str, context: Context = BY_MAIL) -> bool:
+    """Whether there was such a subscription."""
+    return retrying(lambda: _unsubscribe(schedule, address, context))
+
+
+@transaction.atomic
+def _unsubscribe(schedule: str, address: str, context: Context) -> bool:
+    found = Subscription.objects.select_for_update(of=("self",)).select_related("schedule")
+    row = found.filter(schedule__name=schedule, address=address).first()
+    if row is None:
+        return False
+    record_configuration(KIND, _key(schedule, address), told(row), None, context)
+    row.delete()
+    return True
+
+
+def _key(schedule: str, address: str) -> str:
+    return f"{schedule}/{address}"
+
+
+def told(row: Subscription) -> dict[str, str]:
+    return {"schedule": row.schedule.name, "address": row.address}

@@ -1,0 +1,114 @@
+"""Reports of past periods on demand: asked for by a person, made by a worker, with how far it is.
+
+Rows decide, as with runs: a worker takes a production up under a lease and a token. The report itself is recorded
+once whoever makes it: its stream has one first event.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from datetime import date, datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F, Q
+
+from incidents.reports.compose import period_name, steps
+from incidents.reports.models import ProducedReport, Production, ReportSchedule
+from incidents.reports.periods import PAUSE, Cadence, period_of
+from incidents.reports.produce import NoSuchReport, find, periods_due, produce
+from ingest.queries import Position, read_all
+
+MOST_ATTEMPTS = 3
+Now = Callable[[], datetime]
+
+
+class BadPeriod(ValueError):
+    """The report cannot be made; the message says why."""
+
+
+def demand(schedule: ReportSchedule, day: date, actor: str, now: datetime) -> str:
+    """Have the report of the period that a day lies in made; its id. One that there is stays as it is. Raises
+    BadPeriod."""
+    from incidents.reports.tasks import send
+
+    cadence: Cadence = schedule.cadence  # type: ignore[assignment]
+    if not 2000 <= day.year <= 9000:
+        raise BadPeriod(f"{day} lies outside of the years 2000 to 9000")
+    period = period_of(cadence, day, schedule.zone)
+    if period.end > now:
+        raise BadPeriod(f"{period.words} is not over yet; look at the report so far")
+    due = period.end + max(PAUSE, timedelta(hours=schedule.hour))
+    if schedule.enabled and now < due:
+        raise BadPeriod(f"the report of {period.words} is made at {due:%-d %b %H:%M} UTC")
+    first = read_all(Position.START, 1)
+    if not first or period.end <= first[0].recorded_at:
+        raise BadPeriod(f"nothing had been recorded yet in {period.words}")
+    name = period_name(schedule.name, period)
+    if ProducedReport.objects.filter(pk=name).exists():
+        return name
+    with transaction.atomic():
+        asked = {
+            "requested_by": actor,
+            "created_at": now,
+            "state": "queued",
+            "attempts": 0,
+            "step": 0,
+            "error": "",
+        }
+        again = Production.objects.filter(pk=name, state__in=("failed", "done"))
+        if not again.update(**asked):
+            Production.objects.bulk_create([Production(report=name, **asked)], ignore_conflicts=True)
+        transaction.on_commit(send)
+    return name
+
+
+def production(report: str) -> Production | None:
+    """What became of a report that was asked for."""
+    return Production.objects.filter(pk=report).first()
+
+
+def waiting(now: datetime) -> list[str]:
+    free = Q(state="queued") | Q(state="running", lease_until__lt=now)
+    return list(Production.objects.filter(free).order_by("created_at").values_list("pk", flat=True))
+
+
+def make(report: str, now: Now) -> bool:
+    """Make it, unless another worker does; whether it is there now."""
+    row = _take_up(report, now())
+    if row is None:
+        return False
+    if row.attempts > MOST_ATTEMPTS:
+        _write(row, state="failed", error=f"given up after {MOST_ATTEMPTS} workers were lost over it")
+        return False
+    try:
+        schedule, period = find(report)
+    except NoSuchReport as error:
+        _write(row, state="failed", error=str(error))
+        return False
+    parts = steps(schedule)
+
+    def tell(step: str) -> None:
+        at = parts.index(step) + 1 if step in parts else len(parts)
+        _write(row, step=at, steps=len(parts), what=step, lease_until=now() + settings.RUN_LEASE)
+
+    # What would have been made by itself is for its readers, too; what is made up later is for whoever asked.
+    mailed = schedule.enabled and period in periods_due(schedule, now())
+    produce(schedule, period, now(), actor=row.requested_by, mailed=mailed, tell=tell)
+    return _write(row, state="done", lease_until=None)
+
+
+def _take_up(report: str, now: datetime) -> Production | None:
+    free = Q(state="queued") | Q(state="running", lease_until__lt=now)
+    token = uuid.uuid4()
+    lease = now + settings.RUN_LEASE
+    found = Production.objects.filter(free, pk=report)
+    found.update(state="running", claim=token, lease_until=lease, attempts=F("attempts") + 1)
+    return Production.objects.filter(pk=report, claim=token).first()
+
+
+def _write(row: Production, **changes: object) -> bool:
+    """Change the row as long as it is ours."""
+    ours = Production.objects.filter(pk=row.pk, claim=row.claim, state="running")
+    return ours.update(**changes) == 1

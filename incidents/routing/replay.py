@@ -1,0 +1,209 @@
+"""Routes tried before they count: on one alert, and on what was recorded of late."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from incidents import queries
+from incidents.domain.incident.finding import FINDING_KEY
+from incidents.domain.replay import JOINED, REPLAYED, Joined, Recorded, Replay, recorded_from, replay
+from incidents.domain.routing.conditions import Subject
+from incidents.domain.routing.explain import Explanation, explain
+from incidents.domain.routing.rules import RoutingTable
+from incidents.domain.routing.schema import Written, all_written, check_tree, replaced, tree_from
+from incidents.domain.values import (
+    DEFAULT_SEVERITY,
+    Invalid,
+    check_component,
+    check_labels,
+    check_line,
+    check_severity,
+)
+from incidents.incident.models import IncidentRow, MemberAlert
+from incidents.teams.models import routing_table, rules_as_written, services_by_slug, teams_by_slug
+from ingest.api.test_alerts import DOORS, read_pasted
+from ingest.integrations.normalized import Alert as Read
+from ingest.integrations.normalized import BadPayload
+from ingest.queries import Alert, Position, alerts, position_at, read_all
+
+LONGEST = timedelta(days=90)
+MOST_EVENTS = 50_000
+"""Events that one replay reads."""
+PART = 5_000
+SUBJECT = ("component", "labels", "severity", "integration", "service", "analyzer", "confidence", "at")
+
+
+class NoSuchAlert(LookupError):
+    """No alert has this id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """`ticket` is the number of the ticket that a recorded alert has or had."""
+
+    explanation: Explanation
+    ticket: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What was looked at from `start` to `end`; an incomplete one met MOST_EVENTS and ended there."""
+
+    start: datetime
+    end: datetime
+    complete: bool
+    result: Replay
+
+
+def explain_alert(id: str, table: RoutingTable) -> Explained:
+    """A recorded alert as it stands. Raises NoSuchAlert."""
+    alert = _alert(id)
+    one = alert.alert
+    subject = Subject(
+        component=one.component,
+        labels=one.labels,
+        severity=one.severity,
+        integration=alert.integration,
+        at=alert.changed_at,
+    )
+    return Explained(explain(subject, table), queries.ticket_numbers([id]).get(id))
+
+
+@dataclass(frozen=True, slots=True)
+class Pasted:
+    """What is in a payload: `alert`, the first of `alerts` that fires, else the first, is the one explained."""
+
+    alert: Read
+    explanation: Explanation
+    alerts: int
+    refused: tuple[str, ...]
+
+
+def explain_pasted(
+    door: object, integration: object, payload: Any, at: datetime, table: RoutingTable
+) -> Pasted:
+    """A payload read as its door reads it, by the mapping of an integration if one is named; kept nowhere.
+
+    Raises Invalid, of `door`, `integration` or the place in `payload`.
+    """
+    if not isinstance(door, str) or door not in DOORS:
+        raise Invalid("door", f"must be one of {', '.join(DOORS)}")
+    sender = check_line("integration", integration) if integration else None
+    try:
+        parsed = read_pasted(door, sender, payload)
+    except BadPayload as bad:
+        raise Invalid(f"payload.{bad.field}" if bad.field else "payload", bad.reason) from None
+    except LookupError as error:
+        raise Invalid("integration", str(error)) from None
+    refused = tuple(str(one) for one in (*parsed.refused, *parsed.left_out))
+    if not parsed.alerts:
+        raise Invalid("payload", f"holds no alert: {refused[0]}" if refused else "holds no alert")
+    one = next((alert for alert in parsed.alerts if alert.status != "resolved"), parsed.alerts[0])
+    subject = Subject(
+        component=one.component, labels=one.labels, severity=one.severity, integration=sender, at=at
+    )
+    return Pasted(one, explain(subject, table), len(parsed.alerts), refused)
+
+
+def latest_alerts(most: int) -> list[Alert]:
+    """Those of tickets that began or rested last."""
+    ids = MemberAlert.objects.filter(resting=False).order_by("-pk").values_list("alert", flat=True)[:most]
+    return alerts([str(id) for id in ids])
+
+
+def _alert(id: str) -> Alert:
+    found = alerts([id])
+    if not found:
+        raise NoSuchAlert(f"there is no alert {id}")
+    return found[0]
+
+
+def subject_from(told: Mapping[str, Any], at: datetime) -> Subject:
+    """What people type of an alert, a finding or a report: `component`, `labels`, … (SUBJECT). Raises Invalid."""
+    given = {name: value for name, value in told.items() if value not in (None, "")}
+    confidence = given.get("confidence")
+    if confidence is not None and (
+        isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 <= confidence <= 1
+    ):
+        raise Invalid("confidence", "must be a number from 0 to 1")
+    return Subject(
+        component=check_component("component", given["component"]) if "component" in given else None,
+        labels=check_labels("labels", given.get("labels", {})),
+        severity=check_severity("severity", given.get("severity", DEFAULT_SEVERITY)),
+        integration=_line(given, "integration"),
+        service=_line(given, "service"),
+        analyzer=_line(given, "analyzer"),
+        confidence=None if confidence is None else float(confidence),
+        at=at,
+    )
+
+
+def _line(given: Mapping[str, Any], name: str) -> str | None:
+    return check_line(name, given[name]) if name in given else None
+
+
+def rules_in_force() -> list[Written]:
+    return rules_as_written()[0]
+
+
+def proposed(rules: Sequence[object], table: RoutingTable) -> RoutingTable:
+    """The table with other rules, as `rule_form` has them. Raises Invalid."""
+    written = all_written(rules, teams_by_slug(), services_by_slug())
+    return replace(table, rules=tree_from(written))
+
+
+def with_one_changed(name: str | None, by: Written | None, table: RoutingTable) -> RoutingTable:
+    """The table with one rule changed, added (no `name`) or left out (no `by`). Raises Invalid for what is no tree."""
+    written = replaced(rules_in_force(), name, by)
+    check_tree(written)
+    return replace(table, rules=tree_from(written))
+
+
+def replay_recorded(after: RoutingTable, start: datetime, end: datetime, most: int = MOST_EVENTS) -> Replayed:
+    """What was recorded between two times through the rules in force and through others. Raises Invalid."""
+    if end <= start:
+        raise Invalid("to", "must be later than the start")
+    if end - start > LONGEST:
+        raise Invalid("from", f"must be at most {LONGEST.days} days before the end")
+    reading = _Reading(position_at(start), position_at(end), most)
+    result = replay(reading.each(), routing_table(), after)
+    return Replayed(start, end if reading.last is None else reading.last, reading.last is None, result)
+
+
+class _Reading:
+    """The events of a span, in parts. `last` is when the last one was recorded, if `most` ended it."""
+
+    def __init__(self, start: Position, end: Position, most: int) -> None:
+        self._after, self._end, self._left = start, end, most
+        self.last: datetime | None = None
+
+    def each(self) -> Iterator[Recorded | Joined]:
+        while events := read_all(self._after, min(PART, self._left), REPLAYED, upto=self._end):
+            of_findings = _opened_by_findings(event.stream for event in events if event.type in JOINED)
+            for event in events:
+                if event.type in JOINED:
+                    cause = event.type == "incident.symptoms_joined" or event.stream in of_findings
+                    yield Joined(event.body["alerts"], cause)
+                    continue
+                recorded = recorded_from(event.type, event.body, event.recorded_at)
+                if recorded is not None:
+                    yield recorded
+            self._after, self._left = events[-1].position, self._left - len(events)
+            if self._left <= 0:
+                more = read_all(self._after, 1, REPLAYED, upto=self._end)
+                self.last = events[-1].recorded_at if more else None
+                return
+
+
+def _opened_by_findings(streams: Iterable[str]) -> set[str]:
+    """Tickets that alerts join because they are about the component, whatever the rules."""
+    ids = {stream.removeprefix("incident/") for stream in streams}
+    rows = IncidentRow.objects.filter(pk__in=ids, dedup_key__startswith=FINDING_KEY)
+    return {f"incident/{pk}" for pk in rows.values_list("pk", flat=True)}
+
+
+def now() -> datetime:
+    return datetime.now(UTC)

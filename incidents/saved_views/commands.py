@@ -1,0 +1,185 @@
+"""Keep, rename, change, remove and bring back views. What belongs to a team is recorded as configuration."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+from uuid import UUID
+
+from django.contrib.auth import get_user_model
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from django.utils.text import slugify
+
+from incidents.domain.incident.decide import Refused
+from incidents.domain.permissions import Forbidden
+from incidents.domain.values import Invalid, check_line
+from incidents.permissions import actor_name, person
+from incidents.saved_views.models import DefaultView, SavedView
+from incidents.teams.models import Team
+from ingest.commands import record_configuration
+from ingest.queries import Context
+
+KIND = "saved_view"
+TABS = ("unresolved", "open", "work", "resolved", "all")
+KEPT = ("tab", "search", "order")
+"""Of an address of the inbox what a view keeps: not the page, nor the moment."""
+USUAL = {"tab": "unresolved", "order": "severity"}
+NAME_LIMIT, QUERY_LIMIT, MOST = 60, 2000, 100
+
+
+class NoSuchView(Exception):
+    """There is none of that id that this person may see."""
+
+
+def canonical(query: str) -> str:
+    """The part of an address that a view keeps, in one order, without what is usual. Raises Invalid."""
+    try:
+        given = dict(parse_qsl(query[: 10 * QUERY_LIMIT].lstrip("?"), max_num_fields=50))
+    except ValueError:
+        raise Invalid("query", "must be an address of the inbox") from None
+    kept = [(name, given[name]) for name in KEPT if given.get(name, "") not in ("", USUAL.get(name))]
+    written = urlencode(kept)
+    if len(written) > QUERY_LIMIT or "%00" in written:
+        raise Invalid("query", f"must be an address of the inbox of at most {QUERY_LIMIT} characters")
+    return written
+
+
+@transaction.atomic
+def keep(name: str, query: str, team: str, context: Context) -> SavedView:
+    """A new view. Raises Invalid, Forbidden, Refused where the name is taken."""
+    name = check_line("name", name, NAME_LIMIT)
+    maker = _user(context)
+    if SavedView.objects.filter(maker=maker, removed_at=None).count() >= MOST:
+        raise Refused(f"nobody keeps more than {MOST} views; remove some first")
+    row = SavedView(maker=maker, team=_team(team, context), name=name, query=canonical(query))
+    row.slug = None if row.team is None else free_slug(row.team, name)
+    _save(row)
+    _record(row, None, told(row), context)
+    return row
+
+
+@transaction.atomic
+def change(id: UUID, context: Context, *, name: str | None = None, query: str | None = None) -> SavedView:
+    """Another name, or what it shows. Raises Invalid, Forbidden, NoSuchView, Refused."""
+    row = _found(id, context)
+    before = told(row)
+    if name is not None:
+        row.name = check_line("name", name, NAME_LIMIT)
+    if query is not None:
+        row.query = canonical(query)
+    _save(row)
+    _record(row, before, told(row), context)
+    return row
+
+
+@transaction.atomic
+def remove(id: UUID, context: Context) -> SavedView:
+    row = _found(id, context)
+    row.removed_at = timezone.now()
+    row.save(update_fields=["removed_at"])
+    _record(row, told(row), None, context)
+    return row
+
+
+def remove_shared(team: Team, context: Context) -> None:
+    """The views of a team that is removed, in that transaction."""
+    for row in team.saved_views.filter(removed_at=None).select_related("team"):
+        _record(row, told(row), None, context)
+
+
+@transaction.atomic
+def bring_back(id: UUID, context: Context) -> SavedView:
+    """Raises Refused where another has its name by now."""
+    row = _found(id, context, removed=True)
+    if row.removed_at is not None:
+        row.removed_at = None
+        _save(row)
+        _record(row, None, told(row), context)
+    return row
+
+
+@transaction.atomic
+def open_with(id: UUID | None, context: Context) -> None:
+    """What the inbox opens with for the one who asks; None: with all that is not resolved."""
+    user = _user(context)
+    if id is None:
+        DefaultView.objects.filter(person=user).delete()
+        return
+    row = SavedView.objects.filter(pk=id, removed_at=None).first()
+    if row is None or (row.team is None and row.maker_id != user.pk):
+        raise NoSuchView
+    DefaultView.objects.update_or_create(person=user, defaults={"view": row})
+
+
+def may_change(row: SavedView, name: str) -> bool:
+    """Its maker may, and of a team's view whoever responds for the team."""
+    if row.maker is not None and row.maker.get_username() == name:
+        return True
+    return row.team is not None and responds(name, row.team.slug)
+
+
+def told(row: SavedView) -> dict[str, Any]:
+    """What is recorded of it, and shown by the API: its name, and what it shows in parts."""
+    said = dict(parse_qsl(row.query))
+    kept = {name: said.get(name, USUAL.get(name, "")) for name in KEPT}
+    return {"slug": row.slug, "name": row.name, "team": None if row.team is None else row.team.slug, **kept}
+
+
+def _found(id: UUID, context: Context, *, removed: bool = False) -> SavedView:
+    found = SavedView.objects.select_for_update(of=("self",)).select_related("maker", "team").filter(pk=id)
+    row = (found if removed else found.filter(removed_at=None)).first()
+    name = actor_name(context) or ""
+    if row is None or (row.team is None and (row.maker is None or row.maker.get_username() != name)):
+        raise NoSuchView
+    if not may_change(row, name):
+        assert row.team is not None
+        raise Forbidden(f"a view of {row.team.slug} is changed by those who respond for it, or who made it")
+    return row
+
+
+def _team(slug: str, context: Context) -> Team | None:
+    if not slug:
+        return None
+    team = Team.objects.filter(slug=slug[:60].replace("\0", "")).first()
+    if team is None:
+        raise Invalid("team", "is none that there is")
+    if not responds(actor_name(context) or "", team.slug):
+        raise Forbidden(f"to share a view with {team.slug} takes a responder of it")
+    return team
+
+
+def free_slug(team: Team, name: str) -> str:
+    """What a team's view is called by: out of both names, and a number where that is taken."""
+    wanted = slugify(f"{team.slug}-{name}")[:70] or "view"
+    taken = set(
+        SavedView.objects.filter(slug__startswith=wanted, removed_at=None).values_list("slug", flat=True)
+    )
+    numbered = (f"{wanted}-{n}" for n in range(2, len(taken) + 3))
+    return wanted if wanted not in taken else next(one for one in numbered if one not in taken)
+
+
+def responds(name: str, team: str) -> bool:
+    """Whether who asks may share views with a team."""
+    who = person(name)
+    return who is None or who.is_staff or who.has("responder", team)
+
+
+def _save(row: SavedView) -> None:
+    try:
+        with transaction.atomic():
+            row.save()
+    except IntegrityError:
+        raise Refused(f"there is a view named {row.name} already") from None
+
+
+def _record(
+    row: SavedView, before: dict[str, Any] | None, after: dict[str, Any] | None, context: Context
+) -> None:
+    """A person's own views are theirs alone; those of a team are configuration."""
+    if row.team is not None:
+        record_configuration(KIND, row.slug or str(row.pk), before, after, context)
+
+
+def _user(context: Context) -> Any:
+    return get_user_model().objects.get(username=actor_name(context) or "")

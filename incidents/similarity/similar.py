@@ -1,0 +1,140 @@
+"""Past tickets that are like one, and the team that is likely to resolve it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from incidents.domain.incident.evolve import fold
+from incidents.domain.incident.state import Incident
+from incidents.domain.similarity.text import Described
+from incidents.incident.models import IncidentRow
+from incidents.incident.repository import stream_of
+from incidents.incident.rows import state_of
+from incidents.similarity.model_cache import Kept, Resolved
+from incidents.similarity.team_prediction import Suggesting, Suggestion
+from incidents.similarity.tfidf import Similarity
+from ingest.queries import Position, moment_of, read_stream
+
+GROUPED = 50
+"""Incidents that are grouped by component."""
+NEAR = 500
+"""Tickets that are looked at for those that were resolved at a moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """A past ticket, and the cosine of its words and those asked for: from 0 to 1."""
+
+    incident: Incident
+    similarity: float
+
+    @property
+    def seconds_to_resolve(self) -> float:
+        assert self.incident.resolved_at is not None
+        return (self.incident.resolved_at - self.incident.opened_at).total_seconds()
+
+
+@dataclass(frozen=True, slots=True)
+class AlikeComponent:
+    """Past incidents of one component, the latest first; without a component each stands alone."""
+
+    component: str | None
+    incidents: tuple[Alike, ...]
+
+    @property
+    def latest(self) -> Alike:
+        return self.incidents[0]
+
+    @property
+    def similarity(self) -> float:
+        return max(one.similarity for one in self.incidents)
+
+    @property
+    def shortest(self) -> float:
+        """Seconds."""
+        return min(one.seconds_to_resolve for one in self.incidents)
+
+    @property
+    def longest(self) -> float:
+        return max(one.seconds_to_resolve for one in self.incidents)
+
+
+def alike_components(
+    incident: Incident, most: int = 5, as_of: Position | None = None
+) -> list[AlikeComponent]:
+    """The `GROUPED` most similar resolved incidents by component: those of the same kind first, then by similarity."""
+    groups: dict[str, list[Alike]] = {}
+    for one in similar_to(incident, GROUPED, as_of):
+        groups.setdefault(_at_fault(one.incident) or one.incident.id, []).append(one)
+    found = [
+        AlikeComponent(
+            _at_fault(alike[0].incident), tuple(sorted(alike, key=lambda one: -one.incident.number))
+        )
+        for alike in groups.values()
+    ]
+    kind = _kind(_at_fault(incident))
+    return sorted(found, key=lambda one: (_kind(one.component) != kind, -one.similarity))[:most]
+
+
+def _at_fault(incident: Incident) -> str | None:
+    """The confirmed component of a resolved incident, else the one that it names."""
+    confirmed = incident.confirmed_cause
+    return confirmed if confirmed is not None and "/" in confirmed else incident.component
+
+
+def _kind(component: str | None) -> str | None:
+    return None if component is None else component.partition("/")[0]
+
+
+def described(incident: Incident) -> Described:
+    """An open ticket says what is blamed for it, a resolved one what it was."""
+    blamed = incident.component if incident.findings else None
+    return Described(incident.title, incident.component, incident.labels, incident.confirmed_cause or blamed)
+
+
+def similar_to(incident: Incident, most: int = 5, as_of: Position | None = None) -> list[Alike]:
+    """The most similar resolved tickets first, of equals the latest; never the ticket itself.
+
+    With `as_of` those that were resolved then, as they stood, out of the nearest that are resolved now.
+    """
+    if as_of is not None:
+        return _similar_then(incident, most, as_of)
+    found = _SIMILARITY.model().nearest(described(incident), most + 1)
+    rows = IncidentRow.objects.in_bulk([pk for pk, _ in found])
+    alike = [Alike(state_of(rows[pk]), score) for pk, score in found if pk in rows]
+    # One that was opened again since is no past ticket any more.
+    return [one for one in alike if one.incident.state == "resolved" and one.incident.id != incident.id][
+        :most
+    ]
+
+
+def _similar_then(incident: Incident, most: int, as_of: Position) -> list[Alike]:
+    then, alike = moment_of(as_of), list[Alike]()
+    near = [] if then is None else _SIMILARITY.model().nearest(described(incident), NEAR)
+    known = IncidentRow.objects.filter(pk__in=[pk for pk, _ in near], resolved_at__lte=then)
+    over = set(known.values_list("pk", flat=True))
+    for pk, score in near:
+        if len(alike) == most:
+            break
+        state = fold(read_stream(stream_of(str(pk)), upto=as_of)) if pk in over else None
+        if state is not None and state.state == "resolved" and state.id != incident.id:
+            alike.append(Alike(state, score))
+    return alike
+
+
+def suggested_team(incident: Incident) -> Suggestion:
+    """Which team resolved tickets that say the same; acted on by people, and where a route says so (`heeding`)."""
+    return _TEAMS.model().suggest(described(incident))
+
+
+def _similarity(resolved: list[Resolved]) -> Similarity:
+    return Similarity([one.id for one in resolved], [one.described for one in resolved])
+
+
+def _teams(resolved: list[Resolved]) -> Suggesting:
+    told = [one for one in resolved if one.confirmed]
+    return Suggesting([one.described for one in told], [one.team for one in told])
+
+
+_SIMILARITY = Kept(_similarity)
+_TEAMS = Kept(_teams)

@@ -1,0 +1,85 @@
+"""Events as deliveries: who gets which, and the ticket as it stood after each."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from incidents.domain.incident.evolve import evolve, fold
+from incidents.domain.incident.failure import failure_of
+from incidents.domain.incident.state import Incident
+from incidents.domain.webhooks import Wanted, payload
+from incidents.incident.view import View
+from ingest.queries import Event, read_stream
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """An event as it is delivered. `event` is its id, which stays the same however often it is sent."""
+
+    event: str
+    type: str
+    version: int
+    position: str
+    ticket: int
+    body: bytes
+
+
+class Histories:
+    """Tickets as they stood after the event that was last asked for.
+
+    What is read of a ticket is remembered, so that one with thousands of events is folded once and not for each of
+    them; of the tickets asked for last, `most` are.
+    """
+
+    def __init__(self, most: int = 500) -> None:
+        self._most = most
+        self._kept: OrderedDict[str, tuple[int, Incident]] = OrderedDict()
+
+    def around(self, event: Event) -> tuple[Incident | None, Incident]:
+        """The ticket before and after an event."""
+        before = self._before(event)
+        after = evolve(before, event)
+        self._kept[event.stream] = (event.version, after)
+        self._kept.move_to_end(event.stream)
+        if len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+        return before, after
+
+    def _before(self, event: Event) -> Incident | None:
+        if event.version == 1:
+            return None
+        version, state = self._kept.get(event.stream, (0, None))
+        if version >= event.version:
+            version, state = 0, None
+        if version < event.version - 1:
+            missing = read_stream(event.stream, version, upto=event.position)
+            state = fold((one for one in missing if one.version < event.version), state)
+        return state
+
+
+def letters(events: Iterable[Event], wanted: Wanted, histories: Histories) -> list[Letter]:
+    """Deliveries of those events that are wanted, in their order."""
+    made = []
+    for event in events:
+        if wanted.types and event.type not in wanted.types:
+            continue  # spares the ticket's history
+        before, after = histories.around(event)
+        if wanted.lets_through(event.type, before, after):
+            made.append(_letter(event, after))
+    return made
+
+
+def _letter(event: Event, after: Incident) -> Letter:
+    position = str(event.position)
+    body = payload(
+        event.id,
+        event.type,
+        event.actor,
+        event.occurred_at,
+        position,
+        View(after, event.version, position).as_json(failure_of(after, event.recorded_at, None)),
+        event.body,
+    )
+    return Letter(event.id, event.type, event.version, position, after.number, body)

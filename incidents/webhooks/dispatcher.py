@@ -1,0 +1,195 @@
+"""Sends what webhooks are to be told: reads the log for each from its own place, sends in threads, writes down.
+
+No event is copied on its way: a storm of a hundred thousand costs the log's other followers nothing and is read a
+hundred at a time. Each webhook has threads of its own, so that one that hangs holds up itself alone. Any number of
+processes may send: a lock of the database's session gives each webhook to one of them.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+
+import structlog
+from django.db import InterfaceError, OperationalError, connection
+
+from incidents.encryption import Unreadable
+from incidents.webhooks import round as rounds
+from incidents.webhooks.deliveries import Histories
+from incidents.webhooks.models import Webhook
+from incidents.webhooks.round import Round
+from incidents.webhooks.send import send_in_order
+from ingest.commands import database_is_lost, retrying
+from ingest.queries import Position, now_utc
+
+AT_ONCE = 4
+"""Tickets of one webhook that are told at the same time."""
+IDLE = 0.3
+"""Seconds between looks when nothing was due."""
+PLACE_KEPT = timedelta(seconds=60)
+"""How often a place that passed nothing but foreign events is written down."""
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+
+log = structlog.get_logger("webhooks")
+
+
+@dataclass(slots=True)
+class Lane:
+    """What a process keeps of a webhook while it sends for it."""
+
+    pool: ThreadPoolExecutor
+    histories: Histories = field(default_factory=Histories)
+    round: Round | None = None
+    place: str = ""
+    read_to: Position = Position.START
+    kept_at: datetime | None = None
+    held_first: bool = True
+
+
+class Courier:
+    """Drives every webhook that this process holds the lock of. Belongs to one thread and its connection."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[int, Lane] = {}
+        self._left_alone: dict[int, float] = {}
+
+    def step(self, now: datetime) -> int:
+        """Write down the rounds that are over and begin those that are due; how many there were."""
+        did = self.settle()
+        webhooks = {row.pk: row for row in Webhook.objects.filter(active=True)}
+        for gone in set(self._lanes) - set(webhooks):
+            self._drop(gone)
+        self._left_alone = {pk: until for pk, until in self._left_alone.items() if pk in webhooks}
+        for pk, webhook in webhooks.items():
+            lane = None if self._left_alone.get(pk, 0.0) > time.monotonic() else self._lane(pk)
+            if lane is None or lane.round is not None or webhook.health.left_alone(now):
+                continue
+            did += self._apart(pk, partial(self._begin, lane, webhook, now))
+        return did
+
+    def settle(self) -> int:
+        """Write down the rounds that are over; how many there were."""
+        over = [(pk, lane) for pk, lane in self._lanes.items() if lane.round is not None and lane.round.over]
+        return sum(self._apart(pk, partial(self._finish, lane)) for pk, lane in over)
+
+    def _apart(self, pk: int, do: Callable[[], int]) -> int:
+        """A webhook that fails here is left alone for a while, and keeps none of the others from being told."""
+        try:
+            return do()
+        except Exception as error:  # the shell around one webhook; whatever it is, the others are told
+            if database_is_lost(error):
+                raise
+            log.exception("webhook failed", webhook=pk)
+            self._drop(pk)
+            self._left_alone[pk] = time.monotonic() + LONGEST_PAUSE
+            return 0
+
+    def wait(self, seconds: float) -> None:
+        """Until a delivery is over, at most so long."""
+        running = [
+            job.future
+            for lane in self._lanes.values()
+            if lane.round is not None
+            for job in lane.round.jobs
+            if job.future is not None and not job.future.done()
+        ]
+        if running:
+            wait(running, timeout=seconds, return_when=FIRST_COMPLETED)
+
+    @property
+    def busy(self) -> bool:
+        return any(lane.round is not None for lane in self._lanes.values())
+
+    def forget(self) -> None:
+        """The connection is gone and the locks with it: what is under way is not written down and sent again."""
+        for pk in list(self._lanes):
+            self._drop(pk)
+
+    def _lane(self, pk: int) -> Lane | None:
+        if pk not in self._lanes and _try_lock(pk):
+            self._lanes[pk] = Lane(ThreadPoolExecutor(AT_ONCE, f"webhook {pk}"))
+        return self._lanes.get(pk)
+
+    def _drop(self, pk: int) -> None:
+        lane = self._lanes.pop(pk)
+        lane.pool.shutdown(wait=False, cancel_futures=True)
+        if connection.connection is not None:
+            _unlock(pk)
+
+    def _begin(self, lane: Lane, webhook: Webhook, now: datetime) -> int:
+        if lane.place != webhook.position:
+            lane.place, lane.read_to = webhook.position, webhook.place
+        try:
+            one = rounds.begin(webhook, lane.histories, now, lane.read_to, lane.held_first)
+        except Unreadable as error:
+            # Its place in the log stays, so that nothing is lost until the right key is there.
+            log.error("secret of a webhook cannot be read", webhook=webhook.name, error=str(error))
+            self._left_alone[webhook.pk] = time.monotonic() + LONGEST_PAUSE
+            return 0
+        lane.held_first = not lane.held_first
+        if not one.jobs:
+            self._pass_over(lane, one, now)
+            return int(one.more)
+        for job in one.jobs:
+            job.future = lane.pool.submit(send_in_order, one.address, job.letters, one.trouble)
+        lane.round = one
+        return 1
+
+    def _pass_over(self, lane: Lane, one: Round, now: datetime) -> None:
+        """Nothing for it there: where it stands is written down only now and then, or because it has to be."""
+        passed, lane.read_to = one.reached > lane.read_to, one.reached
+        if not passed or not (one.skipped or lane.kept_at is None or now - lane.kept_at >= PLACE_KEPT):
+            return
+        lane.kept_at, reached = now, str(one.reached)
+        moved = Webhook.objects.filter(pk=one.webhook.pk, position=one.webhook.position).update(
+            position=reached
+        )
+        lane.place = reached if moved else ""
+
+    def _finish(self, lane: Lane) -> int:
+        one, lane.round = lane.round, None
+        assert one is not None
+        if not retrying(partial(rounds.finish, one)):
+            lane.place = ""
+        return 1
+
+
+def run(stop: threading.Event, idle: float = IDLE) -> None:
+    """Send until `stop` is set; what is under way then is written down. Survives a database that goes away."""
+    courier, pause = Courier(), FIRST_PAUSE
+    while not (stop.is_set() and not courier.busy):
+        try:
+            if stop.is_set():
+                courier.wait(idle)
+                courier.settle()
+                continue
+            did = courier.step(now_utc())
+            pause = FIRST_PAUSE
+        except (OperationalError, InterfaceError) as error:
+            log.warning("database away", error=str(error).strip(), seconds=pause)
+            connection.close()
+            courier.forget()
+            stop.wait(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+            continue
+        if courier.busy:
+            courier.wait(idle)
+        elif not did:
+            stop.wait(idle)
+    courier.forget()
+
+
+def _try_lock(pk: int) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", (f"webhook {pk}",))
+        return bool(cursor.fetchone()[0])
+
+
+def _unlock(pk: int) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", (f"webhook {pk}",))

@@ -1,0 +1,155 @@
+"""How much one process takes at once: senders hear "later" before it is overloaded, not when it is.
+
+Three rules, for every door of machines:
+
+- A key may send `rate` requests a second, and `SPARE` seconds' worth of them at once.
+- When as many requests are under way as threads allow, and half of them for longer than `PATIENCE`, waiting helps
+  nobody: what comes is refused at once, by the threads that were kept free for it.
+- A key that fills three quarters of the threads while a quarter of all waits is refused before the others are.
+
+Many quick requests at the same time are no overload: they share their transactions (`ingest.db.group_commit`).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import cache
+from http import HTTPStatus
+from typing import Literal
+
+from django.conf import settings
+from prometheus_client import Counter as Counted
+
+from ingest.api.problem_details import disk_is_scarce
+
+PATIENCE = 1.0
+"""Seconds after which a request that is under way counts as slow."""
+SPARE = 10.0
+"""Seconds' worth of its rate that a key may send at once."""
+KEPT_FREE = 2
+"""Threads that refuse while the others wait."""
+MOST_KEYS = 10_000
+LARGE = 2**20
+"""Bytes of a body of messages, unpacked, from which on one is read after the other."""
+LATER = 5
+"""Seconds after which who was refused for load may try again."""
+
+Why = Literal["rate", "busy", "key busy", "disk full"]
+TELEMETRY = frozenset({"telemetry", "remote-write", "otlp-metrics", "otlp-traces"})
+"""Endpoints that are closed first when the disk fills up. Logs may hold alerts and stay open."""
+DISK_FULL = 60
+"""Seconds after which a sender refused for a full disk may try again."""
+REFUSED = Counted("dossier_intake_refused", "Requests of senders refused for load", ["door", "why"])
+_refused = cache(REFUSED.labels)
+
+
+class Overloaded(Exception):
+    """Nothing of the request was stored; it may come again after `retry_after` seconds. `status` is of the answer."""
+
+    status = HTTPStatus.TOO_MANY_REQUESTS
+
+    def __init__(self, why: Why, message: str, retry_after: int) -> None:
+        super().__init__(f"{message}; nothing was stored. Try again in {retry_after} s")
+        self.why = why
+        self.retry_after = retry_after
+
+
+class DiskFull(Overloaded):
+    """Telemetry is refused so that alerts still find room. 503 and not 507, which senders of OTLP do not repeat."""
+
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+
+    def __init__(self) -> None:
+        super().__init__(
+            "disk full", "the disk of Dossier is nearly full and only alerts are taken", DISK_FULL
+        )
+
+
+class Intake:
+    """What senders have under way in this process. `rate`: requests a second of one key; `threads`: that serve."""
+
+    def __init__(self, rate: float, threads: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = rate
+        self._most = max(1, threads - KEPT_FREE)
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._began: dict[int, float] = {}  # by number of request: when it began
+        self._of_key: Counter[str] = Counter()
+        self._left: dict[str, tuple[float, float]] = {}  # by key: how many requests, as of when
+        self._number = 0
+
+    @contextmanager
+    def admitted(self, key: str) -> Iterator[None]:
+        """Around what a request does once its key is known. Raises Overloaded."""
+        number = self._enter(key)
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._began[number]
+                self._of_key[key] -= 1
+
+    def _enter(self, key: str) -> int:
+        with self._lock:
+            now = self._clock()
+            self._spend(key, now)
+            full, mine = len(self._began) >= self._most, 4 * self._of_key[key] >= 3 * self._most
+            if full or mine:  # seldom so: only then it costs a look at each
+                slow = sum(now - began > PATIENCE for began in self._began.values())
+                if full and 2 * slow >= self._most:
+                    raise Overloaded("busy", "too many requests wait to be stored", LATER)
+                if mine and 4 * slow >= self._most:
+                    raise Overloaded("key busy", f"the key {key} has too many requests under way", LATER)
+            self._number += 1
+            self._began[self._number] = now
+            self._of_key[key] += 1
+            return self._number
+
+    def _spend(self, key: str, now: float) -> None:
+        """A token bucket: it fills at `rate` up to SPARE seconds' worth, and each request takes one."""
+        most = max(1.0, self._rate * SPARE)
+        left, then = self._left.get(key, (most, now))
+        left = min(most, left + (now - then) * self._rate)
+        if left < 1:
+            wait = max(1, round((1 - left) / self._rate))
+            raise Overloaded("rate", f"the key {key} sends more than {self._rate:g} requests a second", wait)
+        if len(self._left) >= MOST_KEYS:
+            self._left.clear()
+        self._left[key] = (left - 1, now)
+
+
+@cache
+def intake() -> Intake:
+    """Of this process."""
+    return Intake(settings.KEY_RATE, settings.WEB_THREADS)
+
+
+_one_large = threading.Lock()
+
+
+@contextmanager
+def in_turn(size: int) -> Iterator[None]:
+    """Around the reading of a body of messages or alerts: of the large ones this process reads one at a time.
+
+    An empty message is two bytes of a body and ninety times as much in memory, so that a few bodies of nothing else,
+    read at once, would take all that there is.
+    """
+    with _one_large if size >= LARGE else nullcontext():
+        yield
+
+
+@contextmanager
+def admitted(key: str, door: str) -> Iterator[None]:
+    """As `Intake.admitted` of this process, and counts who was refused. Raises Overloaded."""
+    try:
+        if door in TELEMETRY and disk_is_scarce():
+            raise DiskFull
+        with intake().admitted(key):
+            yield
+    except Overloaded as error:
+        _refused(door, error.why).inc()
+        raise

@@ -1,0 +1,347 @@
+"""The doors of alerts, OTLP and remote write in the OpenAPI document.
+
+What a body may hold is said by those who made the format, to whose documents this one points; here stand media types,
+an example (that which a test of the integration sends) and how the door answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from ingest.api.openapi.generate import (
+    RECEIPT,
+    TEXT,
+    array,
+    asked,
+    header,
+    in_json,
+    operation,
+    record,
+    within,
+)
+from ingest.api.test_alerts import sample
+from ingest.integrations import heartbeat
+from ingest.integrations.generic.apply import FORM
+from ingest.integrations.otlp.messages import JSON, PROTOBUF
+
+Told = dict[str, Any]
+
+_OBJECT: Final = {"type": "object"}
+_BINARY: Final = {"schema": {"type": "string", "format": "binary"}}
+_KEY: Final = within(
+    "key", {"type": "string", "pattern": "^[A-Za-z0-9_-]+$", "description": "an integration key"}
+)
+_ENCODED: Final = header("Content-Encoding", "how the body is compressed", enum=["identity", "gzip", "zstd"])
+IN_HEADER: Final[list[Told]] = [{"integrationKey": []}, {"integrationKeyAsPassword": []}]
+"""Who says the key: a bearer token, or the password of basic auth, whatever the user is called."""
+_AT: Final = datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+# How a door says no, and with which statuses: as its senders read it.
+AS_PROBLEM: Final = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+AS_TEXT: Final = {"application/json": {"schema": {**TEXT, "description": "what is wrong"}}}
+_AS_PAGERDUTY: Final = {
+    "application/json": {"schema": record({"status": TEXT, "message": TEXT, "errors": array(TEXT)})}
+}
+_AS_STATUS: Final = {
+    JSON: {
+        "schema": {
+            **record({"code": {"type": "integer"}, "message": TEXT}),
+            "description": "google.rpc.Status",
+        }
+    },
+    PROTOBUF: _BINARY,
+}
+_AS_LINE: Final = {"text/plain": {"schema": TEXT}}
+_WORDS: Final = {
+    400: "Something is wrong, and said. Nothing was stored.",
+    401: "No good key. Nothing was stored.",
+    403: "The key may not do this. Nothing was stored.",
+    413: "The body is too large, as sent or after decompression. Nothing was stored.",
+    415: "The media type or the encoding is none that is read here. Nothing was stored.",
+    429: "Too much at a time: again after `Retry-After`. Nothing was stored.",
+    503: "Too much at a time, or the database does not answer: again after `Retry-After`. Nothing was stored.",
+}
+_LATER: Final = {"Retry-After": {"schema": {"type": "integer"}, "description": "seconds"}}
+
+
+def refusals(form: Mapping[str, Any], *statuses: int, **words: str) -> Told:
+    """Answers that are no 2xx, in the form of the door; `_400="…"` says one in other words."""
+    return {
+        str(status): {
+            "description": words.get(f"_{status}", _WORDS[status]),
+            "content": dict(form),
+            **({"headers": _LATER} if status in (429, 503) else {}),
+        }
+        for status in statuses
+    }
+
+
+_COUNTED: Final = {
+    **in_json(
+        record(
+            {
+                "accepted": {"type": "integer"},
+                "receipt": TEXT,
+                "refused": array(record({"alert": {"type": "integer"}, "field": TEXT, "reason": TEXT})),
+                "left_out": array(record({"alert": {"type": "integer"}, "reason": TEXT})),
+            },
+            ["accepted", "receipt"],
+        ),
+        "What is accepted is on disk; `refused` names alerts of the body that are no good, `left_out` those that the"
+        " mapping leaves out on purpose.",
+    ),
+    "headers": RECEIPT,
+}
+
+
+def describe_doors(result: Told, **_: Any) -> Told:
+    """A hook of drf-spectacular; after the one that says how other operations answer what is wrong."""
+    result["components"]["securitySchemes"]["integrationKeyAsPassword"] = {"type": "http", "scheme": "basic"}
+    doors = (_alertmanager(), _webhooks(), _heartbeat(), _pagerduty(), _otlp(), _remote_write())
+    for path, operations in (pair for door in doors for pair in door.items()):
+        result["paths"].setdefault(path, {}).update(operations)
+        if path.endswith("/{key}"):
+            by_header = {method: _by_header(told) for method, told in operations.items()}
+            result["paths"].setdefault(path.removesuffix("/{key}"), {}).update(by_header)
+    return result
+
+
+def _by_header(told: Told) -> Told:
+    """The operation at the address without a key, which stands in a header."""
+    parameters = [one for one in told["parameters"] if one is not _KEY]
+    name = f"{told['operationId']}_by_header"
+    return {**told, "operationId": name, "parameters": parameters, "security": IN_HEADER}
+
+
+def _send(
+    name: str,
+    words: str,
+    answers: Told,
+    content: Told,
+    *parameters: Told,
+    format_of: str = "",
+    security: Sequence[Told] = (),
+) -> Told:
+    return {
+        **operation(name, words, answers, *parameters),
+        "requestBody": {"required": True, "content": content},
+        "security": list(security),
+        **({"externalDocs": {"url": format_of, "description": "the format"}} if format_of else {}),
+    }
+
+
+def _like(door: str, schema: Mapping[str, Any]) -> Told:
+    return {"schema": dict(schema), "example": sample(door, _AT)}
+
+
+def _alertmanager() -> Told:
+    answers = {
+        "200": {"description": "All alerts are on disk.", "headers": RECEIPT},
+        **refusals(
+            AS_TEXT, 400, 401, 403, 413, 415, 503,
+            _400="Alerts that are no good, named. The good ones of the body are on disk, where a receipt says so.",
+        ),
+    }  # fmt: skip
+    told = _send(
+        "alertmanager_alerts_send",
+        "Alerts, as a Prometheus posts them to its Alertmanager.",
+        answers,
+        {JSON: _like("alertmanager-api", array({**record({"labels": _OBJECT})}))},
+        _ENCODED,
+        format_of="https://github.com/prometheus/alertmanager/blob/main/api/v2/openapi.yaml",
+        security=IN_HEADER,
+    )
+    return {"/api/v2/alerts": {"post": told}}
+
+
+_AM_DOCS = "https://prometheus.io/docs/alerting/latest/configuration/#webhook_config"
+_GRAFANA_DOCS = (
+    "https://grafana.com/docs/grafana/latest/alerting/configure-notifications/manage-contact-points/integrations/"
+    "webhook-notifier/"
+)
+_CLOUDEVENTS_DOCS = (
+    "https://github.com/cloudevents/spec/blob/main/cloudevents/bindings/http-protocol-binding.md"
+)
+
+
+def _webhooks() -> Told:
+    answers = {"200": _COUNTED, **refusals(AS_PROBLEM, 400, 401, 403, 413, 415, 503)}
+
+    def webhook(name: str, words: str, content: Told, format_of: str = "") -> Told:
+        return _send(name, words, answers, content, _KEY, _ENCODED, format_of=format_of)
+
+    message = record({"version": TEXT, "alerts": array(_OBJECT)})
+    grafana = "Alerts, as Grafana's contact point “webhook” sends them."
+    mapped = (
+        "Any JSON or form, read by the mapping of the integration; without one by that of its sender. 202:"
+        " stored, and the mapping found no alert in it."
+    )
+    anything = {JSON: _like("generic", {}), FORM: {"schema": _OBJECT}}
+    return {
+        "/integrations/alertmanager/{key}": {
+            "post": webhook(
+                "alertmanager_webhook",
+                "Alerts, as an Alertmanager's webhook sends them, version 4.",
+                {JSON: _like("alertmanager", message)},
+                _AM_DOCS,
+            )
+        },
+        "/integrations/grafana/{key}": {
+            method: webhook(
+                f"grafana_webhook_{method}", grafana, {JSON: _like("grafana", message)}, _GRAFANA_DOCS
+            )
+            for method in ("post", "put")
+        },
+        "/integrations/generic/{key}": {
+            method: _unread_too(webhook(f"generic_webhook_{method}", mapped, anything))
+            for method in ("post", "put")
+        },
+        "/integrations/cloudevents/{key}": {"post": _cloudevents(), "options": _handshake()},
+    }
+
+
+def _unread_too(told: Told) -> Told:
+    return {**told, "responses": {**told["responses"], "202": _COUNTED}}
+
+
+def _cloudevents() -> Told:
+    event = record(dict.fromkeys(("specversion", "id", "source", "type"), TEXT))
+    return _send(
+        "cloudevents_send",
+        "CloudEvents 1.0 as alerts: structured, batched, or binary with the attributes as headers `ce-…`.",
+        {"200": _COUNTED, **refusals(AS_PROBLEM, 400, 401, 403, 413, 415, 429)},
+        {
+            "application/cloudevents+json": _like("cloudevents", event),
+            "application/cloudevents-batch+json": {"schema": array(event)},
+            JSON: {"schema": {}},
+        },
+        _KEY,
+        _ENCODED,
+        format_of=_CLOUDEVENTS_DOCS,
+    )
+
+
+def _handshake() -> Told:
+    allowed = {
+        "WebHook-Allowed-Origin": {"schema": TEXT},
+        "WebHook-Allowed-Rate": {"schema": TEXT, "description": "a number a minute, or `*`"},
+    }
+    answers = {"200": {"description": "Who asks may send.", "headers": allowed}}
+    words = "The handshake of CloudEvents' webhooks."
+    origin = header("WebHook-Request-Origin", "who asks to send")
+    return {**operation("cloudevents_handshake", words, answers, _KEY, origin), "security": []}
+
+
+def _heartbeat() -> Told:
+    beat = record({"heartbeat": TEXT, "due": {"type": "string", "format": "date-time"}, "receipt": TEXT})
+    answers = {
+        "200": {**in_json(beat, "It is on disk. `due` is when the next one is."), "headers": RECEIPT},
+        **refusals(AS_PROBLEM, 400, 401, 403, 413, 415, 503),
+    }
+    fields = [asked(name, words) for name, words in heartbeat.FIELDS.items()]
+    words = "A job says that it is alive, and when it will say so next. Staying away is an alert."
+    form = {
+        "content": {FORM: {"schema": {"type": "object", "properties": dict.fromkeys(heartbeat.FIELDS, TEXT)}}}
+    }
+    beats = {
+        method: {**operation(f"heartbeat_{method}", words, answers, _KEY, *fields), "security": []}
+        for method in ("get", "post")
+    }
+    beats["post"]["requestBody"] = form
+    return {"/integrations/heartbeat/{key}": beats}
+
+
+def _pagerduty() -> Told:
+    done = {"status": TEXT, "message": TEXT}
+    no = refusals(
+        _AS_PAGERDUTY,
+        400,
+        413,
+        415,
+        429,
+        _400="`errors` says what is wrong, a routing key that is none, too.",
+    )
+
+    def door(name: str, words: str, answer: Told, content: Told, docs: str) -> Told:
+        answers = {"202": {**in_json(record(answer), "It is on disk."), "headers": RECEIPT}, **no}
+        told = _send(name, words, answers, {JSON: content}, _ENCODED, format_of=docs)
+        return {"post": told}
+
+    change = {"routing_key": "the key of this integration", "payload": {"summary": "Deployed cart 2.31"}}
+    docs = "https://developer.pagerduty.com/docs/send-{}-event"
+    return {
+        "/v2/enqueue": door(
+            "pagerduty_enqueue",
+            "An alert triggered, acknowledged or resolved, as to PagerDuty. The routing key is an integration key.",
+            {**done, "dedup_key": TEXT},
+            _like("pagerduty", record({"routing_key": TEXT, "event_action": TEXT}, ["routing_key"])),
+            docs.format("alert"),
+        ),
+        "/v2/change/enqueue": door(
+            "pagerduty_change",
+            "A change, which is shown beside tickets and opens none.",
+            done,
+            {"schema": record({"routing_key": TEXT, "payload": _OBJECT}), "example": change},
+            docs.format("change"),
+        ),
+    }
+
+
+_SIGNALS: Final = {
+    "metrics": ("Data points, as rows of `metric`.", "resourceMetrics"),
+    "traces": ("Spans, as rows of `span`.", "resourceSpans"),
+    "logs": (
+        "Log records: severity ERROR and above as alerts, all of them counted as rows of `log_count`.",
+        "resourceLogs",
+    ),
+}
+
+
+def _otlp() -> Told:
+    """Each answers in the form of the request."""
+    response = {"type": "object", "properties": {"partialSuccess": _OBJECT}}
+    done = {
+        "description": "What is good is on disk; what is not is counted in `partialSuccess`.",
+        "content": {JSON: {"schema": response}, PROTOBUF: _BINARY},
+        "headers": RECEIPT,
+    }
+    answers = {"200": done, **refusals(_AS_STATUS, 400, 401, 403, 413, 415, 429, 503)}
+
+    def door(signal: str, words: str, holds: str) -> Told:
+        request = {"type": "object", "properties": {holds: array(_OBJECT)}}
+        content = {JSON: {"schema": request, "example": {holds: []}}, PROTOBUF: _BINARY}
+        told = _send(
+            f"otlp_{signal}", words, answers, content, _ENCODED,
+            format_of="https://opentelemetry.io/docs/specs/otlp/#otlphttp", security=IN_HEADER,
+        )  # fmt: skip
+        return {"post": told}
+
+    return {f"/v1/{signal}": door(signal, *told) for signal, told in _SIGNALS.items()}
+
+
+def _remote_write() -> Told:
+    counts = {f"X-Prometheus-Remote-Write-{what}-Written": {"schema": {"type": "integer"}} for what in (
+        "Samples", "Histograms", "Exemplars"
+    )}  # fmt: skip
+    left_out = {
+        "Dossier-Left-Out": {"schema": TEXT, "description": "what is no number, counted by what it is"}
+    }
+    answers = {
+        "204": {"description": "Every sample that is a number is on disk.", "headers": RECEIPT | counts | left_out},
+        **refusals(
+            _AS_LINE, 400, 401, 403, 413, 415, 503,
+            _400="Samples that are no good, counted by reason. The good ones are on disk, where a receipt says so.",
+        ),
+    }  # fmt: skip
+    told = _send(
+        "remote_write",
+        "Samples as rows of `metric`: Prometheus remote write 1.0 and 2.0, a snappy block of protobuf.",
+        answers,
+        {PROTOBUF: _BINARY},
+        header("Content-Encoding", "snappy, whether it is said or not", enum=["snappy"]),
+        format_of="https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/",
+        security=IN_HEADER,
+    )
+    return {"/api/v1/write": {"post": told}}

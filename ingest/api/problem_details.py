@@ -1,0 +1,77 @@
+"""Errors as RFC 9457 problems (`application/problem+json`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from http import HTTPStatus
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.utils.module_loading import import_string
+from rest_framework import exceptions
+from rest_framework.response import Response
+from rest_framework.views import exception_handler as drf_handler
+
+from ingest.db.database import is_away
+
+CONTENT_TYPE = "application/problem+json"
+
+
+def problem(status: int, title: str, detail: str = "", **more: Any) -> HttpResponse:
+    """An answer that says what went wrong; `more` are members of the problem, such as `errors`."""
+    body = {
+        "type": "about:blank",
+        "title": title,
+        "status": status,
+        **({"detail": detail} if detail else {}),
+        **more,
+    }
+    return HttpResponse(json.dumps(body), status=status, content_type=CONTENT_TYPE)
+
+
+@cache
+def _probe(name: str) -> Callable[[], bool]:
+    found: Callable[[], bool] = import_string(name)
+    return found
+
+
+def disk_is_scarce() -> bool:
+    """Whether the disk of this node is nearly full (`settings.REFUSE_TELEMETRY`)."""
+    return _probe(settings.REFUSE_TELEMETRY)()
+
+
+def down() -> str:
+    """Why nothing can be stored, where the database does not answer."""
+    if disk_is_scarce():
+        return "The disk of Dossier is full and the database does not answer; nothing was stored."
+    return "The database does not answer; nothing was stored."
+
+
+class Unavailable(exceptions.APIException):
+    status_code = HTTPStatus.SERVICE_UNAVAILABLE
+    wait = 5
+    """Seconds, which DRF says as `Retry-After`."""
+
+    def __init__(self) -> None:
+        super().__init__(f"{down()} Try again.")
+
+
+def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
+    """What DRF raises, as a problem, with the `members` that it has. Of others only a database that is away."""
+    if is_away(exc):
+        exc = Unavailable()
+    response = drf_handler(exc, context)
+    if response is None:
+        return None
+    status = HTTPStatus(response.status_code)
+    body: dict[str, Any] = {"type": "about:blank", "title": status.phrase, "status": status.value}
+    if isinstance(exc, exceptions.ValidationError):
+        body |= {"detail": "The request does not fit what is expected here.", "errors": response.data}
+    elif isinstance(response.data, dict) and "detail" in response.data:
+        body["detail"] = str(response.data["detail"])
+    response.data = body | getattr(exc, "members", {})
+    response.content_type = CONTENT_TYPE
+    return response

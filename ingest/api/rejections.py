@@ -1,0 +1,154 @@
+"""What senders with a good key were refused: by key and door the last time, why, and how often.
+
+One row for each, so that a sender that is refused a thousand times a second makes nothing grow; and each process writes
+one at most once a second, counting what it leaves out.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import structlog
+from django.db import InterfaceError, OperationalError, connection
+from django.http import HttpResponse
+
+from ingest.alerts.store import Delivery, receive
+from ingest.db import database
+from ingest.integrations.normalized import Alert, Notes, Parsed
+
+EVERY: Final = 1.0
+"""Seconds between two writes of a process about the same key and door."""
+REASON: Final = 500
+MOST: Final = 10_000
+"""Keys and doors that a process remembers."""
+LOST: Final = frozenset({400, 413, 415, 422})
+"""Statuses at a door of alerts that senders take for final: what was sent is lost."""
+ALERT_DOORS: Final = frozenset(
+    {"alertmanager-api", "alertmanager", "grafana", "generic", "cloudevents", "pagerduty"}
+)
+WARNED_FOR: Final = timedelta(hours=1)
+"""For how long a refusal of alerts fires; another one prolongs it."""
+SHOWN: Final = frozenset({400, 403, 409, 413, 415, 422, 554})
+"""Statuses (554 of a mail) that tell of something to be put right at the sender; what passes by itself is left out."""
+
+log = structlog.get_logger("doors")
+_lock = threading.Lock()
+_noted: dict[tuple[str, str, str], tuple[float, int]] = {}
+
+_SQL = """
+INSERT INTO integration_refusal (integration, door, status, reason, times, at) VALUES (%s, %s, %s, %s, %s, now())
+ON CONFLICT (integration, door) DO UPDATE SET status = excluded.status, reason = excluded.reason,
+    times = integration_refusal.times + excluded.times, at = excluded.at
+"""
+
+
+def note(integration: str, door: str, status: int, reason: str) -> None:
+    """Remember that a request of this key was refused at this door. A database that is away is logged, not raised: the
+    sender is told all the same, and the next refusal that is written counts those that were not."""
+    if status not in SHOWN:
+        return
+    place, now = (database.name(), integration, door), time.monotonic()
+    with _lock:
+        until, left_out = _noted.get(place, (0.0, 0))
+        if now < until:
+            _noted[place] = (until, left_out + 1)
+            return
+        if len(_noted) >= MOST:
+            _noted.clear()
+        _noted[place] = (now + EVERY, 0)
+    try:
+        with connection.cursor() as cursor:
+            text = reason.replace("\0", "")[:REASON]
+            cursor.execute(_SQL, (integration, door, status, text, left_out + 1))
+        if status in LOST and door in ALERT_DOORS and _is_known(integration):
+            warn(
+                integration,
+                door,
+                f"Alerts from {integration} are refused ({status}): {text}",
+                f"The door {door} refused a request of a known key, and most senders do not repeat it: its alerts are"
+                f" lost.\n\n{text}\n\nSee Integrations, {integration}.",
+            )
+    except (OperationalError, InterfaceError) as error:
+        log.warning("a refusal was not noted", integration=integration, door=door, reason=str(error))
+        with _lock:
+            until, since = _noted.get(place, (0.0, 0))
+            _noted[place] = (until, since + left_out + 1)
+
+
+def note_unread(integration: str, door: str, reason: str) -> None:
+    """Say that a payload was stored and gave no alert: its sender has a 2xx and tells nobody."""
+    place, now = (database.name(), integration, f"{door} unread"), time.monotonic()
+    with _lock:
+        until, _ = _noted.get(place, (0.0, 0))
+        if now < until:
+            return
+        _noted[place] = (now + EVERY, 0)
+    try:
+        warn(
+            integration,
+            door,
+            f"Payloads from {integration} are stored and give no alert: {reason}",
+            "They need a mapping. The page of the integration shows the latest of them with a mapping to try and save."
+            f"\n\n{reason}",
+            "unread",
+        )
+    except (OperationalError, InterfaceError) as error:
+        log.warning("an unread payload was not told", integration=integration, door=door, reason=str(error))
+
+
+def end_unread(integration: str, door: str) -> None:
+    """End the alert of `note_unread`: the integration has another mapping."""
+    over = Alert(key=_key(door, "unread"), status="resolved", title="Payloads can be read")
+    receive(Parsed((over,)), Delivery(integration, door, "", b""))
+
+
+def _key(door: str, what: str) -> str:
+    return f"dossier:{door}:{what}"
+
+
+def _is_known(integration: str) -> bool:
+    """Whether alerts of it came before. Whoever sets a new sender up looks at its page, and nobody is to be called."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT EXISTS (SELECT FROM alert WHERE integration = %s)", (integration,))
+        return bool(cursor.fetchone()[0])
+
+
+def warn(integration: str, door: str, title: str, description: str, what: str = "refused") -> None:
+    """Fire an alert of the integration itself: what it sends does not arrive, which its team has to know."""
+    notes = Notes()
+    alert = Alert(
+        key=_key(door, what),
+        status="firing",
+        title=notes.line("the title", title),
+        severity="error" if what == "refused" else "warning",
+        description=description,
+        labels={"integration": integration, "door": door, "origin": "dossier"},
+        expires_at=datetime.now(UTC) + WARNED_FOR,
+        notes=tuple(notes.told),
+    )
+    receive(Parsed((alert,)), Delivery(integration, door, "", b""))
+
+
+def noted(answer: HttpResponse, integration: str, door: str) -> HttpResponse:
+    """The answer; where it is a refusal it is remembered with the reason that a problem document gives."""
+    if answer.status_code in SHOWN:
+        note(integration, door, answer.status_code, reason_of(answer.content))
+    return answer
+
+
+def reason_of(content: bytes) -> str:
+    """What a door's answer says is wrong, in whichever form."""
+    text = content.decode(errors="replace")
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if not isinstance(told, dict):
+        return text
+    return next(
+        (str(told[name]) for name in ("detail", "errors", "message", "error") if told.get(name)), text
+    )

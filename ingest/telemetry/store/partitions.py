@@ -1,0 +1,248 @@
+"""Time partitions: made ahead, made on demand for late rows, dropped by retention. Writers are never made to
+wait.
+
+A partition's name says what it holds (`telemetry_unit_failure_p1767225600_3600`: start and length in
+seconds), so that the length may be changed at any time: new partitions fill the gaps between the old ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+import numpy as np
+from django.conf import settings
+from django.db import OperationalError, connection, transaction
+from numpy.typing import NDArray
+
+from ingest.db import database
+from ingest.telemetry.decode.validate import microseconds
+from ingest.telemetry.kinds import KINDS, Kind
+from ingest.telemetry.store.retention import FORGOTTEN_AFTER, kept_for
+from ingest.telemetry.store.schema import table
+
+AHEAD = 3
+"""Partitions that are made before they are needed."""
+PATIENCE = "2s"
+"""How long a change to the partitions may wait for a lock; then it is left to the next round."""
+REMEMBER_IDEMPOTENCY = timedelta(days=7)
+
+Span = tuple[int, int]  # seconds since 1970, end exclusive
+
+_known: dict[
+    tuple[str, str], set[int]
+] = {}  # by database and kind: cells (in units of the length) that exist
+
+
+def length() -> int:
+    """Seconds in a partition."""
+    return max(1, int(settings.TELEMETRY_PARTITION.total_seconds()))
+
+
+def ensure(kind: Kind, times: NDArray[np.int64]) -> None:
+    """Have partitions for these times (microseconds since 1970)."""
+    if not kind.is_event:
+        return
+    cell = length() * 1_000_000
+    first, last = int(times.min()) // cell, int(times.max()) // cell
+    known = _known.get((database.name(), kind.name), set())
+    if first in known and last in known and last - first <= 1:
+        return
+    wanted = set(np.unique(times // cell).tolist())
+    if not wanted <= known:
+        make(kind, wanted - known)
+
+
+def make(kind: Kind, cells: Iterable[int]) -> None:
+    """Make the partitions of these cells (in units of the length), where they are missing."""
+    span = length()
+    spans = [(cell * span, (cell + 1) * span) for cell in sorted(cells)]
+    with transaction.atomic(), connection.cursor() as cursor:
+        # One at a time; ATTACH PARTITION lets writers go on, unlike CREATE TABLE ... PARTITION OF.
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (table(kind),))
+        for start, end in missing(existing(kind), spans):
+            name = f"{table(kind)}_p{start}_{end - start}"
+            cursor.execute(f"CREATE TABLE {name} (LIKE {table(kind)} INCLUDING INDEXES)")
+            cursor.execute(
+                f"ALTER TABLE {table(kind)} ATTACH PARTITION {name}"
+                " FOR VALUES FROM (to_timestamp(%s)) TO (to_timestamp(%s))",
+                (start, end),
+            )
+    if not connection.in_atomic_block:
+        _known.setdefault((database.name(), kind.name), set()).update(s // span for s, _ in spans)
+
+
+def forget() -> None:
+    """Look again which partitions there are: one that was known has been dropped."""
+    _known.clear()
+
+
+def missing(there: list[Span], wanted: list[Span]) -> list[Span]:
+    """The gaps in `wanted` that `there` leaves; both ascending."""
+    gaps: list[Span] = []
+    for start, end in wanted:
+        for known_start, known_end in there:
+            if known_end <= start or known_start >= end:
+                continue
+            if known_start > start:
+                gaps.append((start, known_start))
+            start = max(start, known_end)
+        if start < end:
+            gaps.append((start, end))
+    return gaps
+
+
+def existing(kind: Kind) -> list[Span]:
+    """The spans of the kind's partitions, ascending."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT inhrelid::regclass::text FROM pg_inherits"
+            " WHERE inhparent = %s::regclass AND NOT inhdetachpending",
+            (table(kind),),
+        )
+        return sorted(_span(name) for (name,) in cursor.fetchall())
+
+
+def _span(name: str) -> Span:
+    match = re.search(r"_p(-?\d+)_(\d+)\W?$", name)
+    if match is None:
+        raise ValueError(f"{name} is not a telemetry partition")
+    return int(match[1]), int(match[1]) + int(match[2])
+
+
+def maintain(now: datetime) -> dict[str, int]:
+    """Make partitions ahead, drop what retention no longer keeps, sweep up after uploads that died.
+
+    Says how many partitions were made and dropped and how many rows deleted. What another transaction holds
+    for longer than PATIENCE is left to the next call. Must not be called inside a transaction.
+    """
+    done = {"made": 0, "dropped": 0, "deleted": 0}
+    for kind in KINDS.values():
+        keep_from = now - kept_for(kind)
+        with _patience():
+            if kind.is_state:
+                done["deleted"] += _delete_superseded(kind, keep_from)
+                continue
+            if kind.is_interval:
+                done["deleted"] += _delete_over(kind, keep_from)
+                continue
+            before = len(existing(kind))
+            cell = microseconds(now) // 1_000_000 // length()
+            make(kind, range(cell, cell + 1 + AHEAD))
+            done["made"] += len(existing(kind)) - before
+            done["dropped"] += _drop_before(kind, microseconds(keep_from) // 1_000_000)
+    done["deleted"] += _sweep(now)
+    return done
+
+
+class _patience:
+    """Give up on locks after PATIENCE: what could not be had now is tried at the next call."""
+
+    def __enter__(self) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET lock_timeout = '{PATIENCE}'")
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute("RESET lock_timeout")
+        # 55P03: lock not available
+        return isinstance(error, OperationalError) and getattr(error.__cause__, "pgcode", "") == "55P03"
+
+
+def _drop_before(kind: Kind, keep_from: int) -> int:
+    dropped = 0
+    for start, end in existing(kind):
+        if end > keep_from:
+            break
+        name = f"{table(kind)}_p{start}_{end - start}"
+        with connection.cursor() as cursor:
+            # Writers and readers of the other partitions go on; a plain DROP would lock them all out.
+            cursor.execute(f"ALTER TABLE {table(kind)} DETACH PARTITION {name} CONCURRENTLY")
+            cursor.execute(f"DROP TABLE {name}")
+        dropped += 1
+    _finish_detaching(kind)
+    return dropped
+
+
+def _finish_detaching(kind: Kind) -> None:
+    """Drop what an earlier call began to detach or had detached when it was stopped."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT inhrelid::regclass::text FROM pg_inherits"
+            " WHERE inhparent = %s::regclass AND inhdetachpending",
+            (table(kind),),
+        )
+        for (name,) in cursor.fetchall():
+            cursor.execute(f"ALTER TABLE {table(kind)} DETACH PARTITION {name} FINALIZE")
+        cursor.execute(
+            "SELECT oid::regclass::text FROM pg_class"
+            " WHERE relkind = 'r' AND NOT relispartition AND relname ~ %s",
+            (f"^{table(kind)}_p[0-9]+_[0-9]+$",),
+        )
+        for (name,) in cursor.fetchall():
+            cursor.execute(f"DROP TABLE {name}")
+
+
+def _delete_superseded(kind: Kind, keep_from: datetime) -> int:
+    """Delete rows of a state kind that had been replaced before `keep_from`, and ends that have nothing to
+    end."""
+    name, key = table(kind), kind.key
+    replaced = f"""
+        EXISTS (SELECT 1 FROM {name} AS newer WHERE newer.region = old.region AND newer."{key}" = old."{key}"
+            AND (newer."time", newer.id) > (old."time", old.id) AND newer."time" <= %s)
+    """
+    ended = "NOT old.active" if kind.has("active") else "false"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f'DELETE FROM {name} AS old WHERE old."time" <= %s AND ({replaced} OR {ended})',
+            (keep_from, keep_from),
+        )
+        return int(cursor.rowcount)
+
+
+def _delete_over(kind: Kind, keep_from: datetime) -> int:
+    """Delete the intervals that were over before `keep_from`."""
+    name, key = table(kind), kind.key
+    # What was said before goes with what was said last: an outage whose end is forgotten would seem to last.
+    again = f"""EXISTS (SELECT 1 FROM {name} AS newer WHERE newer.region = old.region
+        AND newer."{key}" = old."{key}" AND newer."time" = old."time" AND newer.id > old.id)"""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f'DELETE FROM {name} AS old WHERE "time" <= %s AND (old."{kind.end}" <= %s OR {again})',
+            (keep_from, keep_from),
+        )
+        return int(cursor.rowcount)
+
+
+def _sweep(now: datetime) -> int:
+    """Rows of uploads that died half-way, receipts of rows that are gone, and old idempotency keys."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT number, kind, first, last FROM telemetry_unfinished WHERE begun_at < %s",
+            (now - FORGOTTEN_AFTER,),
+        )
+        deleted = sum(discard(*row) for row in cursor.fetchall())
+        for kind in KINDS.values():
+            keep_from = now - kept_for(kind)
+            cursor.execute(
+                "DELETE FROM telemetry_receipt WHERE kind = %s AND received_at < %s AND last < %s",
+                (kind.name, keep_from - FORGOTTEN_AFTER, keep_from),
+            )
+            deleted += cursor.rowcount
+        cursor.execute(
+            "DELETE FROM telemetry_idempotency WHERE created_at < %s", (now - REMEMBER_IDEMPOTENCY,)
+        )
+        return int(deleted + cursor.rowcount)
+
+
+def discard(number: int, kind: str, first: datetime, last: datetime) -> int:
+    """Delete the rows of an upload that will not be finished. Says how many there were."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(
+            f'DELETE FROM {table(KINDS[kind])} WHERE receipt = %s AND "time" BETWEEN %s AND %s',
+            (number, first, last),
+        )
+        rows = int(cursor.rowcount)
+        cursor.execute("DELETE FROM telemetry_unfinished WHERE number = %s", (number,))
+        return rows

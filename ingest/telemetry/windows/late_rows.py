@@ -1,0 +1,67 @@
+"""What came for a window after it had been read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import connection
+
+from ingest.log.types import Position
+from ingest.telemetry.kinds import KINDS, Kind
+from ingest.telemetry.store.schema import table
+from ingest.telemetry.windows.sql import one_snapshot, region_number
+
+
+@dataclass(frozen=True, slots=True)
+class LateRows:
+    """Rows of a window that one receipt brought after the window had been read."""
+
+    kind: str
+    receipt: str
+    rows: int
+    first: datetime
+    last: datetime
+    received_at: datetime
+
+
+def late_rows(
+    kinds: Collection[str], region: str, start: datetime, end: datetime, after: Position
+) -> list[LateRows]:
+    """What came for the window [start, end) after a position, by receipt.
+
+    Rows of the window; states that began by its start; intervals that overlap it, or did as they were told of
+    before.
+    """
+    with one_snapshot():
+        number = region_number(region)
+        return [late for kind in sorted(kinds) for late in _late(KINDS[kind], number, start, end, after)]
+
+
+def _late(kind: Kind, region: int, start: datetime, end: datetime, after: Position) -> Iterator[LateRows]:
+    inside, bounds = _inside(kind, start, end)
+    query = f"""
+        SELECT late.receipt::text, count(*), min(t."time"), max(t."time"), late.received_at
+        FROM telemetry_receipt AS late JOIN {table(kind)} AS t ON t.receipt = late.number
+        WHERE late.region = %s AND late.kind = %s AND (late.epoch, late.txid, late.seq) > (%s, %s::xid8, %s)
+            AND t.region = %s AND {inside}
+        GROUP BY late.number, late.receipt, late.received_at ORDER BY late.received_at, late.number
+    """
+    place = (after.epoch, str(after.txid), after.seq)
+    with connection.cursor() as cursor:
+        cursor.execute(query, [region, kind.name, *place, region, *bounds])
+        for row in cursor.fetchall():
+            yield LateRows(kind.name, *row)
+
+
+def _inside(kind: Kind, start: datetime, end: datetime) -> tuple[str, list[datetime]]:
+    """Which rows concern the window, as SQL over the table `t`."""
+    if kind.is_state:
+        return 't."time" <= %s', [start]
+    if not kind.is_interval:
+        return 't."time" >= %s AND t."time" < %s', [start, end]
+    # An outage that seemed to last, and is told now to have been over before the window.
+    before = f"""SELECT 1 FROM {table(kind)} AS told WHERE told.region = t.region AND told."time" = t."time"
+        AND told."{kind.key}" = t."{kind.key}" AND told.id < t.id AND told."{kind.end}" > %s"""
+    return f't."time" < %s AND (t."{kind.end}" > %s OR EXISTS ({before}))', [end, start, start]
