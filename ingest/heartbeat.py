@@ -1,12 +1,14 @@
 """Heartbeat of this process: a file that it writes once a second while every one of its loops makes progress.
 
-The supervisor names the file and ends a process whose file stays as it is. A stopped process writes nothing; a loop
+The supervisor names the file and ends a process whose file stays as it is; a process that outlives its supervisor ends
+itself. A stopped process writes nothing; a loop
 that hangs does not report its progress, and then the process writes nothing either. The database has no part in it.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -14,6 +16,8 @@ from pathlib import Path
 VARIABLE = "DOSSIER_HEARTBEAT"
 """Environment: the file that this process writes. Without it there is no heartbeat."""
 EVERY = 0.5  # seconds
+ORPHANED = 10.0
+"""Seconds without the parent process after which this one is killed; the kernel has asked it to end before."""
 
 _parts: dict[str, tuple[float, float]] = {}
 
@@ -41,8 +45,13 @@ def start() -> None:
 
 
 def _beat(file: Path) -> None:
-    mine = f"{os.getpid()}\n"
+    mine, parent, alone = f"{os.getpid()}\n", os.getppid(), 0.0
     while True:
+        alone = alone + EVERY if os.getppid() != parent else 0.0
+        if (
+            alone >= ORPHANED
+        ):  # it was asked while it could not hear: Celery's worker, as its signals were set
+            os.kill(os.getpid(), signal.SIGKILL)
         if not hanging():
             try:
                 file.write_text(mine)

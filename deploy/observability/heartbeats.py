@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from celery import bootsteps
 from django_celery_beat.schedulers import DatabaseScheduler
 
+from deploy.embedded import die_with_parent
 from ingest.commands import heartbeat, watch_database
 
 LONGEST_TURN = 5.0
@@ -97,5 +99,6 @@ def begin_worker() -> None:
 
 
 def begin_pool_process() -> None:
-    """For the signal `worker_process_init`: threads are not inherited by a fork."""
+    """For the signal `worker_process_init`: a fork inherits neither threads nor the signal at its parent's end."""
+    die_with_parent(signal.SIGKILL)()
     watch_database()
