@@ -29,7 +29,12 @@ def test_the_supervisor_is_who_has_the_home(tmp_path: Path) -> None:
 
 def test_settings_are_those_of_the_one_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PORT", "8100")
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as theirs:
+    program = "print('up', flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as theirs:
+        assert theirs.stdout is not None
+        assert theirs.stdout.readline() == b"up\n"  # the kernel shows no environment while exec still runs
         monkeypatch.delenv("PORT")
         assert replacement.its_environment(theirs.pid)["PORT"] == "8100"
         monkeypatch.setenv("PORT", "8200")
