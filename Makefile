@@ -51,8 +51,9 @@ check-unit-rest: # the migration check is among the tests of the architecture
 test: dev  ## everything: unit, integration, acceptance, browser, architecture
 	@$(PY) -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-soak: dev  ## the long ones: storms, kills, a million rows
+soak: dev  ## the long ones: storms, kills, a million rows, property tests with new examples
 	@$(PY) -m pytest -q -m soak
+	@$(PY) -m pytest -q -m "hypothesis and not soak" --hypothesis-profile=explore
 
 bench: dev  ## the benchmark suite, about 50 minutes (SHARE=.2 of the trials: 35); writes a table and bench.json
 	@$(PY) -m tests.benchmarks $(SHARE:%=--share %)

@@ -72,7 +72,7 @@ def test_rows_are_the_same_whatever_is_known(
     for field in ("unit", "symptom", "region"):
         assert texts(mine, field, known) == texts(plain, field, known)
     np.testing.assert_array_equal(mine.times, plain.times)
-    if units >= {unit for unit, _ in rows}:
+    if units >= {unit for unit, _ in rows} and symptoms >= {symptom or "" for _, symptom in rows}:
         assert isinstance(mine.columns["unit"], Known)
 
 
