@@ -90,7 +90,7 @@ def by_staff(request: HttpRequest, **_: str) -> HttpResponse:
     no password signs in through the identity provider, which lets them in no longer once they have left.
     """
     reason = "Staff set passwords, and change addresses of accounts, under Settings, People"
-    return show(request, "frontend/forbidden.html", {"reason": reason}, status=403)
+    return show(request, "frontend/layout/forbidden.html", {"reason": reason}, status=403)
 
 
 urlpatterns: list[URLPattern | URLResolver] = [

@@ -17,7 +17,7 @@ _TEMPLATES = {Curve: "curve", Bar: "bar", Range: "range"}
 @register.filter
 def drawn_as(drawing: Curve | Bar | Range) -> str:
     """The template that draws it."""
-    return f"frontend/drawings/{_TEMPLATES[type(drawing)]}.html"
+    return f"frontend/analysis/drawings/{_TEMPLATES[type(drawing)]}.html"
 
 
 @register.filter

@@ -76,7 +76,13 @@ def _shown(
         "typed": request.POST if errors else {},
         **more,
     }
-    return show(request, "frontend/welcome.html", context, section="settings", status=400 if errors else 200)
+    return show(
+        request,
+        "frontend/onboarding/welcome.html",
+        context,
+        section="settings",
+        status=400 if errors else 200,
+    )
 
 
 def _done(user: User, team: Team | None, known: dict[str, Any]) -> dict[str, bool]:
@@ -162,7 +168,7 @@ def arrived(request: HttpRequest, pk: int) -> HttpResponse:
     row = IntegrationKey.objects.filter(pk=pk).first()
     if row is None:
         raise Http404("no such integration")
-    return show(request, "frontend/welcome_arrived.html", _arrival(row))
+    return show(request, "frontend/onboarding/arrived.html", _arrival(row))
 
 
 def _arrival(row: IntegrationKey) -> dict[str, Any]:

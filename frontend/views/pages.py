@@ -43,15 +43,15 @@ def page(
         except NoSuchIncident as error:
             raise Http404(str(error)) from error
         except Forbidden as error:
-            return show(request, "frontend/forbidden.html", {"reason": error.reason}, status=403)
+            return show(request, "frontend/layout/forbidden.html", {"reason": error.reason}, status=403)
         except Invalid as error:
-            return show(request, "frontend/invalid.html", {"error": error}, status=400)
+            return show(request, "frontend/layout/invalid.html", {"error": error}, status=400)
         except ValueError:
             if not _holds_nul(request):
                 raise
             # No text of the database can hold it, which a view that looks for one hears from the driver.
             told = Invalid("what was sent", "must not have a NUL character in it")
-            return show(request, "frontend/invalid.html", {"error": told}, status=400)
+            return show(request, "frontend/layout/invalid.html", {"error": told}, status=400)
 
     return login_required(guarded)  # type: ignore[return-value]
 

@@ -38,7 +38,7 @@ def docs(request: HttpRequest) -> HttpResponse:
     """The table of contents, or the pages that a search found."""
     query = request.GET.get("q", "").strip()[:200]
     context = {"contents": documents.contents(), "query": query, "hits": documents.search(query)}
-    return show(request, "frontend/docs.html", context, section="docs")
+    return show(request, "frontend/docs/docs.html", context, section="docs")
 
 
 @page
@@ -63,7 +63,7 @@ def read_document(request: HttpRequest, slug: str) -> HttpResponse:
         "previous": order[place - 1] if place else None,
         "following": order[place + 1] if place is not None and place + 1 < len(order) else None,
     }
-    return show(request, "frontend/document.html", context, section="docs")
+    return show(request, "frontend/docs/document.html", context, section="docs")
 
 
 @page

@@ -66,7 +66,7 @@ def analyzer_list(request: HttpRequest) -> HttpResponse:
             for _, name, one, card, last in sorted(shown, key=lambda one: one[:2])
         ]
     }
-    return show(request, "frontend/analyzers.html", context, section="analyzers", watch="runs")
+    return show(request, "frontend/analysis/analyzers.html", context, section="analyzers", watch="runs")
 
 
 @page
@@ -93,7 +93,7 @@ def analyzer(request: HttpRequest, name: str) -> HttpResponse:
         "spans": SPANS,
         "document": slug if (slug := f"analyzers/{name}") in slugs() else None,
     }
-    return show(request, "frontend/analyzer.html", context, section="analyzers", watch="runs")
+    return show(request, "frontend/analysis/analyzer.html", context, section="analyzers", watch="runs")
 
 
 def columns(counted: Sequence[Outcomes]) -> list[Column]:
@@ -215,4 +215,4 @@ def _form(
         "who": user_name(request),
     }
     status = 400 if problems else 200
-    return show(request, "frontend/run_now.html", context, section="analyzers", status=status)
+    return show(request, "frontend/analysis/run_now.html", context, section="analyzers", status=status)

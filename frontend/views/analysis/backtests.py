@@ -52,7 +52,7 @@ def backtests(request: HttpRequest) -> HttpResponse:
         "asked": name,
         "busy": any(not one.is_over for one in pages),
     }
-    return show(request, "frontend/backtests.html", context, section="analyzers")
+    return show(request, "frontend/analysis/backtests/backtests.html", context, section="analyzers")
 
 
 @page
@@ -108,7 +108,7 @@ def backtest(request: HttpRequest, id: UUID) -> HttpResponse:
         "unresolved": unresolved_incidents(_unconfirmed(row.result)),
         "strip": strip(row.windows.exclude(status="")) if row.is_over else None,
     }
-    return show(request, "frontend/backtest.html", context, section="analyzers")
+    return show(request, "frontend/analysis/backtests/backtest.html", context, section="analyzers")
 
 
 @page
@@ -146,7 +146,7 @@ def comparison(request: HttpRequest) -> HttpResponse:
             "many": len(differences),
             "tickets": tickets_of(_blamed([first, second])),
         }
-    return show(request, "frontend/backtest_compare.html", context, section="analyzers")
+    return show(request, "frontend/analysis/backtests/compare.html", context, section="analyzers")
 
 
 def _named(request: HttpRequest, name: str) -> BacktestRow:
@@ -258,7 +258,7 @@ def _form(
         "most": requests.MOST_WINDOWS,
     }
     status = 400 if problems else 200
-    return show(request, "frontend/backtest_ask.html", context, section="analyzers", status=status)
+    return show(request, "frontend/analysis/backtests/form.html", context, section="analyzers", status=status)
 
 
 _COLUMNS = ("region", "start", "end", "status", "suspects", "scores", "held", "reason")

@@ -49,7 +49,7 @@ def runs(request: HttpRequest) -> HttpResponse:
         "schedules": Schedule.objects.values_list("name", flat=True),
         "filtered": bool(asked),
     }
-    return show(request, "frontend/runs.html", context, section="analyzers", watch="runs")
+    return show(request, "frontend/analysis/runs.html", context, section="analyzers", watch="runs")
 
 
 def _filtered(request: HttpRequest) -> QuerySet[Run]:
@@ -105,7 +105,7 @@ def run(request: HttpRequest, id: UUID) -> HttpResponse:
         "installed": analyzers.analyzers().get(found.analyzer),
         "same_version": analyzers.is_installed(found),
     }
-    return show(request, "frontend/run.html", context, section="analyzers", watch=str(id))
+    return show(request, "frontend/analysis/run.html", context, section="analyzers", watch=str(id))
 
 
 @page

@@ -45,7 +45,7 @@ def schedules(request: HttpRequest) -> HttpResponse:
     context = {"schedules": found, "problem": problem, "typed": request.POST}
     return show(
         request,
-        "frontend/schedules.html",
+        "frontend/analysis/schedules.html",
         context,
         section="analyzers",
         status=400 if problem else 200,
@@ -192,4 +192,4 @@ def _form(
         "regions": regions(),
     }
     status = 400 if problems else 200
-    return show(request, "frontend/schedule_edit.html", context, section="analyzers", status=status)
+    return show(request, "frontend/analysis/schedule.html", context, section="analyzers", status=status)

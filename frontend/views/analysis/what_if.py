@@ -41,7 +41,7 @@ def what_if(request: HttpRequest, slug: str) -> HttpResponse:
     # What is typed beside the page is answered in the page: an answer that says what is wrong is none that failed.
     aside = "HX-Request" in request.headers
     status = 200 if found is not None or aside else 400
-    return show(request, "frontend/what_if.html", context, section="reports", status=status)
+    return show(request, "frontend/analysis/what_if.html", context, section="reports", status=status)
 
 
 def _query(values: dict[str, float]) -> str:

@@ -99,7 +99,7 @@ def components(request: HttpRequest) -> HttpResponse:
         "back": _address(request, page=preceding) if preceding else "",
         "kept": _kept(region, there, at),
     }
-    return show(request, "frontend/components.html", context, section="components")
+    return show(request, "frontend/components/components.html", context, section="components")
 
 
 @page
@@ -127,7 +127,7 @@ def beneath(request: HttpRequest) -> HttpResponse:
         "back": _address(request, page=preceding) if preceding else "",
         "kept": _kept(region, there, at),
     }
-    return show(request, "frontend/components_beneath.html", context, section="components")
+    return show(request, "frontend/components/beneath.html", context, section="components")
 
 
 @page
@@ -163,7 +163,7 @@ def component(request: HttpRequest, name: str = "") -> HttpResponse:
         "kept": _kept(region, there, at),
         "seen": topology.knows(it) or placed is not None or bool(tickets.unresolved or tickets.past),
     }
-    return show(request, "frontend/component.html", context, section="components")
+    return show(request, "frontend/components/component.html", context, section="components")
 
 
 @page
@@ -174,7 +174,7 @@ def health(request: HttpRequest) -> HttpResponse:
     there = regions()
     region, at = _region(request, there), _moment(request)
     context = {"name": name, "region": region, "at": at, "health": drawn(health_of(region, name, at))}
-    return show(request, "frontend/component_health.html", context, section="components")
+    return show(request, "frontend/components/health.html", context, section="components")
 
 
 def _related(topology: TopologySnapshot, name: str) -> dict[str, Sequence[str]]:

@@ -59,13 +59,17 @@ def grid(request: HttpRequest) -> HttpResponse:
         found = grid_of(asked)
     except PathSumsTooSlow as error:
         return show(
-            request, "frontend/grid.html", {**context, "slow": str(error)}, section="grid", status=503
+            request,
+            "frontend/components/grid.html",
+            {**context, "slow": str(error)},
+            section="grid",
+            status=503,
         )
     context["grid"] = found
     if found.crossing is not None:
         context |= _shown(request, found)
     live = "" if asked.end else "incidents runs"
-    return show(request, "frontend/grid.html", context, section="grid", watch=live)
+    return show(request, "frontend/components/grid.html", context, section="grid", watch=live)
 
 
 def _shown(request: HttpRequest, found: Grid) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def _shown(request: HttpRequest, edited: str, typed: dict[str, Any], errors: dic
         "problem": problem,
     }
     status = 400 if errors or problem else 200
-    return show(request, "frontend/services.html", context, section="settings", status=status)
+    return show(request, "frontend/components/services.html", context, section="settings", status=status)
 
 
 def _words(row: Service) -> str:

@@ -87,7 +87,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
     }
     return show(
         request,
-        "frontend/inbox.html",
+        "frontend/inbox/inbox.html",
         context,
         section="inbox",
         watch="" if listing.as_of else "incidents",
@@ -185,7 +185,7 @@ def matching(request: HttpRequest) -> HttpResponse:
 def suggest(request: HttpRequest) -> HttpResponse:
     """How the last word of a search may go on."""
     found = suggestions(request.GET.get("search", "").replace("\0", ""), _known)
-    return render(request, "frontend/suggestions.html", {"suggestions": found})
+    return render(request, "frontend/inbox/suggestions.html", {"suggestions": found})
 
 
 def _known(field: str, begin: str) -> Sequence[str]:

@@ -54,7 +54,7 @@ def palette(request: HttpRequest) -> HttpResponse:
         "groups": [(name, places) for name, places in groups if places],
         "rest": rest if text else None,
     }
-    return render(request, "frontend/palette_found.html", context)
+    return render(request, "frontend/inbox/palette_results.html", context)
 
 
 def _tickets(text: str) -> list[Place]:

@@ -69,7 +69,7 @@ def rows(request: HttpRequest) -> HttpResponse:
         "list_query": of_list(listing, given),
         "next_address": f"/?{given.urlencode()}",
     }
-    return render(request, "frontend/rows.html", context)
+    return render(request, "frontend/inbox/rows.html", context)
 
 
 @lru_cache(maxsize=KEPT)

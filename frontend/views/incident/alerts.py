@@ -120,7 +120,7 @@ def receipt(request: HttpRequest, id: str) -> HttpResponse:
         "not_yet": NOT_YET,
         "team": _team_of(told),
     }
-    return show(request, "frontend/receipt.html", context, section="inbox")
+    return show(request, "frontend/incident/receipt.html", context, section="inbox")
 
 
 def _readable(payload: bytes) -> str:

@@ -64,7 +64,7 @@ def inputs(request: HttpRequest, id: UUID) -> HttpResponse:
         for name, one in (sums or {}).items()
     ]
     context = {"run": run, "kept": sums is not None, "sums": shown, "most": ROWS}
-    return show(request, "frontend/inputs.html", context, section="runs")
+    return show(request, "frontend/incident/inputs.html", context, section="runs")
 
 
 def _first(one: analyzers.Sums) -> dict[str, Any]:

@@ -98,7 +98,9 @@ def render_incident(
             "own_view": next((one for one in views if one.team == state.team), None),
         }
     watch = "" if as_of else state.id
-    return show(request, "frontend/incident.html", context, section="inbox", watch=watch, status=status)
+    return show(
+        request, "frontend/incident/incident.html", context, section="inbox", watch=watch, status=status
+    )
 
 
 def _moment_words(asked: str, at: str) -> str:

@@ -39,7 +39,7 @@ def similar(request: HttpRequest, number: int) -> HttpResponse:
         "suggestion": None if as_of else suggested_team(incident),
         "team_names": {team.slug: team.name for team in queries.teams()},
     }
-    return show(request, "frontend/similar.html", context, section="inbox")
+    return show(request, "frontend/incident/similar.html", context, section="inbox")
 
 
 @page
@@ -57,7 +57,7 @@ def teams(request: HttpRequest, number: int) -> HttpResponse:
         "own_view": next((one for one in views if one.team == incident.team), None),
         "team_names": {team.slug: team.name for team in queries.teams()},
     }
-    return show(request, "frontend/teams_likely.html", context, section="inbox")
+    return show(request, "frontend/incident/teams_likely.html", context, section="inbox")
 
 
 @page
@@ -78,4 +78,4 @@ def blast(request: HttpRequest, number: int) -> HttpResponse:
         "drawing": None if graph is None else drawn(graph),
         "team_names": {team.slug: team.name for team in queries.teams()},
     }
-    return show(request, "frontend/blast.html", context, section="inbox")
+    return show(request, "frontend/incident/impact.html", context, section="inbox")

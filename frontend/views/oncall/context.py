@@ -86,7 +86,7 @@ def shown(
         "feeds": row.feeds.filter(user__pk=request.user.pk or 0),
         "made": made,
     }
-    return show(request, "frontend/on_call_schedule.html", context, section="on_call", status=status)
+    return show(request, "frontend/oncall/schedule.html", context, section="on_call", status=status)
 
 
 def _calendar(request: HttpRequest, row: Schedule, zone: ZoneInfo, now: datetime) -> dict[str, Any]:

@@ -78,7 +78,9 @@ def _listed(
         "example": EXAMPLE,
         "rights": asking,
     }
-    return show(request, "frontend/policies.html", context, section="settings", status=400 if errors else 200)
+    return show(
+        request, "frontend/oncall/policies.html", context, section="settings", status=400 if errors else 200
+    )
 
 
 def _said(row: EscalationPolicy) -> str:

@@ -161,7 +161,7 @@ def _listed(request: HttpRequest, errors: dict[str, list[str]] | None = None) ->
         "typed": request.POST if errors else {},
     }
     status = 400 if errors else 200
-    return show(request, "frontend/on_call_schedules.html", context, section="settings", status=status)
+    return show(request, "frontend/oncall/schedules.html", context, section="settings", status=status)
 
 
 def _form(
@@ -196,7 +196,7 @@ def _form(
         "public": Calendar.objects.filter(person=None).defer("text"),
     }
     status = 400 if problems else 200
-    return show(request, "frontend/on_call_edit.html", context, section="settings", status=status)
+    return show(request, "frontend/oncall/schedule_form.html", context, section="settings", status=status)
 
 
 def _of_layer(problems: dict[str, list[str]], place: int) -> list[tuple[str, str]]:

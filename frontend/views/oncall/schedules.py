@@ -37,7 +37,7 @@ def on_call(request: HttpRequest) -> HttpResponse:
     cards = [standing(row, now, user_name(request)) for row in rows]
     mine = sorted((one for one in cards if one["mine"]), key=lambda one: one["mine"]["at"])
     context = {"cards": cards, "mine": mine, "rights": rights(request)}
-    return show(request, "frontend/on_call.html", context, section="on_call")
+    return show(request, "frontend/oncall/now.html", context, section="on_call")
 
 
 @page

@@ -53,7 +53,7 @@ def reports(request: HttpRequest) -> HttpResponse:
         ),
         "yesterday": (now - timedelta(days=1)).date().isoformat(),
     }
-    return show(request, "frontend/reports.html", context, section="reports")
+    return show(request, "frontend/reports/reports.html", context, section="reports")
 
 
 @page
@@ -62,7 +62,7 @@ def report(request: HttpRequest, id: str) -> HttpResponse:
     made = on_demand.production(id)
     if made is not None and not ProducedReport.objects.filter(pk=id).exists():
         context = {"made": made, "id": id}
-        return show(request, "frontend/report_making.html", context, section="reports")
+        return show(request, "frontend/reports/making.html", context, section="reports")
     if "HX-Request" in request.headers:  # whoever waited for it gets the whole page, with its charts
         return HttpResponse(headers={"HX-Refresh": "true"})
     try:
@@ -88,7 +88,7 @@ def report(request: HttpRequest, id: str) -> HttpResponse:
     with time_zones.read_in(
         time_zones.zone_called(found["period"]["zone"])
     ):  # whoever reads it, the same document
-        return show(request, "frontend/report.html", context, section="reports")
+        return show(request, "frontend/reports/report.html", context, section="reports")
 
 
 def _with_pieces(analysis: Mapping[str, Any]) -> dict[str, Any]:
@@ -152,4 +152,4 @@ def unsubscribe(request: HttpRequest, token: str) -> HttpResponse:
     if done:
         mail.unsubscribe(schedule, address)
     context = {"schedule": schedule, "address": address, "done": done}
-    return render(request, "frontend/unsubscribe.html", context)
+    return render(request, "frontend/reports/unsubscribe.html", context)

@@ -107,4 +107,4 @@ def _form(
         "zones": sorted(available_timezones()),
     }
     status = 400 if problems else 200
-    return show(request, "frontend/report_schedule.html", context, section="reports", status=status)
+    return show(request, "frontend/reports/schedule.html", context, section="reports", status=status)

@@ -43,7 +43,7 @@ def audit(request: HttpRequest) -> HttpResponse:
         "typed": typed,
         "filtered": bool(same),
     }
-    return show(request, "frontend/audit.html", context, section="settings")
+    return show(request, "frontend/settings/audit.html", context, section="settings")
 
 
 def _asked(typed: dict[str, str]) -> Asked:

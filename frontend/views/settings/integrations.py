@@ -103,7 +103,7 @@ def integration(request: HttpRequest, pk: int) -> HttpResponse:
         "left_out": _left_out(row) if row.last_used_at else [],
         "pastes": [(sender, sender.configured(settings.BASE_URL)) for sender in one["senders"]],
     }
-    return show(request, "frontend/integration.html", context, section="settings")
+    return show(request, "frontend/settings/integration.html", context, section="settings")
 
 
 def _unread(row: IntegrationKey) -> list[dict[str, Any]]:
@@ -195,7 +195,7 @@ def received(request: HttpRequest) -> HttpResponse:
     rows = list(IntegrationKey.objects.filter(revoked_at=None))
     found = refusals_of([row.name for row in rows])
     told = [{"it": row, "refusals": found.get(row.name, [])} for row in rows]
-    return show(request, "frontend/integrations_received.html", {"integrations": told})
+    return show(request, "frontend/settings/integrations_received.html", {"integrations": told})
 
 
 def refusals_of(names: Iterable[str]) -> dict[str, list[Refusal]]:
@@ -254,7 +254,7 @@ def _listed(
             "senders": [(one, one.configured(settings.BASE_URL, secret)) for one in senders],
         }
     status = 400 if errors else 200
-    return show(request, "frontend/integrations.html", context, section="settings", status=status)
+    return show(request, "frontend/settings/integrations.html", context, section="settings", status=status)
 
 
 def _expiry(told: str) -> datetime | None:
@@ -400,7 +400,7 @@ def mapping(request: HttpRequest, pk: int) -> HttpResponse:
         "more": 0 if preview is None else max(0, len(preview.items) - 20),
     }
     status = 400 if errors else 200
-    return show(request, "frontend/mapping.html", context, section="settings", status=status)
+    return show(request, "frontend/settings/mapping.html", context, section="settings", status=status)
 
 
 def _saved(request: HttpRequest, row: IntegrationKey, told: Any) -> HttpResponse:

@@ -74,7 +74,7 @@ def channels(request: HttpRequest) -> HttpResponse:
     found = listed(request, rows, _said, lambda row: (row.name,))
     context = {"methods": _shown(found.rows), "list": found, "kinds": KINDS, "errors": errors, "typed": typed}
     status = 400 if errors else 200
-    return show(request, "frontend/channels.html", context, section="settings", status=status)
+    return show(request, "frontend/settings/channels.html", context, section="settings", status=status)
 
 
 @page
@@ -203,7 +203,7 @@ def _listed(
         "typed": typed or {},
     }
     status = 400 if errors else 200
-    return show(request, "frontend/notifications.html", context, section="settings", status=status)
+    return show(request, "frontend/settings/notifications.html", context, section="settings", status=status)
 
 
 def _words(seconds: int) -> str:

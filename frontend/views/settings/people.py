@@ -86,7 +86,9 @@ def _listed(
         "typed": typed or {},
     }
     context |= _everybody(request) if chosen is None else _members(request, chosen)
-    return show(request, "frontend/people.html", context, section="settings", status=400 if errors else 200)
+    return show(
+        request, "frontend/settings/people.html", context, section="settings", status=400 if errors else 200
+    )
 
 
 def _everybody(request: HttpRequest) -> dict[str, Any]:

@@ -165,7 +165,7 @@ def _shown(request: HttpRequest, told: _Page) -> HttpResponse:
         "days": DAYS,
     }
     status = 400 if told.errors or tried.problem else 200
-    return show(request, "frontend/routes.html", context, section="settings", status=status)
+    return show(request, "frontend/settings/routes.html", context, section="settings", status=status)
 
 
 def _levels(

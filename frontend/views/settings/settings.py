@@ -11,4 +11,4 @@ from frontend.views.pages import page, show
 @page
 @require_safe
 def settings(request: HttpRequest) -> HttpResponse:
-    return show(request, "frontend/settings.html", section="settings")
+    return show(request, "frontend/settings/settings.html", section="settings")

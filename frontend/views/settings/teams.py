@@ -76,7 +76,9 @@ def _shown(
         "typed": typed,
         "errors": errors,
     }
-    return show(request, "frontend/teams.html", context, section="settings", status=400 if errors else 200)
+    return show(
+        request, "frontend/settings/teams.html", context, section="settings", status=400 if errors else 200
+    )
 
 
 def _typed(row: Team) -> dict[str, Any]:

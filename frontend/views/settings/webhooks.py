@@ -84,7 +84,9 @@ def _listed(
         "types": sorted(EVENT_TYPES),
         "overlap": OVERLAP,
     }
-    return show(request, "frontend/webhooks.html", context, section="settings", status=400 if errors else 200)
+    return show(
+        request, "frontend/settings/webhooks.html", context, section="settings", status=400 if errors else 200
+    )
 
 
 def _words(row: Webhook) -> str:

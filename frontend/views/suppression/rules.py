@@ -59,7 +59,11 @@ def maintenance(request: HttpRequest) -> HttpResponse:
         "errors": errors,
     }
     return show(
-        request, "frontend/maintenance.html", context, section="settings", status=400 if errors else 200
+        request,
+        "frontend/suppression/maintenance.html",
+        context,
+        section="settings",
+        status=400 if errors else 200,
     )
 
 
@@ -161,7 +165,11 @@ def inhibitions(request: HttpRequest) -> HttpResponse:
     ]
     context = {"rules": rules, "list": found, "typed": typed, "errors": errors}
     return show(
-        request, "frontend/inhibitions.html", context, section="settings", status=400 if errors else 200
+        request,
+        "frontend/suppression/inhibitions.html",
+        context,
+        section="settings",
+        status=400 if errors else 200,
     )
 
 

@@ -67,7 +67,13 @@ def silences(request: HttpRequest) -> HttpResponse:
         "ticket": typed.get("ticket", ""),
         "nothing_shared": request.method != "POST" and bool(typed.get("ticket")) and not typed["matchers"],
     }
-    return show(request, "frontend/silences.html", context, section="settings", status=400 if errors else 200)
+    return show(
+        request,
+        "frontend/suppression/silences.html",
+        context,
+        section="settings",
+        status=400 if errors else 200,
+    )
 
 
 def _in_order() -> list[tuple[str, Silence]]:
