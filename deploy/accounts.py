@@ -29,7 +29,7 @@ from ingest.queries import Context
 
 OIDC = Context("system:oidc")
 PROXY = "proxy-not-counted"
-"""In the cache while requests come through a proxy that TRUSTED_PROXIES does not count."""
+"""In the cache while requests come through a proxy that DOSSIER_TRUSTED_PROXY_COUNT does not count."""
 REMEMBERED = 24 * 3600
 log = structlog.get_logger("accounts")
 STAFF = "staff"
@@ -44,16 +44,16 @@ class ClosedSignup(DefaultAccountAdapter):  # type: ignore[misc]
     def get_client_ip(self, request: HttpRequest) -> str:
         """By what wrong passwords are counted, besides the account.
 
-        Behind a proxy that TRUSTED_PROXIES does not count everybody has the proxy's address: what the proxy says of the
-        sender is added, so that nobody locks out everybody. Only of a peer in a private network: others could send
-        another header each time.
+        Behind a proxy that DOSSIER_TRUSTED_PROXY_COUNT does not count everybody has the proxy's address: what the
+        proxy says of the sender is added, so that nobody locks out everybody. Only of a peer in a private network:
+        others could send another header each time.
         """
         address: str = super().get_client_ip(request)
         told = request.META.get("HTTP_X_FORWARDED_FOR") or request.META.get("HTTP_FORWARDED")
         if not told or settings.ALLAUTH_TRUSTED_PROXY_COUNT or not _is_private(address):
             return address
         if cache.add(PROXY, True, REMEMBERED):
-            log.warning("a proxy is in front and TRUSTED_PROXIES is 0", proxy=address)
+            log.warning("a proxy is in front and DOSSIER_TRUSTED_PROXY_COUNT is 0", proxy=address)
         return f"{address}-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
 
 
@@ -98,7 +98,7 @@ def _is_private(address: str) -> bool:
 
 
 def proxy_is_not_counted() -> bool:
-    """Whether somebody signed in, within a day, through a proxy although TRUSTED_PROXIES is 0."""
+    """Whether somebody signed in, within a day, through a proxy although DOSSIER_TRUSTED_PROXY_COUNT is 0."""
     return not settings.ALLAUTH_TRUSTED_PROXY_COUNT and cache.get(PROXY) is not None
 
 
@@ -108,11 +108,12 @@ def _claims(sociallogin: Any) -> dict[str, Any]:
 
 
 def take_groups(user: User, claims: Mapping[str, Any]) -> None:
-    """Make memberships what the provider's groups say, in the teams that OIDC_GROUPS names, and in no other."""
+    """Make memberships what the provider's groups say, in the teams that DOSSIER_OIDC_GROUP_ROLES names, and in no
+    other."""
     told = claims.get(settings.OIDC_GROUPS_CLAIM)
-    if not settings.OIDC_GROUPS or not isinstance(told, list):
+    if not settings.OIDC_GROUP_ROLES or not isinstance(told, list):
         return
-    staff, roles = wanted(settings.OIDC_GROUPS, told)
+    staff, roles = wanted(settings.OIDC_GROUP_ROLES, told)
     if staff is not None and staff != user.is_staff:
         with suppress(people.LastStaff):  # somebody has to be able to let others in
             user.is_staff = retrying(lambda: people.change_user(user, {"is_staff": staff}, OIDC)).is_staff

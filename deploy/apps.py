@@ -1,6 +1,9 @@
 import threading
 
 from django.apps import AppConfig
+from django.core import checks
+
+from deploy import env
 
 
 class DeployConfig(AppConfig):
@@ -10,8 +13,13 @@ class DeployConfig(AppConfig):
         from deploy import celery  # noqa: F401  (whoever sends a task sends it to our broker)
         from incidents.worker.loops import register_loop
 
+        checks.register(check_variables)
         register_loop("seals", note_seals)
         register_loop("dead man's ping", keep_pinging)
+
+
+def check_variables(**_: object) -> list[checks.CheckMessage]:
+    return [checks.Warning(line, id="deploy.W001") for line in env.unread()]
 
 
 def note_seals(stop: threading.Event) -> None:

@@ -274,9 +274,9 @@ async def _short(send: Send, status: int, text: str, extra: Iterable[tuple[bytes
 
 
 def _cors(headers: dict[str, str]) -> tuple[tuple[bytes, bytes], ...]:
-    """DOSSIER_URL may read, and the same host on another port. The token, not the origin, is the lock."""
+    """DOSSIER_PUBLIC_URL may read, and the same host on another port. The token, not the origin, is the lock."""
     origin = headers.get("origin", "")
     same_host = urlsplit(origin).hostname == urlsplit(f"//{headers.get('host', '')}").hostname
-    if origin and (same_host or origin == settings.BASE_URL):
+    if origin and (same_host or origin == settings.PUBLIC_URL):
         return ((b"access-control-allow-origin", origin.encode("latin-1")), (b"vary", b"origin"))
     return ()

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from difflib import get_close_matches
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import TypeVar
 from urllib.parse import unquote, urlsplit
@@ -24,6 +25,64 @@ LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 VARIABLES: dict[str, Variable] = {}
 """Every variable that has been read, by name."""
+
+PREFIX = "DOSSIER_"
+"""Of every variable but DATABASE_URL, REDIS_URL and PORT, which hosting platforms set."""
+INTERNAL = frozenset({"DOSSIER_HANDED_OVER", "DOSSIER_HEARTBEAT", "DOSSIER_PROCESS"})
+"""Set by the supervisor for its children."""
+FORMER_NAMES = {
+    "EVENTS_PORT": "DOSSIER_EVENTS_PORT",
+    "EVENTS_URL": "DOSSIER_EVENTS_URL",
+    "WEB_WORKERS": "DOSSIER_WEB_WORKERS",
+    "WEB_THREADS": "DOSSIER_WEB_THREADS",
+    "WEB_PINNED": "DOSSIER_WEB_CPU_AFFINITY",
+    "READS_AT_ONCE": "DOSSIER_WEB_MAX_READS",
+    "BODY_SECONDS": "DOSSIER_BODY_TIMEOUT_SECONDS",
+    "KEY_RATE": "DOSSIER_INGEST_RATE_PER_KEY",
+    "WORKERS": "DOSSIER_TASK_WORKERS",
+    "DRAIN_SECONDS": "DOSSIER_DRAIN_SECONDS",
+    "METRICS_TOKEN": "DOSSIER_METRICS_TOKEN",
+    "TELEMETRY_MAX_BODY": "DOSSIER_TELEMETRY_MAX_BODY",
+    "TELEMETRY_MAX_DECODED": "DOSSIER_TELEMETRY_MAX_DECODED_BODY",
+    "TELEMETRY_PARTITION": "DOSSIER_TELEMETRY_PARTITION_INTERVAL",
+    "TELEMETRY_RETENTION": "DOSSIER_TELEMETRY_RETENTION",
+    "TELEMETRY_LONG_RETENTION": "DOSSIER_TELEMETRY_SPARSE_RETENTION",
+    "ALERT_MAX_BODY": "DOSSIER_ALERT_MAX_BODY",
+    "ALERT_RETENTION": "DOSSIER_ALERT_RETENTION",
+    "MAIL_PORT": "DOSSIER_INBOUND_EMAIL_PORT",
+    "MAIL_DOMAIN": "DOSSIER_INBOUND_EMAIL_DOMAIN",
+    "MAIL_MAX_BODY": "DOSSIER_INBOUND_EMAIL_MAX_BODY",
+    "MAIL_CERTIFICATE": "DOSSIER_INBOUND_EMAIL_CERTIFICATE",
+    "MAIL_CERTIFICATE_KEY": "DOSSIER_INBOUND_EMAIL_CERTIFICATE_KEY",
+    "OTLP_GRPC_PORT": "DOSSIER_OTLP_GRPC_PORT",
+    "OTLP_GRPC_CERTIFICATE": "DOSSIER_OTLP_GRPC_CERTIFICATE",
+    "OTLP_GRPC_CERTIFICATE_KEY": "DOSSIER_OTLP_GRPC_CERTIFICATE_KEY",
+    "OUTGOING_ALLOW": "DOSSIER_OUTBOUND_ALLOWED_NETWORKS",
+    "RUN_LEASE": "DOSSIER_RUN_LEASE_TIMEOUT",
+    "DELIVERY_RETENTION": "DOSSIER_NOTIFICATION_RETENTION",
+    "RUN_RETENTION": "DOSSIER_RUN_RETENTION",
+    "SEALS_FILE": "DOSSIER_SEAL_FILE",
+    "SEALS_TO": "DOSSIER_SEAL_RECIPIENTS",
+    "SEAL_TSA_URL": "DOSSIER_SEAL_TSA_URL",
+    "SEAL_TSA_CERTIFICATES": "DOSSIER_SEAL_TSA_CERTIFICATES",
+    "DEAD_MAN_URL": "DOSSIER_DEAD_MAN_URL",
+    "EMAIL_URL": "DOSSIER_EMAIL_URL",
+    "EMAIL_FROM": "DOSSIER_EMAIL_FROM",
+    "TRUSTED_PROXIES": "DOSSIER_TRUSTED_PROXY_COUNT",
+    "OIDC_URL": "DOSSIER_OIDC_URL",
+    "OIDC_CLIENT_ID": "DOSSIER_OIDC_CLIENT_ID",
+    "OIDC_CLIENT_SECRET": "DOSSIER_OIDC_CLIENT_SECRET",
+    "OIDC_NAME": "DOSSIER_OIDC_NAME",
+    "OIDC_SIGNUP": "DOSSIER_OIDC_SIGNUP",
+    "OIDC_GROUPS_CLAIM": "DOSSIER_OIDC_GROUPS_CLAIM",
+    "OIDC_GROUPS": "DOSSIER_OIDC_GROUP_ROLES",
+    "DOSSIER_BIND": "DOSSIER_BIND_ADDRESS",
+    "DOSSIER_URL": "DOSSIER_PUBLIC_URL",
+    "DOSSIER_SECRET_KEY_OLD": "DOSSIER_SECRET_KEY_FALLBACKS",
+    "DOSSIER_AS_ROOT": "DOSSIER_ALLOW_ROOT",
+}
+"""Names from before the first release."""
+_SERVICE_LINK = re.compile(r".*_(SERVICE_(HOST|PORT.*)|PORT_\d+_.*)")
 
 
 class Malformed(ValueError):
@@ -46,6 +105,24 @@ def _read(name: str, default: T, shown: str, help: str, parse: Callable[[str], T
         return parse(raw)
     except ValueError as error:
         raise Malformed(f"{name} is set to {_PASSWORD.sub('…@', raw)!r}; it must be {right}") from error
+
+
+def unread() -> list[str]:
+    """One line for each variable of the environment that looks like a setting and is none: its former or misspelt
+    name, and the right one. Variables that Kubernetes derives from the name of a service are left out."""
+    lines = []
+    for name in sorted(os.environ):
+        raw = os.environ[name]
+        if raw == "" or raw.startswith("tcp://") or name in VARIABLES or name in INTERNAL:
+            continue
+        if name in FORMER_NAMES:
+            lines.append(f"{name} is not read: it is now {FORMER_NAMES[name]}")
+        elif name.startswith(PREFIX) and not _SERVICE_LINK.fullmatch(name):
+            close = get_close_matches(name, VARIABLES, 1)
+            lines.append(
+                f"{name} is not read: no setting has that name" + "".join(f"; {one} has" for one in close)
+            )
+    return lines
 
 
 _PASSWORD = re.compile(r"(?<=:)[^:/@]*@")  # what is malformed is printed, and logged

@@ -3,12 +3,13 @@
 A thread is taken only when the whole body is here, so that a slow sender holds a connection and some memory and never a
 thread. What is here:
 
-- A deadline for every body: `BODY_SECONDS`, and one second more for each RATE bytes that came.
+- A deadline for every body: `DOSSIER_BODY_TIMEOUT_SECONDS`, and one second more for each RATE bytes that came.
 - A body above SMALL bytes is read on only from a sender with a valid key or session. Without one a body may have SMALL
   bytes, and STRANGERS of them may be under way at a time.
 - Liveness is answered on the loop, readiness and metrics have threads of their own.
-- Intake (the endpoints of machines) may take every thread. All else together may take `READS_AT_ONCE` of them, people
-  who have not signed in an eighth. A read beyond that is refused at once, because reads are repeated; a write waits.
+- Intake (the endpoints of machines) may take every thread. All else together may take `DOSSIER_WEB_MAX_READS` of
+  them, people who have not signed in an eighth. A read beyond that is refused at once, because reads are repeated; a
+  write waits.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from wsgiref.types import WSGIApplication, WSGIEnvironment
 SMALL = 64 * 2**10
 """Bytes of a body that are read from anybody."""
 RATE = 16 * 2**10
-"""Bytes a second that a sender must keep up once BODY_SECONDS are over."""
+"""Bytes a second that a sender must keep up once DOSSIER_BODY_TIMEOUT_SECONDS are over."""
 STRANGERS = 256
 """Unfinished bodies of unknown senders at a time in one process."""
 WAITING = 200
@@ -91,7 +92,8 @@ class UnreadBody(io.RawIOBase):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`threads`: of the application; `others`: how many may serve what is not intake; `seconds`: BODY_SECONDS."""
+    """`threads`: of the application; `others`: how many may serve what is not intake; `seconds`:
+    DOSSIER_BODY_TIMEOUT_SECONDS."""
 
     threads: int
     others: int

@@ -24,8 +24,8 @@ HOME = Home(
         )
     ).absolute()
 )
-AS_ROOT = env.boolean(
-    "DOSSIER_AS_ROOT",
+ALLOW_ROOT = env.boolean(
+    "DOSSIER_ALLOW_ROOT",
     False,
     "let `manage.py up` run as root, where pages, analyzers and plugins are root, too",
 )
@@ -40,56 +40,66 @@ REDIS_URL = env.broker(
 )
 PORT = env.integer("PORT", 8000, "port of the console, the API and the doors", low=1, high=65535)
 _NEXT = PORT + 1 if PORT < 65535 else PORT - 1
-EVENTS_PORT = env.integer("EVENTS_PORT", _NEXT, "port of live updates (default: PORT + 1)", low=1, high=65535)
-BIND = env.text("DOSSIER_BIND", "127.0.0.1", "address that the servers listen on")
-BASE_URL = env.address(
-    "DOSSIER_URL",
+EVENTS_PORT = env.integer(
+    "DOSSIER_EVENTS_PORT", _NEXT, "port of live updates (default: PORT + 1)", low=1, high=65535
+)
+BIND_ADDRESS = env.text("DOSSIER_BIND_ADDRESS", "127.0.0.1", "address that the servers listen on")
+PUBLIC_URL = env.address(
+    "DOSSIER_PUBLIC_URL",
     f"http://localhost:{PORT}",
     "the address that people reach the console at",
     shown="http://localhost:PORT",
     path=False,
 )
 EVENTS_URL = env.address(
-    "EVENTS_URL",
+    "DOSSIER_EVENTS_URL",
     "",
     "the address of live updates where a proxy serves them, say https://dossier.example/events",
 )
 WEB_WORKERS = env.integer(
-    "WEB_WORKERS", 2, "processes that serve pages, the API and the doors", low=1, high=256
+    "DOSSIER_WEB_WORKERS", 2, "processes that serve pages, the API and the doors", low=1, high=256
 )
 WEB_THREADS = env.integer(
-    "WEB_THREADS", 16, "threads, each with a database connection, in each of those processes", low=1, high=256
-)
-WEB_PINNED = env.boolean("WEB_PINNED", True, "each of those keeps to its share of the cores (Linux)")
-READS_AT_ONCE = env.integer(
-    "READS_AT_ONCE",
-    max(1, WEB_THREADS * 3 // 4),
-    "reads of pages and the API at the same time in each of those processes (default: 3/4 of WEB_THREADS)",
+    "DOSSIER_WEB_THREADS",
+    16,
+    "threads, each with a database connection, in each of those processes",
     low=1,
     high=256,
 )
-BODY_SECONDS = env.integer(
-    "BODY_SECONDS",
+WEB_CPU_AFFINITY = env.boolean(
+    "DOSSIER_WEB_CPU_AFFINITY", True, "each of those keeps to its share of the cores (Linux)"
+)
+WEB_MAX_READS = env.integer(
+    "DOSSIER_WEB_MAX_READS",
+    max(1, WEB_THREADS * 3 // 4),
+    "reads of pages and the API at the same time in each of those processes (default: 3/4 of DOSSIER_WEB_THREADS)",
+    low=1,
+    high=256,
+)
+BODY_TIMEOUT_SECONDS = env.integer(
+    "DOSSIER_BODY_TIMEOUT_SECONDS",
     10,
     "seconds that a sender has for the body of a request; one more for each 16 KiB that came",
     low=1,
     high=3600,
 )
-KEY_RATE = env.integer(
-    "KEY_RATE",
+INGEST_RATE_PER_KEY = env.integer(
+    "DOSSIER_INGEST_RATE_PER_KEY",
     1000,
     "requests a second that one key may send to the doors of each of those processes; ten times as many at once",
     low=1,
 )
-WORKERS = env.integer("WORKERS", 2, "processes that run analyses and other tasks", low=1, high=256)
+TASK_WORKERS = env.integer(
+    "DOSSIER_TASK_WORKERS", 2, "processes that run analyses and other tasks", low=1, high=256
+)
 DRAIN_SECONDS = env.integer(
-    "DRAIN_SECONDS",
+    "DOSSIER_DRAIN_SECONDS",
     1,
     "seconds for which /readyz says that this node stops before it takes no more requests; more behind a load balancer",
     high=600,
 )
 METRICS_TOKEN = env.text(
-    "METRICS_TOKEN", "", "a bearer token that /metrics asks for; unset, it answers this machine only"
+    "DOSSIER_METRICS_TOKEN", "", "a bearer token that /metrics asks for; unset, it answers this machine only"
 )
 
 
@@ -106,7 +116,7 @@ def _secret_key() -> tuple[str, bool]:
 
 SECRET_KEY, SECRET_KEY_IS_KEPT = _secret_key()
 SECRET_KEY_FALLBACKS = env.words(
-    "DOSSIER_SECRET_KEY_OLD",
+    "DOSSIER_SECRET_KEY_FALLBACKS",
     (),
     "earlier ones, that still open what they sealed until manage.py reseal has run",
 )
@@ -114,21 +124,23 @@ DEBUG = env.boolean("DOSSIER_DEBUG", False, "show tracebacks in the browser; nev
 ALLOWED_HOSTS = env.words(
     "DOSSIER_ALLOWED_HOSTS", ("localhost", "127.0.0.1", "[::1]"), "host names that requests may carry"
 )
-CSRF_TRUSTED_ORIGINS = [BASE_URL]
+CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
 
 # Telemetry ----------------------------------------------------------------------------------------
 TELEMETRY_MAX_BODY = env.integer(
-    "TELEMETRY_MAX_BODY", 64 * 2**20, "largest body of a telemetry request as sent, bytes", low=1024
+    "DOSSIER_TELEMETRY_MAX_BODY", 64 * 2**20, "largest body of a telemetry request as sent, bytes", low=1024
 )
-TELEMETRY_MAX_DECODED = env.integer(
-    "TELEMETRY_MAX_DECODED", 64 * 2**20, "largest body after decompression, bytes", low=1024
+TELEMETRY_MAX_DECODED_BODY = env.integer(
+    "DOSSIER_TELEMETRY_MAX_DECODED_BODY", 64 * 2**20, "largest body after decompression, bytes", low=1024
 )
-TELEMETRY_PARTITION = env.duration("TELEMETRY_PARTITION", "1h", "span of one partition of a telemetry table")
+TELEMETRY_PARTITION_INTERVAL = env.duration(
+    "DOSSIER_TELEMETRY_PARTITION_INTERVAL", "1h", "span of one partition of a telemetry table"
+)
 TELEMETRY_RETENTION = env.duration(
-    "TELEMETRY_RETENTION", "30d", "how long telemetry rows are kept; older rows are refused"
+    "DOSSIER_TELEMETRY_RETENTION", "30d", "how long telemetry rows are kept; older rows are refused"
 )
-TELEMETRY_LONG_RETENTION = env.duration(
-    "TELEMETRY_LONG_RETENTION",
+TELEMETRY_SPARSE_RETENTION = env.duration(
+    "DOSSIER_TELEMETRY_SPARSE_RETENTION",
     "400d",
     "the same for `outage`, `uptime` and reported changes, which are few and asked for by the month; never less",
 )
@@ -139,59 +151,75 @@ REFUSE_TELEMETRY = "deploy.observability.disk.is_scarce"
 
 # Alerts -------------------------------------------------------------------------------------------
 ALERT_MAX_BODY = env.integer(
-    "ALERT_MAX_BODY", 2**26, "largest body of an alert door, as sent and after decompression, bytes", low=1024
+    "DOSSIER_ALERT_MAX_BODY",
+    2**26,
+    "largest body of an alert door, as sent and after decompression, bytes",
+    low=1024,
 )
 ALERT_RETENTION = env.duration(
-    "ALERT_RETENTION", "30d", "how long payloads of alerts and their receipts are kept; events stay for ever"
+    "DOSSIER_ALERT_RETENTION",
+    "30d",
+    "how long payloads of alerts and their receipts are kept; events stay for ever",
 )
 
 # Mail ---------------------------------------------------------------------------------------------
-MAIL_PORT = env.integer(
-    "MAIL_PORT", 0, "port of the door for alerts by mail (SMTP); 0: that door is closed", high=65535
+INBOUND_EMAIL_PORT = env.integer(
+    "DOSSIER_INBOUND_EMAIL_PORT",
+    0,
+    "port of the door for alerts by mail (SMTP); 0: that door is closed",
+    high=65535,
 )
-MAIL_DOMAIN = env.text(
-    "MAIL_DOMAIN",
-    urlsplit(BASE_URL).hostname or "localhost",
+INBOUND_EMAIL_DOMAIN = env.text(
+    "DOSSIER_INBOUND_EMAIL_DOMAIN",
+    urlsplit(PUBLIC_URL).hostname or "localhost",
     "what stands behind the @ in addresses of integrations",
-    shown="host of DOSSIER_URL",
+    shown="host of DOSSIER_PUBLIC_URL",
 )
-MAIL_MAX_BODY = env.integer("MAIL_MAX_BODY", 10 * 2**20, "largest mail with its attachments, bytes", low=1024)
-MAIL_CERTIFICATE = env.text("MAIL_CERTIFICATE", "", "file with the certificate (PEM) for STARTTLS")
-MAIL_CERTIFICATE_KEY = env.text("MAIL_CERTIFICATE_KEY", "", "file with its key, where that is another file")
+INBOUND_EMAIL_MAX_BODY = env.integer(
+    "DOSSIER_INBOUND_EMAIL_MAX_BODY", 10 * 2**20, "largest mail with its attachments, bytes", low=1024
+)
+INBOUND_EMAIL_CERTIFICATE = env.text(
+    "DOSSIER_INBOUND_EMAIL_CERTIFICATE", "", "file with the certificate (PEM) for STARTTLS"
+)
+INBOUND_EMAIL_CERTIFICATE_KEY = env.text(
+    "DOSSIER_INBOUND_EMAIL_CERTIFICATE_KEY", "", "file with its key, where that is another file"
+)
 
 # OTLP over gRPC -----------------------------------------------------------------------------------
 OTLP_GRPC_PORT = env.integer(
-    "OTLP_GRPC_PORT",
+    "DOSSIER_OTLP_GRPC_PORT",
     0,
     "port of the door for OTLP over gRPC, usually 4317; 0: that door is closed",
     high=65535,
 )
 OTLP_GRPC_CERTIFICATE = env.text(
-    "OTLP_GRPC_CERTIFICATE", "", "file with its certificate (PEM); without it a proxy in front does TLS"
+    "DOSSIER_OTLP_GRPC_CERTIFICATE",
+    "",
+    "file with its certificate (PEM); without it a proxy in front does TLS",
 )
 OTLP_GRPC_CERTIFICATE_KEY = env.text(
-    "OTLP_GRPC_CERTIFICATE_KEY", "", "file with the certificate's key, where that is another file"
+    "DOSSIER_OTLP_GRPC_CERTIFICATE_KEY", "", "file with the certificate's key, where that is another file"
 )
 
 # What goes out ------------------------------------------------------------------------------------
-OUTGOING_ALLOW = env.networks(
-    "OUTGOING_ALLOW",
+OUTBOUND_ALLOWED_NETWORKS = env.networks(
+    "DOSSIER_OUTBOUND_ALLOWED_NETWORKS",
     "networks of the house that webhooks may be sent to, say `10.20.0.0/16,fd12::/16`; public addresses always may",
 )
 
 # Runs -------------------------------------------------------------------------------------------
-RUN_LEASE = env.duration(
-    "RUN_LEASE",
+RUN_LEASE_TIMEOUT = env.duration(
+    "DOSSIER_RUN_LEASE_TIMEOUT",
     "3m",
     "how long a worker may take over one run before another takes it up; half of it is the analyzer's time",
 )
-DELIVERY_RETENTION = env.duration(
-    "DELIVERY_RETENTION",
+NOTIFICATION_RETENTION = env.duration(
+    "DOSSIER_NOTIFICATION_RETENTION",
     "90d",
     "how long it is kept by which way each message went, once it is over; what tickets tell of it stays for ever",
 )
 RUN_RETENTION = env.duration(
-    "RUN_RETENTION",
+    "DOSSIER_RUN_RETENTION",
     "90d",
     "how long windows and verdicts that runs keep stay after their last use, so that a run can be done again; "
     "what was concluded is in the log and stays; at least 1d",
@@ -202,31 +230,31 @@ MAY_ANALYZE = "incidents.api.permissions.MayAnalyze"
 """Who may have analyzers run over HTTP: roles are known above the floor that runs them."""
 
 # Watched from outside --------------------------------------------------------------------------------
-SEALS_FILE = Path(
+SEAL_FILE = Path(
     env.text(
-        "SEALS_FILE",
+        "DOSSIER_SEAL_FILE",
         str(HOME.root / "seals.jsonl"),
         "where each newest seal of the log is noted, better on another machine's disk; `verify_log` compares",
         shown="DOSSIER_HOME/seals.jsonl",
     )
 )
-SEALS_TO = env.words(
-    "SEALS_TO",
+SEAL_RECIPIENTS = env.words(
+    "DOSSIER_SEAL_RECIPIENTS",
     (),
     "where else they go: https:// addresses (each seal, as JSON) and mail addresses (once a day), separated by commas",
 )
 SEAL_TSA_URL = env.address(
-    "SEAL_TSA_URL",
+    "DOSSIER_SEAL_TSA_URL",
     "",
-    "a timestamp authority (RFC 3161), asked every hour about the newest seal; its answers stand in SEALS_FILE",
+    "a timestamp authority (RFC 3161), asked every hour about the newest seal; its answers stand in DOSSIER_SEAL_FILE",
 )
 SEAL_TSA_CERTIFICATES = env.text(
-    "SEAL_TSA_CERTIFICATES",
+    "DOSSIER_SEAL_TSA_CERTIFICATES",
     "",
     "PEM file of the roots that timestamps are checked against; unset: the public ones of `certifi`",
 )
 DEAD_MAN_URL = env.address(
-    "DEAD_MAN_URL",
+    "DOSSIER_DEAD_MAN_URL",
     "",
     "asked every minute while this node is ready; a service that listens there tells of the silence",
 )
@@ -329,9 +357,9 @@ WHITENOISE_USE_FINDERS = True  # what nobody has collected is served from where 
 WHITENOISE_AUTOREFRESH = DEBUG
 
 SESSION_COOKIE_HTTPONLY = True
-if BASE_URL.startswith("https://"):
+if PUBLIC_URL.startswith("https://"):
     SESSION_COOKIE_NAME = "__Host-sessionid"  # which no other host of the domain can set
-SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BASE_URL.startswith("https://")
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PUBLIC_URL.startswith("https://")
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 DATA_UPLOAD_MAX_MEMORY_SIZE = None  # each door has its own limit, all else `deploy.middleware.BodyLimit`
@@ -354,10 +382,10 @@ ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 
 _MAIL_SERVER = env.mail_server(
-    "EMAIL_URL",
+    "DOSSIER_EMAIL_URL",
     "the mail server that reports are sent through: `smtp://user:password@host:25`, `smtp+tls://` or `smtps://`",
 )
-MAIL_IS_SET_UP = bool(_MAIL_SERVER)
+EMAIL_IS_SET_UP = bool(_MAIL_SERVER)
 EMAIL_HOST = str(_MAIL_SERVER.get("EMAIL_HOST", ""))
 EMAIL_PORT = int(_MAIL_SERVER.get("EMAIL_PORT", 25))
 EMAIL_HOST_USER = str(_MAIL_SERVER.get("EMAIL_HOST_USER", ""))
@@ -365,14 +393,14 @@ EMAIL_HOST_PASSWORD = str(_MAIL_SERVER.get("EMAIL_HOST_PASSWORD", ""))
 EMAIL_USE_TLS = bool(_MAIL_SERVER.get("EMAIL_USE_TLS", False))
 EMAIL_USE_SSL = bool(_MAIL_SERVER.get("EMAIL_USE_SSL", False))
 EMAIL_TIMEOUT = 20
-DEFAULT_FROM_EMAIL = env.text("EMAIL_FROM", "dossier@localhost", "the sender of those mails")
+DEFAULT_FROM_EMAIL = env.text("DOSSIER_EMAIL_FROM", "dossier@localhost", "the sender of those mails")
 ACCOUNT_ADAPTER = "deploy.accounts.ClosedSignup"
 # An address of somebody at the provider is added to an account by whoever knows its password, and by no link alone.
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
-# A proxy in front speaks TLS and says nothing of it here: addresses given to others follow DOSSIER_URL.
-ACCOUNT_DEFAULT_HTTP_PROTOCOL = urlsplit(BASE_URL).scheme
+# A proxy in front speaks TLS and says nothing of it here: addresses given to others follow DOSSIER_PUBLIC_URL.
+ACCOUNT_DEFAULT_HTTP_PROTOCOL = urlsplit(PUBLIC_URL).scheme
 ALLAUTH_TRUSTED_PROXY_COUNT = env.integer(
-    "TRUSTED_PROXIES",
+    "DOSSIER_TRUSTED_PROXY_COUNT",
     0,
     "how many proxies in front add to X-Forwarded-For, so that wrong passwords are counted for each address and not "
     "for the proxy's",
@@ -387,19 +415,22 @@ MFA_ALLOW_UNVERIFIED_EMAIL = (
     True  # addresses are not verified here: whoever is signed in may protect their account
 )
 OIDC_URL = env.address(
-    "OIDC_URL",
+    "DOSSIER_OIDC_URL",
     "",
     "an OpenID Connect provider to sign in through: its issuer, https://login.example/realms/dc",
 )
-OIDC_CLIENT_ID = env.text("OIDC_CLIENT_ID", "", "how Dossier is called there")
-OIDC_CLIENT_SECRET = env.text("OIDC_CLIENT_SECRET", "", "its secret there")
-OIDC_NAME = env.text("OIDC_NAME", "your identity provider", "what the sign-in page calls the provider")
-OIDC_SIGNUP = env.boolean(
-    "OIDC_SIGNUP", True, "whether somebody who signs in there for the first time gets an account here"
+OIDC_CLIENT_ID = env.text("DOSSIER_OIDC_CLIENT_ID", "", "how Dossier is called there")
+OIDC_CLIENT_SECRET = env.text("DOSSIER_OIDC_CLIENT_SECRET", "", "its secret there")
+OIDC_NAME = env.text(
+    "DOSSIER_OIDC_NAME", "your identity provider", "what the sign-in page calls the provider"
 )
-OIDC_GROUPS_CLAIM = env.text("OIDC_GROUPS_CLAIM", "groups", "the claim that lists somebody's groups")
-OIDC_GROUPS = env.group_rules(
-    "OIDC_GROUPS", "what groups there mean here, as `dc-storage=storage:responder,dc-admins=staff`"
+OIDC_SIGNUP = env.boolean(
+    "DOSSIER_OIDC_SIGNUP", True, "whether somebody who signs in there for the first time gets an account here"
+)
+OIDC_GROUPS_CLAIM = env.text("DOSSIER_OIDC_GROUPS_CLAIM", "groups", "the claim that lists somebody's groups")
+OIDC_GROUP_ROLES = env.group_rules(
+    "DOSSIER_OIDC_GROUP_ROLES",
+    "what groups there mean here, as `dc-storage=storage:responder,dc-admins=staff`",
 )
 
 

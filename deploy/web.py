@@ -75,7 +75,7 @@ def _person(environ: WSGIEnvironment) -> Sender:
 application = beating(
     Gateway(
         pages,
-        Limits(settings.WEB_THREADS, settings.READS_AT_ONCE, settings.BODY_SECONDS),
+        Limits(settings.WEB_THREADS, settings.WEB_MAX_READS, settings.BODY_TIMEOUT_SECONDS),
         is_intake,
         identify,
         READS_REFUSED.inc,
@@ -85,7 +85,7 @@ application = beating(
 
 def settle() -> None:
     """What this process needs of the system before it serves: its cores, many open files, few garbage collections."""
-    if settings.WEB_PINNED:
+    if settings.WEB_CPU_AFFINITY:
         keep_to_share(settings.HOME.run, settings.WEB_WORKERS)
     # Each connection is a file; the usual soft limit of 1024 is for programs that use select().
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -23,8 +23,10 @@ from incidents.oncall.calendars import MOST_TEXT
 from incidents.webhooks.send import TIMEOUT
 from ingest.queries import TELEMETRY_KINDS
 
-SIZES = frozenset({"ALERT_MAX_BODY", "MAIL_MAX_BODY", "TELEMETRY_MAX_BODY", "TELEMETRY_MAX_DECODED"})
-SETTINGS = SIZES | {"KEY_RATE", "READS_AT_ONCE", "WEB_THREADS", "WEB_WORKERS"}
+SIZES = frozenset(
+    {"ALERT_MAX_BODY", "INBOUND_EMAIL_MAX_BODY", "TELEMETRY_MAX_BODY", "TELEMETRY_MAX_DECODED_BODY"}
+)
+SETTINGS = SIZES | {"INGEST_RATE_PER_KEY", "WEB_MAX_READS", "WEB_THREADS", "WEB_WORKERS"}
 """The settings whose values pages show. No secret is among them."""
 
 

@@ -235,7 +235,7 @@ def _relate(incident_id: str, other: str, context: Context) -> Recorded:
 
 
 def _link_to(row: IncidentRow) -> c.Link:
-    return c.Link(f"{settings.BASE_URL}/incidents/{row.number}", f"#{row.number} {row.title}"[:TITLE_LIMIT])
+    return c.Link(f"{settings.PUBLIC_URL}/incidents/{row.number}", f"#{row.number} {row.title}"[:TITLE_LIMIT])
 
 
 def attach_evidence(incident_id: str, evidence: Sequence[Mapping[str, Any]], context: Context) -> Recorded:

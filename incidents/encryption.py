@@ -34,7 +34,7 @@ def unseal(kept: bytes) -> str:
     except InvalidToken:
         raise Unreadable(
             "its secret cannot be read: DOSSIER_SECRET_KEY is not the one that it was kept under; set"
-            " DOSSIER_SECRET_KEY_OLD or rotate the secret"
+            " DOSSIER_SECRET_KEY_FALLBACKS or rotate the secret"
         ) from None
 
 

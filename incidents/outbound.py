@@ -103,7 +103,7 @@ def allowed(
     if not found:
         raise Unreachable(f"{goal.host} has no address")
     addresses = tuple(ip_address(each) for each in found)
-    networks: Sequence[Network] = settings.OUTGOING_ALLOW
+    networks: Sequence[Network] = settings.OUTBOUND_ALLOWED_NETWORKS
     for address in addresses:
         try:
             check(address, networks)

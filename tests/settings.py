@@ -5,6 +5,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from deploy.env import FORMER_NAMES, PREFIX
+
 MEMORY, NEEDED = Path("/dev/shm"), 3 * 2**30
 
 
@@ -15,9 +17,10 @@ def _place() -> Path:
 
 
 HOME_OF_TESTS = _place() / f"dossier-test-{os.getpid()}"
+for name in [*os.environ]:
+    if name in ("DATABASE_URL", "REDIS_URL", "PORT") or name in FORMER_NAMES or name.startswith(PREFIX):
+        os.environ.pop(name)
 os.environ["DOSSIER_HOME"] = str(HOME_OF_TESTS)
-for name in ("DATABASE_URL", "REDIS_URL", "PORT", "EVENTS_PORT"):
-    os.environ.pop(name, None)
 
 from deploy.settings import *  # noqa: E402, F403
 

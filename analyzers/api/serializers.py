@@ -110,7 +110,7 @@ class RunDetailSerializer(RunSerializer):
 
     verdict = serializers.SerializerMethodField()
     repeatable = serializers.SerializerMethodField(
-        help_text="whether it can be run again: what it read is kept for `RUN_RETENTION` after its last use"
+        help_text="whether it can be run again: what it read is kept for `DOSSIER_RUN_RETENTION` after its last use"
     )
     window_hash = serializers.CharField()
     history = serializers.ListField(child=serializers.DictField(), help_text="end and hash, oldest first")

@@ -27,7 +27,7 @@ RESEND = timedelta(seconds=30)
 
 def lease() -> timedelta:
     """How long a worker may take over one run before another takes it up."""
-    span: timedelta = settings.RUN_LEASE
+    span: timedelta = settings.RUN_LEASE_TIMEOUT
     return span
 
 

@@ -88,7 +88,8 @@ def request_rerun(run_id: UUID, actor: str, now: datetime) -> Run:
     if not is_repeatable(first):
         raise NotRepeatable(
             "the window that the run judged is not kept any more: windows are kept for"
-            f" {span_text(settings.RUN_RETENTION)} after their last use (RUN_RETENTION); its verdict stays readable,"
+            f" {span_text(settings.RUN_RETENTION)} after their last use (DOSSIER_RUN_RETENTION); its verdict "
+            f"stays readable,"
             " and the window can be run anew as far as telemetry reaches back"
         )
     run = Run(

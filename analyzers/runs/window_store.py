@@ -52,7 +52,7 @@ def is_repeatable(run: Run) -> bool:
 
 
 def drop_unused(now: datetime) -> int:
-    """Delete what no run has used for `RUN_RETENTION`; how much."""
+    """Delete what no run has used for `DOSSIER_RUN_RETENTION`; how much."""
     before = now - settings.RUN_RETENTION
     return sum(_drop(model._meta.db_table, before) for model in (KeptWindow, KeptVerdict))
 

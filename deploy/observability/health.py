@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from redis.exceptions import RedisError
 
-from deploy import broker, processes
+from deploy import broker, env, processes
 from deploy.accounts import proxy_is_not_counted
 from deploy.observability import disk, metrics
 from deploy.version import VERSION
@@ -89,7 +89,7 @@ def secrets() -> str | None:
         more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
         return (
             f"secrets: {', '.join(lost[:5])}{more} cannot be read under this DOSSIER_SECRET_KEY, so nothing is sent"
-            " there; restore the key, set DOSSIER_SECRET_KEY_OLD, or enter them again"
+            " there; restore the key, set DOSSIER_SECRET_KEY_FALLBACKS, or enter them again"
             if lost
             else None
         )
@@ -148,20 +148,21 @@ def running() -> str | None:
 @csrf_exempt
 @require_safe
 def metrics_page(request: HttpRequest) -> HttpResponse:
-    """Prometheus text. Asks for METRICS_TOKEN where it is set, and otherwise answers this machine only."""
+    """Prometheus text. Asks for DOSSIER_METRICS_TOKEN where it is set, and otherwise answers this machine only."""
     if not _may_scrape(request):
         return HttpResponse(
-            "metrics need the bearer token in METRICS_TOKEN\n", status=403, content_type="text/plain"
+            "metrics need the bearer token in DOSSIER_METRICS_TOKEN\n", status=403, content_type="text/plain"
         )
     return HttpResponse(generate_latest(metrics.Everything()), content_type=CONTENT_TYPE_LATEST)
 
 
 def advice() -> list[str]:
     """What staff should set right although everything answers. Needs the database."""
-    found = []
+    found = [f"settings: {line}" for line in env.unread()]
     if proxy_is_not_counted():
         found.append(
-            "proxy: people sign in through one and TRUSTED_PROXIES is 0; set it to the number of proxies in front, so"
+            "proxy: people sign in through one and DOSSIER_TRUSTED_PROXY_COUNT is 0; set it to the number of "
+            "proxies in front, so"
             " that wrong passwords are counted for each address"
         )
     if called := called_but_unreachable():

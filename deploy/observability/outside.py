@@ -110,12 +110,12 @@ def _timestamp(authority: str, seal: str) -> bytes:
 
 def _mail(to: str, seal: str) -> None:
     how = f"manage.py verify_log --expect {seal}"
-    body = f"Newest seal of the log of {settings.BASE_URL}:\n\n{seal}\n\nTo compare: {how}\n"
+    body = f"Newest seal of the log of {settings.PUBLIC_URL}:\n\n{seal}\n\nTo compare: {how}\n"
     EmailMessage("Dossier: seal of the log", body, to=[to.removeprefix("mailto:")]).send()
 
 
 def _post(url: str, seal: str) -> None:
-    body = {"seal": seal, "from": settings.BASE_URL, "at": now_utc().isoformat()}
+    body = {"seal": seal, "from": settings.PUBLIC_URL, "at": now_utc().isoformat()}
     reply = post(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
     if not reply.taken:
         raise Unreachable(f"answered {reply.status}")
@@ -123,7 +123,7 @@ def _post(url: str, seal: str) -> None:
 
 def note_seals(stop: threading.Event) -> None:
     """Loop of the notary. What it cannot do is logged, and after a minute `/readyz` names it."""
-    notary = Notary(settings.SEALS_FILE, settings.SEALS_TO, settings.SEAL_TSA_URL)
+    notary = Notary(settings.SEAL_FILE, settings.SEAL_RECIPIENTS, settings.SEAL_TSA_URL)
     while not stop.is_set():
         try:
             notary.step()

@@ -48,7 +48,11 @@ class Program:
 def programs() -> list[Program]:
     """In the order in which they start: intake first."""
     web, events = partial(serve, WEB, kill_after=10), partial(serve, EVENTS, kill_after=2)
-    mail = [Program("mail", partial(command, "receive_mail"), beats=False)] if settings.MAIL_PORT else []
+    mail = (
+        [Program("mail", partial(command, "receive_mail"), beats=False)]
+        if settings.INBOUND_EMAIL_PORT
+        else []
+    )
     otlp = [Program("otlp", partial(command, "receive_otlp"))] if settings.OTLP_GRPC_PORT else []
     return [
         *(Program(f"web-{number}", web, port=settings.PORT) for number in range(1, settings.WEB_WORKERS + 1)),
@@ -69,12 +73,12 @@ def kind_of(name: str) -> str:
 
 
 def listen(port: int) -> socket.socket:
-    """A listening socket at this port of DOSSIER_BIND. Processes that share it take connections in turn, and those
-    that wait stay when one of them ends. OSError where it cannot be opened."""
-    opened = socket.socket(socket.AF_INET6 if ":" in settings.BIND else socket.AF_INET)
+    """A listening socket at this port of DOSSIER_BIND_ADDRESS. Processes that share it take connections in turn, and
+    those that wait stay when one of them ends. OSError where it cannot be opened."""
+    opened = socket.socket(socket.AF_INET6 if ":" in settings.BIND_ADDRESS else socket.AF_INET)
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        opened.bind((settings.BIND, port))
+        opened.bind((settings.BIND_ADDRESS, port))
     except OSError:
         opened.close()
         raise
@@ -148,7 +152,7 @@ def command(name: str, _opened: socket.socket | None, options: Mapping[str, Any]
 
 def worker(_opened: socket.socket | None) -> None:
     few = ["--without-gossip", "--without-mingle", "--without-heartbeat"]
-    _celery("worker", "--concurrency", str(settings.WORKERS), "--loglevel", "INFO", *few)
+    _celery("worker", "--concurrency", str(settings.TASK_WORKERS), "--loglevel", "INFO", *few)
 
 
 def scheduler(_opened: socket.socket | None) -> None:

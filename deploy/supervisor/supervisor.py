@@ -31,7 +31,7 @@ from django.core.management import call_command
 from django.db import connections
 from redis.exceptions import RedisError
 
-from deploy import broker, processes
+from deploy import broker, env, processes
 from deploy.embedded import EmbeddedError, Home, start_broker, start_postgres
 from deploy.observability import disk
 from deploy.postgres.base import VARIABLE as PROCESS
@@ -229,7 +229,8 @@ class Supervisor:
             self.unanswered = 0.0
 
     def stop(self) -> None:
-        """Say at `/readyz` that this node stops, wait DRAIN_SECONDS, then stop everything, last started first."""
+        """Say at `/readyz` that this node stops, wait DOSSIER_DRAIN_SECONDS, then stop everything, last started
+        first."""
         if any(child.process is not None for child in self.programs):
             with suppress(OSError):
                 processes.begin_draining(self.home.root)
@@ -291,7 +292,7 @@ class Supervisor:
 
     def _wait_for_pages(self) -> None:
         deadline = time.monotonic() + START_PATIENCE
-        address = f"http://{reachable(settings.BIND)}:{settings.PORT}/healthz"
+        address = f"http://{reachable(settings.BIND_ADDRESS)}:{settings.PORT}/healthz"
         while not answers(address):
             if time.monotonic() > deadline:
                 raise CannotStart(f"pages do not answer; see {self.home.logs / 'web-1.log'}")
@@ -326,21 +327,21 @@ def make_ready(say: Say) -> None:
 
 
 def open_ports() -> dict[int, socket.socket]:
-    """The sockets of pages and live updates, bound. CannotStart when DOSSIER_BIND is no address of this machine, or,
-    with a port that can be had, when one of PORT, EVENTS_PORT, MAIL_PORT and OTLP_GRPC_PORT is taken or not this
-    user's to open.
+    """The sockets of pages and live updates, bound. CannotStart when DOSSIER_BIND_ADDRESS is no address of this
+    machine, or, with a port that can be had, when one of PORT, DOSSIER_EVENTS_PORT, DOSSIER_INBOUND_EMAIL_PORT and
+    DOSSIER_OTLP_GRPC_PORT is taken or not this user's to open.
     """
     if problem := port_problem(0):
         raise CannotStart(
-            f"DOSSIER_BIND is {settings.BIND!r}, which {problem}. It must be an address of "
+            f"DOSSIER_BIND_ADDRESS is {settings.BIND_ADDRESS!r}, which {problem}. It must be an address of "
             "this machine, such as 127.0.0.1, or 0.0.0.0 for all of them."
         )
     if settings.PORT == settings.EVENTS_PORT:
         raise CannotStart(
-            f"PORT and EVENTS_PORT are both {settings.PORT}; live updates need one of their own."
+            f"PORT and DOSSIER_EVENTS_PORT are both {settings.PORT}; live updates need one of their own."
         )
-    for name in ("PORT", "EVENTS_PORT", "MAIL_PORT", "OTLP_GRPC_PORT"):
-        port = getattr(settings, name)
+    for name in ("PORT", "DOSSIER_EVENTS_PORT", "DOSSIER_INBOUND_EMAIL_PORT", "DOSSIER_OTLP_GRPC_PORT"):
+        port = getattr(settings, name.removeprefix(env.PREFIX))
         if port and (problem := port_problem(port)):
             others = (*range(max(port + 1, 1024), 65535), *range(1024, port))
             free = next(p for p in others if not port_problem(p) and not port_problem(p + 1))
@@ -349,7 +350,7 @@ def open_ports() -> dict[int, socket.socket]:
 
 
 def port_problem(port: int) -> str | None:
-    """Why nothing of this user's can listen at this port of DOSSIER_BIND (0: at any), or None."""
+    """Why nothing of this user's can listen at this port of DOSSIER_BIND_ADDRESS (0: at any), or None."""
     try:
         listen(port).close()  # OSError here, too, on a machine without IPv6
     except OSError as error:
@@ -392,6 +393,8 @@ def stopping_on_signals() -> Iterator[None]:
 @contextmanager
 def running(home: Home, say: Say) -> Iterator[Supervisor]:
     """A started supervisor that is stopped, undisturbed by further signals, when the block ends."""
+    for line in env.unread():
+        say(f"settings: {line}")
     supervisor = Supervisor(home, say)
     try:
         supervisor.start()

@@ -55,7 +55,8 @@ COMMITTED = (
     "Every alert of the request is committed to disk. The answer's `Dossier-Receipt` names its receipt."
 )
 BODY = (
-    "64 MiB a body, also after decompression (gzip, zstd); `ALERT_MAX_BODY` changes that. Larger ones get 413, and an "
+    "64 MiB a body, also after decompression (gzip, zstd); `DOSSIER_ALERT_MAX_BODY` changes that. Larger ones "
+    "get 413, and an "
     "incident says so. Long texts of an alert are shortened; the payload is stored as sent."
 )
 AGAIN = "503 with `Retry-After: 5`; nothing was stored."

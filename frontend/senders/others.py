@@ -11,8 +11,10 @@ OTHERS: tuple[Sender, ...] = (
         "alerts",
         (),
         "mail",
-        "For what can send nothing but mail. Dossier listens on `MAIL_PORT` (SMTP, with STARTTLS where "
-        "`MAIL_CERTIFICATE` is set) and relays nothing. Each integration has an address of its own, which staff see on "
+        "For what can send nothing but mail. Dossier listens on `DOSSIER_INBOUND_EMAIL_PORT` (SMTP, with "
+        "STARTTLS where "
+        "`DOSSIER_INBOUND_EMAIL_CERTIFICATE` is set) and relays nothing. Each integration has an address of its "
+        "own, which staff see on "
         "the page of integrations and programs at `/api/v1/integrations`; it is a secret: whoever knows it may send. "
         "Point an MX or a transport of your mail server here, or let the monitoring system send here itself. "
         "`anything+ADDRESS` is the same address.",
@@ -43,7 +45,8 @@ END
         ),
         "250 with the receipt: the alert is committed to disk. 5xx: refused for good, with the reason (no such "
         "address, too large, an automatic answer, a bounce); the sending server tells its sender.",
-        "10 MiB a mail with its attachments (`MAIL_MAX_BODY`); of a mail above 1 MiB only its headers are kept beside "
+        "10 MiB a mail with its attachments (`DOSSIER_INBOUND_EMAIL_MAX_BODY`); of a mail above 1 MiB only its "
+        "headers are kept beside "
         "the alert. One integration a mail. 100 connections.",
         "451 or 421: nothing was stored, and the sending server keeps the mail and comes again, commonly for days.",
         "Without a mapping the subject without its words of status is the key, so `PROBLEM: x` and `RECOVERY: x`, "
@@ -78,7 +81,8 @@ END
         "telemetry",
         ("otlp-metrics", "otlp-traces", "otlp-logs"),
         "otlp",
-        "OTLP over HTTP, protobuf or JSON; and over gRPC where the setting `OTLP_GRPC_PORT` names a port. Metrics "
+        "OTLP over HTTP, protobuf or JSON; and over gRPC where the setting `DOSSIER_OTLP_GRPC_PORT` names a "
+        "port. Metrics "
         "become rows of `metric`, spans rows of `span`. Log records of severity ERROR and above become alerts, with "
         "the scope `alerts`; Dossier keeps no other logs.",
         (
@@ -90,7 +94,7 @@ OTEL_EXPORTER_OTLP_HEADERS=Authorization=Bearer%20{KEY}
 """,
             ),
             (
-                "the same over gRPC (`insecure` where neither OTLP_GRPC_CERTIFICATE nor a proxy does TLS)",
+                "the same over gRPC (`insecure` where neither DOSSIER_OTLP_GRPC_CERTIFICATE nor a proxy does TLS)",
                 f"""OTEL_EXPORTER_OTLP_ENDPOINT=http://{HOST}:4317
 OTEL_EXPORTER_OTLP_PROTOCOL=grpc
 OTEL_EXPORTER_OTLP_INSECURE=true

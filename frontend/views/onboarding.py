@@ -157,7 +157,7 @@ def connect(request: HttpRequest) -> HttpResponse:
 
 
 def _made(row: IntegrationKey, secret: str, sender: Sender) -> dict[str, Any]:
-    address = settings.BASE_URL
+    address = settings.PUBLIC_URL
     return {"row": row, "secret": secret, "sender": sender, "paste": sender.configured(address, secret)}
 
 

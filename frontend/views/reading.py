@@ -50,7 +50,7 @@ def read_document(request: HttpRequest, slug: str) -> HttpResponse:
         return HttpResponseRedirect(reverse("document", args=[moved]))
     try:
         names = documents.part_names(documents.source(slug))
-        found = documents.document(slug, parts(names), settings.BASE_URL)
+        found = documents.document(slug, parts(names), settings.PUBLIC_URL)
     except KeyError:
         raise Http404(f"no documentation page {slug}") from None
     contents = documents.contents()

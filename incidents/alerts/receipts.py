@@ -163,7 +163,7 @@ def _reference(incident: Incident) -> dict[str, Any]:
     return {
         "id": incident.id,
         "number": incident.number,
-        "url": f"{settings.BASE_URL}/incidents/{incident.number}",
+        "url": f"{settings.PUBLIC_URL}/incidents/{incident.number}",
     }
 
 

@@ -101,5 +101,5 @@ def _as_json(one: Alike) -> dict[str, Any]:
         "confirmed_cause": past.confirmed_cause,
         "resolved_at": optional_rfc3339(past.resolved_at),
         "seconds_to_resolve": one.seconds_to_resolve,
-        "url": f"{settings.BASE_URL}/incidents/{past.number}",
+        "url": f"{settings.PUBLIC_URL}/incidents/{past.number}",
     }

@@ -35,7 +35,8 @@ LONGEST_OVERLAP = 31 * 86_400
 
 class WebhookSerializer(Strict, s.ModelSerializer[Webhook]):
     url = s.CharField(
-        max_length=2_000, help_text="http or https; public, unless OUTGOING_ALLOW names its network"
+        max_length=2_000,
+        help_text="http or https; public, unless DOSSIER_OUTBOUND_ALLOWED_NETWORKS names its network",
     )
     teams = s.ListField(
         child=s.CharField(max_length=60), required=False, max_length=200, help_text="none for all"
@@ -78,7 +79,7 @@ class WebhookSerializer(Strict, s.ModelSerializer[Webhook]):
 
     def validate_url(self, url: str) -> str:
         try:
-            check_literal(url, settings.OUTGOING_ALLOW)
+            check_literal(url, settings.OUTBOUND_ALLOWED_NETWORKS)
         except Refused as refused:
             raise s.ValidationError(str(refused)) from None
         return url

@@ -102,7 +102,7 @@ def check(address: IPAddress, allow: Sequence[Network] = ()) -> None:
     if (kind := _kind(real)) is not None:
         shown = f"{address}" if real == address else f"{address} (that is {real})"
         raise Refused(
-            f"{shown} is {kind}; OUTGOING_ALLOW lists the networks that may be sent to all the same"
+            f"{shown} is {kind}; DOSSIER_OUTBOUND_ALLOWED_NETWORKS lists the networks that may be sent to all the same"
         )
 
 

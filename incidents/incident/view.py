@@ -23,7 +23,7 @@ class View:
 
     @property
     def url(self) -> str:
-        return f"{settings.BASE_URL}/incidents/{self.incident.number}"
+        return f"{settings.PUBLIC_URL}/incidents/{self.incident.number}"
 
     @property
     def opinions(self) -> list[Opinion]:

@@ -199,7 +199,7 @@ def check_address(kind: Kind, given: object) -> str:
             raise Invalid("address", "must be an e-mail address") from None
     elif kind == "webhook":
         try:
-            addresses.check_literal(address, settings.OUTGOING_ALLOW)
+            addresses.check_literal(address, settings.OUTBOUND_ALLOWED_NETWORKS)
         except addresses.Refused as error:
             raise Invalid("address", str(error)) from None
     else:
@@ -267,7 +267,7 @@ def _try(whose: str, kind: Kind, address: str, secret: str, who: str) -> Reply:
     if not _may_try(whose):
         return refused(f"{MOST_TESTS} test messages an hour are enough; try again in the next one")
     id_ = uuid.uuid4()
-    message = test_message(str(id_), who, settings.BASE_URL)
+    message = test_message(str(id_), who, settings.PUBLIC_URL)
     return send(Outgoing(id_, "test", kind, address, secret, message, ()))
 
 

@@ -72,5 +72,5 @@ def _told() -> str:
     return (
         "this DOSSIER_SECRET_KEY is not the one that the secrets in the database are encrypted under. Give every node"
         " the same one: DOSSIER_SECRET_KEY, or the file secret_key in the DOSSIER_HOME of the first node; after a"
-        " change of the key also DOSSIER_SECRET_KEY_OLD"
+        " change of the key also DOSSIER_SECRET_KEY_FALLBACKS"
     )

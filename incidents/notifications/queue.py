@@ -227,7 +227,7 @@ class _Judging:
             kind=self.methods[first.pk].kind,
             address=address,
             secret=secret,
-            message=compose(str(message), told, settings.BASE_URL),
+            message=compose(str(message), told, settings.PUBLIC_URL),
             sendings=tuple((one.pk, one.attempts + 1) for one in together),
             holder=holder,
         )
@@ -244,7 +244,7 @@ class _Judging:
 
     def _as_told(self, one: Sending) -> Told:
         told = self.tickets[one.notification.incident].told
-        url = f"{settings.BASE_URL}/incidents/{told['number']}"
+        url = f"{settings.PUBLIC_URL}/incidents/{told['number']}"
         over = one.notification.about == OVER
         return Told(**told, reason=one.notification.why, url=url, over=over)
 

@@ -14,7 +14,7 @@ from incidents.notifications.recipients import Reachable, people
 
 UNREADABLE = "contact method encrypted under another DOSSIER_SECRET_KEY"
 NO_METHOD = "no contact method"
-NO_MAIL_SERVER = "mail only, and no mail server is set up (EMAIL_URL)"
+NO_MAIL_SERVER = "mail only, and no mail server is set up (DOSSIER_EMAIL_URL)"
 
 
 def unreachable(names: Iterable[str]) -> dict[str, str]:
@@ -34,7 +34,7 @@ def why_unreachable(found: Reachable) -> str | None:
     if not readable:
         return UNREADABLE
     mail_alone = all(method.kind == "email" for method in readable)
-    return NO_MAIL_SERVER if mail_alone and not settings.MAIL_IS_SET_UP else None
+    return NO_MAIL_SERVER if mail_alone and not settings.EMAIL_IS_SET_UP else None
 
 
 def is_readable(row: ContactMethod) -> bool:

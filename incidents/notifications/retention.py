@@ -19,14 +19,14 @@ _looked: list[datetime] = []
 
 
 def forget(now: datetime) -> int:
-    """Delete calls, with their steps, that ended longer ago than DELIVERY_RETENTION; how many.
+    """Delete calls, with their steps, that ended longer ago than DOSSIER_NOTIFICATION_RETENTION; how many.
 
     What is deleted was told on its ticket when it happened. Whoever is called for the same ticket again after that
     time counts as called for the first time: no throttle holds that page back.
     """
     if _looked and now - _looked[-1] < EVERY:
         return 0
-    done = _delete(now - settings.DELIVERY_RETENTION)
+    done = _delete(now - settings.NOTIFICATION_RETENTION)
     _looked[:] = [] if done else [now]
     return done
 

@@ -47,7 +47,7 @@ def address_to_subscribers(schedule: ReportSchedule, report: ProducedReport) -> 
 
 def send_waiting(now: datetime) -> int:
     """Send what is due; how many mails went out. Without a mail server everything waits."""
-    if not settings.MAIL_IS_SET_UP:
+    if not settings.EMAIL_IS_SET_UP:
         return 0
     due = Mailing.objects.filter(state="waiting", next_at__lte=now).order_by("next_at")
     sent = 0
@@ -92,14 +92,14 @@ def message(
 ) -> EmailMultiAlternatives:
     """The mail of a report: text, the same as HTML with its charts as pictures, and the CSV attached."""
     body = report.body
-    leave = settings.BASE_URL + reverse("report-unsubscribe", args=[token(subscription)])
+    leave = settings.PUBLIC_URL + reverse("report-unsubscribe", args=[token(subscription)])
     pieces = charts(body)
     pictures, note = _pictures([piece["chart"] for piece in pieces])
     shown = [
         {"title": piece["title"], "id": f"chart{place}"}
         for place, piece in enumerate(pieces[: len(pictures)])
     ]
-    context = {"report": body, "pictures": shown, "note": note, "base": settings.BASE_URL, "leave": leave}
+    context = {"report": body, "pictures": shown, "note": note, "base": settings.PUBLIC_URL, "leave": leave}
     mail = EmailMultiAlternatives(
         subject=f"{body['title']}: {body['period']['words']}",
         body=render_to_string("reports/mail.txt", context),
@@ -108,7 +108,7 @@ def message(
             "List-Unsubscribe": f"<{leave}>",
             "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
             "Auto-Submitted": "auto-generated",
-            OWN_HEADER: settings.BASE_URL,  # our own door of mail refuses it: no circles
+            OWN_HEADER: settings.PUBLIC_URL,  # our own door of mail refuses it: no circles
         },
         connection=connection,
     )

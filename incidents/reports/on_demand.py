@@ -91,7 +91,7 @@ def make(report: str, now: Now) -> bool:
 
     def tell(step: str) -> None:
         at = parts.index(step) + 1 if step in parts else len(parts)
-        _write(row, step=at, steps=len(parts), what=step, lease_until=now() + settings.RUN_LEASE)
+        _write(row, step=at, steps=len(parts), what=step, lease_until=now() + settings.RUN_LEASE_TIMEOUT)
 
     # What would have been made by itself is for its readers, too; what is made up later is for whoever asked.
     mailed = schedule.enabled and period in periods_due(schedule, now())
@@ -102,7 +102,7 @@ def make(report: str, now: Now) -> bool:
 def _take_up(report: str, now: datetime) -> Production | None:
     free = Q(state="queued") | Q(state="running", lease_until__lt=now)
     token = uuid.uuid4()
-    lease = now + settings.RUN_LEASE
+    lease = now + settings.RUN_LEASE_TIMEOUT
     found = Production.objects.filter(free, pk=report)
     found.update(state="running", claim=token, lease_until=lease, attempts=F("attempts") + 1)
     return Production.objects.filter(pk=report, claim=token).first()

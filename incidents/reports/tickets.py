@@ -38,7 +38,7 @@ class Ticket:
 
     @property
     def link(self) -> str:
-        return f"{settings.BASE_URL}/incidents/{self.state.number}"
+        return f"{settings.PUBLIC_URL}/incidents/{self.state.number}"
 
 
 def tickets_of(region: str, team: str, start: datetime, end: datetime, upto: Position) -> list[Ticket]:

@@ -52,7 +52,7 @@ def sent(ids: Sequence[uuid.UUID], now: datetime) -> None:
 
 
 def drop_old(now: datetime) -> int:
-    """Forget backtests that ended more than `RUN_RETENTION` ago; how many."""
+    """Forget backtests that ended more than `DOSSIER_RUN_RETENTION` ago; how many."""
     old = BacktestRow.objects.filter(finished_at__lt=now - settings.RUN_RETENTION)
     return old.delete()[1].get("scorecards.BacktestRow", 0)
 
@@ -80,7 +80,10 @@ def _take_up(id: uuid.UUID, now: datetime) -> BacktestRow | None:
     free = Q(state=State.QUEUED) | Q(state=State.RUNNING, lease_until__lt=now)
     token = uuid.uuid4()
     BacktestRow.objects.filter(free, pk=id).update(
-        state=State.RUNNING, claim=token, lease_until=now + settings.RUN_LEASE, attempts=F("attempts") + 1
+        state=State.RUNNING,
+        claim=token,
+        lease_until=now + settings.RUN_LEASE_TIMEOUT,
+        attempts=F("attempts") + 1,
     )
     return BacktestRow.objects.filter(pk=id, claim=token).first()
 
@@ -156,7 +159,7 @@ def _keep(row: BacktestRow, judged: list[BacktestWindow], now: datetime) -> bool
     """Write down what was judged and how far that is; False where it was cancelled, or taken by another."""
     with transaction.atomic():
         done = row.done + len(judged)
-        if not _write(row, done=done, attempts=1, lease_until=now + settings.RUN_LEASE):
+        if not _write(row, done=done, attempts=1, lease_until=now + settings.RUN_LEASE_TIMEOUT):
             log.info("stopped", backtest=str(row.pk), done=row.done)
             return False
         BacktestWindow.objects.bulk_update(judged, ("status", "reason", "suspects", "held"), batch_size=500)

@@ -119,7 +119,7 @@ def delivered(receipt: str) -> Delivered | None:
 
 
 def maintain(now: datetime) -> dict[str, int]:
-    """Make the partitions of the coming days, drop those that are older than ALERT_RETENTION; how many of each.
+    """Make the partitions of the coming days, drop those that are older than DOSSIER_ALERT_RETENTION; how many of each.
 
     What somebody reads for longer than PATIENCE is left to the next call. Must not be called inside a transaction.
     """

@@ -13,5 +13,5 @@ from ingest.db import clock
 @shared_task(name="alerts.maintain", ignore_result=True)
 def maintain_deliveries() -> dict[str, int]:
     now = clock.now()
-    forgotten = forget_changes(now - settings.TELEMETRY_LONG_RETENTION)
+    forgotten = forget_changes(now - settings.TELEMETRY_SPARSE_RETENTION)
     return {**maintain(now), "changes": forgotten}

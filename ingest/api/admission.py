@@ -125,7 +125,7 @@ class Intake:
 @cache
 def intake() -> Intake:
     """Of this process."""
-    return Intake(settings.KEY_RATE, settings.WEB_THREADS)
+    return Intake(settings.INGEST_RATE_PER_KEY, settings.WEB_THREADS)
 
 
 _one_large = threading.Lock()

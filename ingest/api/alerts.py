@@ -97,7 +97,7 @@ def refused(refuse: Refuse, error: Exception, overloaded: int = 503) -> HttpResp
             answer = refuse(overloaded, f"{error}.")
             answer["Retry-After"] = str(error.retry_after)
         case TooLarge():
-            answer = refuse(413, f"Nothing was stored: {error} (ALERT_MAX_BODY).")
+            answer = refuse(413, f"Nothing was stored: {error} (DOSSIER_ALERT_MAX_BODY).")
         case BadBody() | BadPayload():
             answer = refuse(400, f"Nothing was stored: {error}.")
         case _:
@@ -119,7 +119,7 @@ def allowed(key: Key | None, door: str) -> None:
 
 
 def body_of(request: HttpRequest, largest: int | None = None) -> bytes:
-    """The body without its encoding, of at most `largest` bytes; by default ALERT_MAX_BODY."""
+    """The body without its encoding, of at most `largest` bytes; by default DOSSIER_ALERT_MAX_BODY."""
     largest = settings.ALERT_MAX_BODY if largest is None else min(largest, settings.ALERT_MAX_BODY)
     # `request.headers` would read every variable there is.
     encoding = request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower()

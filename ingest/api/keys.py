@@ -265,7 +265,11 @@ def mail_token(digest: bytes) -> str:
 def mail_address(row: IntegrationKey) -> str | None:
     """Where alerts may be sent to by mail; None where the key may not send any, or the door is closed."""
     may = {"alerts", "admin"} & set(row.scopes) and (not row.doors or "mail" in row.doors)
-    return f"{mail_token(bytes(row.digest))}@{settings.MAIL_DOMAIN}" if may and settings.MAIL_PORT else None
+    return (
+        f"{mail_token(bytes(row.digest))}@{settings.INBOUND_EMAIL_DOMAIN}"
+        if may and settings.INBOUND_EMAIL_PORT
+        else None
+    )
 
 
 def find_by_mail(token: str) -> Key | None:

@@ -159,9 +159,9 @@ class _Server(SMTP):
     def __init__(self, door: Door, tls: ssl.SSLContext | None) -> None:
         super().__init__(
             door,
-            data_size_limit=settings.MAIL_MAX_BODY,
+            data_size_limit=settings.INBOUND_EMAIL_MAX_BODY,
             enable_SMTPUTF8=True,
-            hostname=settings.MAIL_DOMAIN,
+            hostname=settings.INBOUND_EMAIL_DOMAIN,
             ident="Dossier",
             tls_context=tls,
         )
@@ -178,7 +178,7 @@ class _Server(SMTP):
 
     def data_received(self, data: bytes) -> None:
         self._taken += len(data)
-        if self._taken > 2 * settings.MAIL_MAX_BODY and self.transport is not None:
+        if self._taken > 2 * settings.INBOUND_EMAIL_MAX_BODY and self.transport is not None:
             cast(transports.WriteTransport, self.transport).abort()
             return
         super().data_received(data)
@@ -198,11 +198,13 @@ class _Full(asyncio.Protocol):
 
 
 def certificate() -> ssl.SSLContext | None:
-    """For STARTTLS, where MAIL_CERTIFICATE names a file. Raises OSError, ssl.SSLError."""
-    if not settings.MAIL_CERTIFICATE:
+    """For STARTTLS, where DOSSIER_INBOUND_EMAIL_CERTIFICATE names a file. Raises OSError, ssl.SSLError."""
+    if not settings.INBOUND_EMAIL_CERTIFICATE:
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(settings.MAIL_CERTIFICATE, settings.MAIL_CERTIFICATE_KEY or None)
+    context.load_cert_chain(
+        settings.INBOUND_EMAIL_CERTIFICATE, settings.INBOUND_EMAIL_CERTIFICATE_KEY or None
+    )
     return context
 
 

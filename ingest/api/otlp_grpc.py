@@ -58,7 +58,7 @@ _log = logging.getLogger(__name__)
 
 
 def credentials() -> grpc.ServerCredentials | None:
-    """For TLS, where OTLP_GRPC_CERTIFICATE names a file; None for none. Raises OSError."""
+    """For TLS, where DOSSIER_OTLP_GRPC_CERTIFICATE names a file; None for none. Raises OSError."""
     if not settings.OTLP_GRPC_CERTIFICATE:
         return None
     certificate = Path(settings.OTLP_GRPC_CERTIFICATE).read_bytes()
@@ -148,8 +148,8 @@ def _key_of(context: Context) -> Key | None:
 
 
 def _message(sent: Iterator[bytes], context: Context) -> bytes:
-    """The one message of a request. Who takes longer than BODY_SECONDS to send it is disconnected."""
-    late = threading.Timer(settings.BODY_SECONDS, context.cancel)
+    """The one message of a request. Who takes longer than DOSSIER_BODY_TIMEOUT_SECONDS to send it is disconnected."""
+    late = threading.Timer(settings.BODY_TIMEOUT_SECONDS, context.cancel)
     late.start()
     try:
         return next(sent)

@@ -63,7 +63,7 @@ class RefusedError(Exception):
 
 def largest() -> int:
     """Bytes of the largest request, its encoding undone."""
-    return min(settings.TELEMETRY_MAX_DECODED, MOST_BYTES)
+    return min(settings.TELEMETRY_MAX_DECODED_BODY, MOST_BYTES)
 
 
 @contextmanager

@@ -83,7 +83,7 @@ def _version(request: HttpRequest) -> Version | None:
 
 def _taken(request: HttpRequest, key: Key, version: Version) -> HttpResponse:
     sent = read_body(request, settings.TELEMETRY_MAX_BODY)
-    body = unpack(sent, min(settings.TELEMETRY_MAX_DECODED, MOST_BYTES))
+    body = unpack(sent, min(settings.TELEMETRY_MAX_DECODED_BODY, MOST_BYTES))
     bounds = Bounds.around(datetime.now(UTC), settings.TELEMETRY_RETENTION, settings.TELEMETRY_FUTURE)
     with in_turn(len(body)):
         written = rows(body, version, key.region or "default", bounds)

@@ -108,7 +108,7 @@ def _post(request: HttpRequest, kind: Kind, key: Key) -> HttpResponse:
         return problem(400, "Bad Request", "Idempotency-Key is 1 to 255 printable ASCII characters.")
     try:
         sent = read_body(request, settings.TELEMETRY_MAX_BODY)
-        body = decompress(sent, encoding, settings.TELEMETRY_MAX_DECODED)
+        body = decompress(sent, encoding, settings.TELEMETRY_MAX_DECODED_BODY)
         delivery = Delivery(key.name, hashlib.sha256(body).digest(), len(sent), _trace(request), again)
         if again is not None and (receipt := find_repeated(kind, delivery)):
             return Accepted(receipt)

@@ -50,9 +50,9 @@ class Stack:
             **os.environ,
             "DJANGO_SETTINGS_MODULE": "deploy.settings",
             "DOSSIER_HOME": str(home),
-            "DOSSIER_AS_ROOT": "true",
+            "DOSSIER_ALLOW_ROOT": "true",
             "PORT": str(self.port),
-            "EVENTS_PORT": str(self.port + 1),
+            "DOSSIER_EVENTS_PORT": str(self.port + 1),
         }
 
     @property

@@ -23,7 +23,10 @@ pytestmark = pytest.mark.timeout(300)
 def stack() -> Iterator[Stack]:
     home = Path(tempfile.mkdtemp(prefix="dossier-a-")) / "home"
     stack = Stack(home)
-    stack.environment |= {"WEB_WORKERS": "1", "WORKERS": "1"}  # one of each starts sooner
+    stack.environment |= {
+        "DOSSIER_WEB_WORKERS": "1",
+        "DOSSIER_TASK_WORKERS": "1",
+    }  # one of each starts sooner
     yield stack
     if stack.process is not None:
         stack.stop(signal.SIGKILL)

@@ -169,7 +169,7 @@ def deliverer(database: str) -> Iterator[subprocess.Popen[bytes]]:
         "DOSSIER_SECRET_KEY": "tests",
         "DJANGO_SETTINGS_MODULE": "deploy.settings",
         "REDIS_URL": NOWHERE,
-        "OUTGOING_ALLOW": "127.0.0.0/8",
+        "DOSSIER_OUTBOUND_ALLOWED_NETWORKS": "127.0.0.0/8",
     }
     command = [sys.executable, str(ROOT / "manage.py"), "deliver"]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

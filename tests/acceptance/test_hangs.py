@@ -22,7 +22,7 @@ WANTED = {"web-1", "web-2", "scheduler"}
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     one = Stack(tmp_path_factory.mktemp("hangs") / "home")
-    one.environment["DRAIN_SECONDS"] = "5"
+    one.environment["DOSSIER_DRAIN_SECONDS"] = "5"
     yield one
     one.stop()
 

@@ -49,7 +49,7 @@ class Worker:
             "DJANGO_SETTINGS_MODULE": "deploy.settings",
             "DATABASE_URL": database,
             "REDIS_URL": broker,
-            "RUN_LEASE": f"{LEASE.seconds}s",
+            "DOSSIER_RUN_LEASE_TIMEOUT": f"{LEASE.seconds}s",
             "PYTHONPATH": str(plugins),
             "DAWDLER_BEGUN": str(begun),
         }
@@ -78,7 +78,7 @@ def worker(
     broker: str,
     settings: object,
 ) -> Iterator[Worker]:
-    settings.RUN_LEASE = LEASE  # type: ignore[attr-defined]
+    settings.RUN_LEASE_TIMEOUT = LEASE  # type: ignore[attr-defined]
     install_plugin(tmp_path, "dawdler", DAWDLER)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("DAWDLER_BEGUN", str(tmp_path / "begun"))

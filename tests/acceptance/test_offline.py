@@ -29,7 +29,7 @@ def offline(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """An environment in which a socket is an error and every setting is nonsense."""
     hooks = tmp_path_factory.mktemp("hooks")
     (hooks / "sitecustomize.py").write_text(NO_NETWORK)
-    nonsense = dict.fromkeys(("DATABASE_URL", "REDIS_URL", "PORT", "TELEMETRY_RETENTION"), "nonsense")
+    nonsense = dict.fromkeys(("DATABASE_URL", "REDIS_URL", "PORT", "DOSSIER_TELEMETRY_RETENTION"), "nonsense")
     return {"PATH": os.environ["PATH"], "PYTHONPATH": str(hooks), "DOSSIER_HOME": "/nonexistent", **nonsense}
 
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.timeout(600)
 @pytest.fixture
 def stack(tmp_path: Path) -> Iterator[Stack]:
     one = Stack(tmp_path / "home")
-    one.environment |= {"WEB_WORKERS": "1", "WORKERS": "1"}
+    one.environment |= {"DOSSIER_WEB_WORKERS": "1", "DOSSIER_TASK_WORKERS": "1"}
     yield one
     one.stop()
 
@@ -53,7 +53,7 @@ class Alice(threading.Thread):
 def replace(stack: Stack) -> subprocess.CompletedProcess[str]:
     """As somebody would who knows the home and nothing else."""
     known = {name: stack.environment[name] for name in ("DJANGO_SETTINGS_MODULE", "DOSSIER_HOME")}
-    environment = {**os.environ, **known, "DOSSIER_AS_ROOT": "true"}
+    environment = {**os.environ, **known, "DOSSIER_ALLOW_ROOT": "true"}
     command = [sys.executable, "manage.py", "up", "--replace"]
     return subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=400, check=False

@@ -31,7 +31,7 @@ SENT = 13
 @pytest.fixture
 def little(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a key may send in the web process of the test."""
-    monkeypatch.setenv("KEY_RATE", "1")
+    monkeypatch.setenv("DOSSIER_INGEST_RATE_PER_KEY", "1")
 
 
 @pytest.fixture

@@ -117,7 +117,7 @@ def test_probes_alerts_and_pages_answer_while_bodies_trickle(web: Web) -> None:
 
 def test_a_body_that_does_not_come_in_time_is_refused_and_its_connection_closed(web: Web) -> None:
     web.kill()
-    web.environment["BODY_SECONDS"] = "1"
+    web.environment["DOSSIER_BODY_TIMEOUT_SECONDS"] = "1"
     web.start()
     for head, status in (
         (form(web, cookie(web)), b"408"),

@@ -57,7 +57,7 @@ def main() -> list[Row]:
     if told := missing(ALERTMANAGER):
         raise RuntimeError(told)
     with contextlib.ExitStack() as running:
-        home, port, _ = running.enter_context(stack("alerts", KEY_RATE="1000000"))
+        home, port, _ = running.enter_context(stack("alerts", DOSSIER_INGEST_RATE_PER_KEY="1000000"))
         environment = {**os.environ, "DATABASE_URL": home.database_url, "DOSSIER_HOME": str(home.root)}
         scopes = ("--scope", "alerts", "--scope", "incidents:read")
         key = _manage(environment, "create_key", "alerts", *scopes).strip()

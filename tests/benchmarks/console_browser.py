@@ -69,7 +69,7 @@ def browser_rows(ticket: int) -> list[Row]:
 def _served() -> Iterator[str]:
     """Pages and live updates in processes as `manage.py up` starts them; the address of the pages."""
     port = free_port()
-    environment = {**os.environ, "PORT": str(port), "EVENTS_PORT": str(port + 1)}
+    environment = {**os.environ, "PORT": str(port), "DOSSIER_EVENTS_PORT": str(port + 1)}
     granian = [sys.executable, "-W", "ignore", "-m", "granian", "--host", "127.0.0.1", "--no-ws"]
     granian += ["--workers-kill-timeout", "1"]  # else streams that are open keep it from ending
     web = ["--port", str(port), "--interface", "asginl", "--workers", "2"]

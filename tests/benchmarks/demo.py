@@ -55,7 +55,7 @@ def _install(place: Path, name: str) -> float:
 
 def _demo(clone: Path) -> list[dict[str, Any]]:
     home, port, said = clone / ".dossier", free_port(), clone.with_name("said.txt")
-    environment = {**os.environ, "PORT": str(port), "EVENTS_PORT": str(port + 1)}
+    environment = {**os.environ, "PORT": str(port), "DOSSIER_EVENTS_PORT": str(port + 1)}
     environment.pop("DOSSIER_HOME", None)
     began = time.monotonic()
     with said.open("wb") as out:

@@ -108,7 +108,7 @@ def _database() -> Iterator[dict[str, str]]:
         "DJANGO_SETTINGS_MODULE": "deploy.settings",
         "DOSSIER_HOME": str(home.root),
         "DATABASE_URL": home.database_url,
-        "OUTGOING_ALLOW": "127.0.0.0/8",
+        "DOSSIER_OUTBOUND_ALLOWED_NETWORKS": "127.0.0.0/8",
     }
     try:
         _manage({**os.environ, **environment}, "migrate", "--verbosity", "0")

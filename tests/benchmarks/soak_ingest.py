@@ -79,7 +79,7 @@ class Pace:
 
 def main(seconds: float = SECONDS, rate: int = RATE) -> list[dict[str, Any]]:
     """Rows of name, value, unit, bar and a note."""
-    limits = {"TELEMETRY_PARTITION": "1m", "TELEMETRY_RETENTION": "3m"}
+    limits = {"DOSSIER_TELEMETRY_PARTITION_INTERVAL": "1m", "DOSSIER_TELEMETRY_RETENTION": "3m"}
     with stack("soak", **limits) as (home, port, secret):
         environment = {
             **os.environ,

@@ -124,7 +124,7 @@ def served(shared_database: str, postgres: Home, home: Home) -> Iterator[tuple[s
         "DOSSIER_SECRET_KEY": settings.SECRET_KEY,
         "DOSSIER_LOG_LEVEL": "WARNING",
         "PORT": str(port),
-        "EVENTS_PORT": str(events_port),
+        "DOSSIER_EVENTS_PORT": str(events_port),
     }
     granian = [
         sys.executable,

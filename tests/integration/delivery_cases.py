@@ -35,7 +35,7 @@ SETUP = {
     "EMAIL_BACKEND": "django.core.mail.backends.smtp.EmailBackend",
     "EMAIL_HOST": "127.0.0.1",
     "MAIL_IS_SET_UP": True,
-    "OUTGOING_ALLOW": (ip_network("127.0.0.0/8"),),
+    "OUTBOUND_ALLOWED_NETWORKS": (ip_network("127.0.0.0/8"),),
 }
 
 
@@ -128,7 +128,7 @@ def hook_sink() -> Iterator[HookSink]:
     thread = threading.Thread(target=sink.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
-        with override_settings(OUTGOING_ALLOW=SETUP["OUTGOING_ALLOW"]):
+        with override_settings(OUTBOUND_ALLOWED_NETWORKS=SETUP["OUTBOUND_ALLOWED_NETWORKS"]):
             yield sink
     finally:
         if sink.silent is not None:

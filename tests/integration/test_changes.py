@@ -137,5 +137,5 @@ def test_a_change_without_a_summary_or_with_a_wrong_key_is_refused_as_pagerduty_
 def test_changes_are_kept_for_the_long_retention(key: str, settings: Settings) -> None:
     tell(key, timestamp="2020-01-01T00:00:00Z")
     assert maintain_deliveries()["changes"] == 0
-    settings.TELEMETRY_LONG_RETENTION = timedelta(0)
+    settings.TELEMETRY_SPARSE_RETENTION = timedelta(0)
     assert maintain_deliveries()["changes"] == 1

@@ -62,6 +62,6 @@ def test_help_stays(tmp_path: Path) -> None:
 def test_the_last_port_leaves_one_for_live_updates(tmp_path: Path) -> None:
     asked = "from django.conf import settings; print(settings.EVENTS_PORT)"
     done = manage(
-        "shell", "--no-imports", "-c", asked, PORT="65535", EVENTS_PORT="", DOSSIER_HOME=str(tmp_path)
+        "shell", "--no-imports", "-c", asked, PORT="65535", DOSSIER_EVENTS_PORT="", DOSSIER_HOME=str(tmp_path)
     )
     assert (done.returncode, done.stdout) == (0, "65534\n")

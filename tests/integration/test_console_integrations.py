@@ -92,7 +92,7 @@ def test_a_revoked_key_is_refused(alice: Client) -> None:
 def test_a_test_alert_opens_a_ticket_and_is_over_by_itself(
     alice: Client, door: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settings, "MAIL_PORT", 2525)  # a closed door takes no test
+    monkeypatch.setattr(settings, "INBOUND_EMAIL_PORT", 2525)  # a closed door takes no test
     keys.create("everything", ["alerts"])
     answer = alice.post(f"/integration/{row().pk}/test", {"door": door})
     follow_to_the_end(follower())

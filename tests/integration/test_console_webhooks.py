@@ -23,7 +23,7 @@ PAGE = "/settings/webhooks"
 
 @pytest.fixture
 def alice(settings: Settings) -> Client:
-    settings.OUTGOING_ALLOW = [ip_network("127.0.0.0/8")]
+    settings.OUTBOUND_ALLOWED_NETWORKS = [ip_network("127.0.0.0/8")]
     client = Client()
     client.force_login(get_user_model().objects.create(username="alice", is_staff=True))
     return client

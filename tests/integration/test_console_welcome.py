@@ -138,7 +138,7 @@ def test_one_button_makes_the_schedule_and_the_policy_that_call_who_asks() -> No
     assert policy.team is not None
     assert (policy.team.slug, policy.steps[0]["actions"]) == ("storage", [{"schedule": "storage"}])
     assert ticks(alice) == ["team"]  # her only method is mail, and no mail server is set up
-    with override_settings(MAIL_IS_SET_UP=True):
+    with override_settings(EMAIL_IS_SET_UP=True):
         assert ticks(alice) == ["team", "reach", "call"]
 
 

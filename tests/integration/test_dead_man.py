@@ -70,7 +70,7 @@ def listener(
     thread = threading.Thread(target=one.server.serve_forever, args=(0.02,))
     thread.start()
     settings.HOME, settings.DEAD_MAN_URL = Home(tmp_path), one.url
-    settings.OUTGOING_ALLOW = (ip_network("127.0.0.0/8"),)
+    settings.OUTBOUND_ALLOWED_NETWORKS = (ip_network("127.0.0.0/8"),)
     monkeypatch.setattr(outside, "PING_EVERY", 0.02)
     monkeypatch.setattr(disk, "measure", lambda _: disk.Space(500 * 2**30, 1000 * 2**30))
     yield one
@@ -151,7 +151,7 @@ def test_a_server_that_fails_is_asked_again(listener: Listener) -> None:
 
 
 def test_an_address_that_is_not_allowed_is_not_asked(listener: Listener, settings: Settings) -> None:
-    settings.OUTGOING_ALLOW = ()
+    settings.OUTBOUND_ALLOWED_NETWORKS = ()
     assert outside.ping(listener.url) is False
     assert listener.asked == []
 

@@ -291,7 +291,7 @@ def test_messages_that_are_long_over_are_forgotten_and_the_ticket_still_tells_of
     deliver()
     waiting = call(incident, when=later(0))
     _looked.clear()
-    assert [forget(later(0)), forget(later(0) + settings.DELIVERY_RETENTION + timedelta(minutes=11))] == [
+    assert [forget(later(0)), forget(later(0) + settings.NOTIFICATION_RETENTION + timedelta(minutes=11))] == [
         0,
         1,
     ]

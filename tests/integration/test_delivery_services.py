@@ -56,7 +56,7 @@ def test_the_status_that_a_service_answered_decides(
 
 @pytest.mark.usefixtures("log_database")
 def test_a_service_that_is_not_there_is_asked_again() -> None:
-    with override_settings(OUTGOING_ALLOW=()), hook_sink() as sink:
+    with override_settings(OUTBOUND_ALLOWED_NETWORKS=()), hook_sink() as sink:
         service(sink)
         sink.server.server_close()
         incident = ticket()
@@ -70,7 +70,7 @@ def test_a_service_inside_the_house_is_refused_at_the_connection(hooks: HookSink
     service(hooks)
     incident = ticket()
     call(incident)
-    with override_settings(OUTGOING_ALLOW=()):
+    with override_settings(OUTBOUND_ALLOWED_NETWORKS=()):
         deliver()
     outcome, _, why = events(incident)[0]
     assert outcome == "given_up"
@@ -157,7 +157,12 @@ def test_guarded_code_starts_no_program() -> None:
     "address", [("127.0.0.1", 22), ("169.254.169.254", 80), ("localhost", 80), ("10.0.0.1", 443)]
 )
 def test_guarded_code_connects_to_public_addresses_only(address: tuple[str, int]) -> None:
-    with override_settings(OUTGOING_ALLOW=()), guarded(), socket.socket() as made, pytest.raises(Stopped):
+    with (
+        override_settings(OUTBOUND_ALLOWED_NETWORKS=()),
+        guarded(),
+        socket.socket() as made,
+        pytest.raises(Stopped),
+    ):
         made.connect(address)
 
 

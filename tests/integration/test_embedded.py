@@ -242,7 +242,7 @@ def test_a_link_in_the_place_of_the_sockets_is_not_followed(tmp_path: Path) -> N
 @as_root
 def test_up_refuses_root_unless_told(fresh: Home) -> None:
     environment = {**os.environ, "DOSSIER_HOME": str(fresh.root), "DJANGO_SETTINGS_MODULE": "deploy.settings"}
-    environment.pop("DOSSIER_AS_ROOT", None)
+    environment.pop("DOSSIER_ALLOW_ROOT", None)
     told = subprocess.run(
         [sys.executable, "manage.py", "up"],
         cwd=ROOT,
@@ -252,7 +252,7 @@ def test_up_refuses_root_unless_told(fresh: Home) -> None:
         check=False,
     )
     assert told.returncode == 1
-    assert "DOSSIER_AS_ROOT=true" in told.stderr
+    assert "DOSSIER_ALLOW_ROOT=true" in told.stderr
 
 
 def test_logs_are_for_the_user_who_runs_it(fresh: Home) -> None:

@@ -121,7 +121,7 @@ def test_a_deleted_receipt_is_named(receipts: list[str]) -> None:
 
 def test_a_receipt_that_retention_dropped_is_not_missing(receipts: list[str], settings: Settings) -> None:
     change("", "DELETE FROM telemetry_receipt WHERE 'receipt/' || receipt || '@1' = %s", receipts[0])
-    settings.TELEMETRY_RETENTION = settings.TELEMETRY_LONG_RETENTION = -timedelta(hours=2)
+    settings.TELEMETRY_RETENTION = settings.TELEMETRY_SPARSE_RETENTION = -timedelta(hours=2)
     assert verify().copies["telemetry receipts"] == 1
 
 
@@ -223,10 +223,10 @@ def test_events_that_say_they_happened_long_before_are_counted(monkeypatch: pyte
 def test_the_command_fails_for_an_emptied_log_whose_seals_were_noted(
     tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.SEALS_FILE = tmp_path / "seals.jsonl"
+    settings.SEAL_FILE = tmp_path / "seals.jsonl"
     record_configuration("lamp", "l", None, {"watts": 1}, ALICE)
     seals.seal()
-    Notary(settings.SEALS_FILE, []).step()
+    Notary(settings.SEAL_FILE, []).step()
     change("log_event", "DELETE FROM log_event WHERE true")
     monkeypatch.setattr(checking, "UNSEALED", 0.0)
     with pytest.raises(CommandError, match=r"log@1: is missing, though it was noted earlier in .*begun anew"):
@@ -236,12 +236,12 @@ def test_the_command_fails_for_an_emptied_log_whose_seals_were_noted(
 def test_the_command_says_what_it_cannot_know_without_noted_seals(
     tmp_path: Path, settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings.SEALS_FILE = tmp_path / "seals.jsonl"
+    settings.SEAL_FILE = tmp_path / "seals.jsonl"
     call_command("verify_log")
     told = capsys.readouterr().out
     assert "Sound: 0 events" in told
     assert (
-        f"No seal stands in {settings.SEALS_FILE}: a log that was cut or emptied would look the same." in told
+        f"No seal stands in {settings.SEAL_FILE}: a log that was cut or emptied would look the same." in told
     )
 
 

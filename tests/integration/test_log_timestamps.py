@@ -120,8 +120,8 @@ def authorities(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Auth
 
 @pytest.fixture
 def authority(authorities: tuple[Authority, Authority], settings: Settings, tmp_path: Path) -> Authority:
-    settings.OUTGOING_ALLOW = (ip_network("127.0.0.0/8"),)
-    settings.SEALS_FILE = tmp_path / "seals.jsonl"
+    settings.OUTBOUND_ALLOWED_NETWORKS = (ip_network("127.0.0.0/8"),)
+    settings.SEAL_FILE = tmp_path / "seals.jsonl"
     settings.SEAL_TSA_URL, settings.SEAL_TSA_CERTIFICATES = authorities[0].url, str(authorities[0].root)
     authorities[0].asked, authorities[0].stale = 0, False
     return authorities[0]
@@ -133,7 +133,7 @@ def seal(name: str = "l") -> None:
 
 
 def notary(settings: Settings) -> Notary:
-    return Notary(settings.SEALS_FILE, [], settings.SEAL_TSA_URL)
+    return Notary(settings.SEAL_FILE, [], settings.SEAL_TSA_URL)
 
 
 def test_a_stamped_seal_is_checked_and_named(
@@ -155,9 +155,7 @@ def test_the_stamp_is_what_openssl_says_it_is(authority: Authority, settings: Se
     """Another reader than the one that is used finds the same."""
     seal()
     notary(settings).step()
-    (authority.place / "seal").write_text(
-        json.loads(settings.SEALS_FILE.read_text().splitlines()[-1])["seal"]
-    )
+    (authority.place / "seal").write_text(json.loads(settings.SEAL_FILE.read_text().splitlines()[-1])["seal"])
     authority._run("ts", "-verify", "-data", "seal", "-in", "answer", "-CAfile", "root.pem")
 
 
@@ -166,11 +164,11 @@ def test_a_stamp_of_another_seal_is_refused(authority: Authority, settings: Sett
     notary(settings).step()
     seal("m")
     notary(settings).step()
-    first, second = (line for line in settings.SEALS_FILE.read_text().splitlines() if "timestamp" in line)
+    first, second = (line for line in settings.SEAL_FILE.read_text().splitlines() if "timestamp" in line)
     forged = json.loads(second) | {"timestamp": json.loads(first)["timestamp"]}
-    settings.SEALS_FILE.write_text(json.dumps(forged) + "\n")
+    settings.SEAL_FILE.write_text(json.dumps(forged) + "\n")
     with pytest.raises(BadLog, match=r"log@2: has a timestamp in .* that is not good: Mismatch"):
-        verify(noted_in=settings.SEALS_FILE, trusted=authority.root)
+        verify(noted_in=settings.SEAL_FILE, trusted=authority.root)
 
 
 def test_a_stamp_of_an_authority_that_is_not_trusted_is_refused(
@@ -180,8 +178,8 @@ def test_a_stamp_of_an_authority_that_is_not_trusted_is_refused(
     seal()
     notary(settings).step()
     with pytest.raises(BadLog, match=r"log@1: has a timestamp in .* that is not good"):
-        verify(noted_in=settings.SEALS_FILE, trusted=authorities[1].root)
-    assert len(verify(noted_in=settings.SEALS_FILE, trusted=authority.root).timestamps) == 1
+        verify(noted_in=settings.SEAL_FILE, trusted=authorities[1].root)
+    assert len(verify(noted_in=settings.SEAL_FILE, trusted=authority.root).timestamps) == 1
 
 
 def test_an_answer_that_is_not_good_is_not_noted(
@@ -191,26 +189,26 @@ def test_an_answer_that_is_not_good_is_not_noted(
     seal()
     notary(settings).step()
     assert authority.asked == 1
-    assert "timestamp" not in settings.SEALS_FILE.read_text()
-    assert verify(noted_in=settings.SEALS_FILE).unknown != []
+    assert "timestamp" not in settings.SEAL_FILE.read_text()
+    assert verify(noted_in=settings.SEAL_FILE).unknown != []
 
 
 def test_an_answer_that_was_given_before_is_not_noted(authority: Authority, settings: Settings) -> None:
     seal()
     notary(settings).step()
-    before = settings.SEALS_FILE.read_text()
+    before = settings.SEAL_FILE.read_text()
     authority.stale = True
     notary(settings).step()  # of a process that began anew: the same seal, another nonce
     assert authority.asked == 2
-    assert settings.SEALS_FILE.read_text() == before
+    assert settings.SEAL_FILE.read_text() == before
 
 
 def test_an_address_that_is_not_allowed_is_not_asked(authority: Authority, settings: Settings) -> None:
-    settings.OUTGOING_ALLOW = ()
+    settings.OUTBOUND_ALLOWED_NETWORKS = ()
     seal()
     notary(settings).step()
     assert authority.asked == 0
-    assert "timestamp" not in settings.SEALS_FILE.read_text()
+    assert "timestamp" not in settings.SEAL_FILE.read_text()
 
 
 def test_a_seal_that_says_it_was_recorded_after_its_stamp_is_named(
@@ -222,7 +220,7 @@ def test_a_seal_that_says_it_was_recorded_after_its_stamp_is_named(
         seal()
     notary(settings).step()
     with pytest.raises(BadLog, match=r"log@1: says that it was recorded at .*, after its timestamp of"):
-        verify(noted_in=settings.SEALS_FILE, trusted=authority.root)
+        verify(noted_in=settings.SEAL_FILE, trusted=authority.root)
 
 
 def test_roots_that_are_not_there_are_said_to_be_missing(authority: Authority, settings: Settings) -> None:

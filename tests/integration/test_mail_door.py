@@ -188,7 +188,7 @@ def test_a_mail_above_the_limit_is_refused_and_one_above_a_mebibyte_is_taken(por
     assert send(port, address, a_mail("Graph", "x" * 70 + "\n" + ("y" * 70 + "\n") * 20_000)).startswith(
         "250"
     )
-    too_large = ("y" * 900 + "\n") * (settings.MAIL_MAX_BODY // 900 + 10)
+    too_large = ("y" * 900 + "\n") * (settings.INBOUND_EMAIL_MAX_BODY // 900 + 10)
     assert send(port, address, a_mail("Huge", too_large)).startswith("552")
     assert [title for title, _ in tickets()] == ["Graph"]
     with connection.cursor() as cursor:
@@ -203,7 +203,7 @@ def test_a_line_that_never_ends_ends_the_connection(port: int) -> None:
             line.sendall(told.encode() + b"\r\n")
             line.recv(4_000)
         with pytest.raises(OSError):
-            line.sendall(b"x" * (10 * settings.MAIL_MAX_BODY))
+            line.sendall(b"x" * (10 * settings.INBOUND_EMAIL_MAX_BODY))
     assert send(port, address, a_mail("Fan")).startswith("250")
 
 
@@ -228,7 +228,10 @@ def test_the_process_receives_mails_behind_tls_until_it_is_told_to_end(
     address, (certificate, key) = an_address(), throw_away_certificate(tmp_path)
     command = [sys.executable, "manage.py", "receive_mail", "--port", "0"]
     environment = {**os.environ, "DATABASE_URL": log_database, "DJANGO_SETTINGS_MODULE": "deploy.settings"}
-    environment |= {"MAIL_CERTIFICATE": str(certificate), "MAIL_CERTIFICATE_KEY": str(key)}
+    environment |= {
+        "DOSSIER_INBOUND_EMAIL_CERTIFICATE": str(certificate),
+        "DOSSIER_INBOUND_EMAIL_CERTIFICATE_KEY": str(key),
+    }
     trusting = ssl.create_default_context(cafile=str(certificate))
     with subprocess.Popen(
         command, env=environment, cwd=settings.BASE_DIR, stdout=subprocess.PIPE, text=True
@@ -248,12 +251,12 @@ def test_the_process_receives_mails_behind_tls_until_it_is_told_to_end(
 
 def test_everything_starts_it_only_where_a_port_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "mail" not in [program.name for program in programs()]
-    monkeypatch.setattr(settings, "MAIL_PORT", 2525)
+    monkeypatch.setattr(settings, "INBOUND_EMAIL_PORT", 2525)
     assert "mail" in [program.name for program in programs()]
 
 
 def test_the_page_shows_the_address_to_staff_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "MAIL_PORT", 2525)
+    monkeypatch.setattr(settings, "INBOUND_EMAIL_PORT", 2525)
     token = an_address().partition("@")[0]
     for name, is_staff in (("alice", True), ("charlie", False)):
         client = Client()

@@ -140,7 +140,7 @@ def test_somebody_who_was_switched_off_stays_out(provider: Provider) -> None:
 
 
 def test_groups_become_places_in_teams_and_go_again(provider: Provider, settings: Settings) -> None:
-    settings.OIDC_GROUPS = [
+    settings.OIDC_GROUP_ROLES = [
         "dc-storage=storage:responder",
         "dc-leads=storage:manager",
         "dc-net=network:viewer",
@@ -160,7 +160,7 @@ def roles() -> list[tuple[str, str]]:
 
 @pytest.mark.usefixtures("provider")
 def test_a_place_in_a_team_that_no_rule_names_stays(settings: Settings) -> None:
-    settings.OIDC_GROUPS = ["dc-net=network:viewer"]
+    settings.OIDC_GROUP_ROLES = ["dc-net=network:viewer"]
     sign_in(Client())
     bob = User.objects.get()
     Membership.objects.create(team=Team.objects.get(slug="storage"), user=bob, role="responder")
@@ -171,7 +171,7 @@ def test_a_place_in_a_team_that_no_rule_names_stays(settings: Settings) -> None:
 def test_a_provider_that_says_nothing_of_groups_changes_nothing(
     provider: Provider, settings: Settings
 ) -> None:
-    settings.OIDC_GROUPS = ["dc-storage=storage:responder"]
+    settings.OIDC_GROUP_ROLES = ["dc-storage=storage:responder"]
     provider.claims["groups"] = ["dc-storage"]
     sign_in(Client())
     del provider.claims["groups"]
@@ -180,7 +180,7 @@ def test_a_provider_that_says_nothing_of_groups_changes_nothing(
 
 
 def test_a_group_may_make_somebody_staff(provider: Provider, settings: Settings) -> None:
-    settings.OIDC_GROUPS = ["dc-admins=staff"]
+    settings.OIDC_GROUP_ROLES = ["dc-admins=staff"]
     get_user_model().objects.create_user("alice", password="x", is_staff=True)
     provider.claims["groups"] = ["dc-admins"]
     sign_in(Client())

@@ -23,7 +23,7 @@ from tests.integration.sinks import Sink, http_sink, raw_sink
 
 @pytest.fixture(autouse=True)
 def loopback(settings: Settings) -> None:
-    settings.OUTGOING_ALLOW = [ip_network("127.0.0.0/8")]
+    settings.OUTBOUND_ALLOWED_NETWORKS = [ip_network("127.0.0.0/8")]
 
 
 def test_a_request_arrives_as_it_was_given() -> None:
@@ -35,7 +35,7 @@ def test_a_request_arrives_as_it_was_given() -> None:
 
 
 def test_loopback_is_refused_where_nothing_allows_it(settings: Settings) -> None:
-    settings.OUTGOING_ALLOW = []
+    settings.OUTBOUND_ALLOWED_NETWORKS = []
     with http_sink() as sink:
         for host in (
             "127.0.0.1",

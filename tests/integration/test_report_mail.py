@@ -71,7 +71,7 @@ def server() -> Iterator[MailServer]:
         EMAIL_BACKEND="django.core.mail.backends.smtp.EmailBackend",
         EMAIL_HOST="127.0.0.1",
         EMAIL_PORT=running.port,
-        MAIL_IS_SET_UP=True,
+        EMAIL_IS_SET_UP=True,
     ):
         yield running
     running.stop()

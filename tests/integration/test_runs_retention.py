@@ -95,7 +95,9 @@ def test_a_re_run_says_plainly_that_the_window_is_gone(door: Door) -> None:
     door.post(healthy(a=9))
     run = by_hand()
     drop_unused(LATER)
-    with pytest.raises(NotRepeatable, match=r"not kept any more: windows are kept for 90d .*RUN_RETENTION"):
+    with pytest.raises(
+        NotRepeatable, match=r"not kept any more: windows are kept for 90d .*DOSSIER_RUN_RETENTION"
+    ):
         request_rerun(run.pk, "user:alice", NOW)
 
 
@@ -201,4 +203,4 @@ def test_the_api_says_that_it_cannot_be_repeated_and_why(door: Door) -> None:
     assert (told["repeatable"], told["verdict"]["suspects"][0]["component"]) == (False, "tor/a")
     refusal = api.post(f"/api/v1/runs/{run.pk}/rerun")
     assert refusal.status_code == 409
-    assert "RUN_RETENTION" in refusal.json()["detail"]
+    assert "DOSSIER_RUN_RETENTION" in refusal.json()["detail"]

@@ -124,12 +124,12 @@ def test_an_uncounted_proxy_is_told_to_staff_and_by_doctor(settings: Settings) -
     User.objects.filter(username="alice").update(is_staff=True)
     staff = Client()
     staff.force_login(User.objects.get(username="alice"))
-    assert "TRUSTED_PROXIES" not in staff.get("/settings").content.decode()
+    assert "DOSSIER_TRUSTED_PROXY_COUNT" not in staff.get("/settings").content.decode()
     tries("wrong", "charlie", HTTP_X_FORWARDED_FOR="192.0.2.1")
-    assert "TRUSTED_PROXIES" in staff.get("/settings").content.decode()
+    assert "DOSSIER_TRUSTED_PROXY_COUNT" in staff.get("/settings").content.decode()
     out = StringIO()
     with pytest.raises(SystemExit):
         call_command("doctor", stdout=out)
-    assert "TRUSTED_PROXIES" in out.getvalue()
+    assert "DOSSIER_TRUSTED_PROXY_COUNT" in out.getvalue()
     settings.ALLAUTH_TRUSTED_PROXY_COUNT = 1
-    assert "TRUSTED_PROXIES" not in staff.get("/settings").content.decode()
+    assert "DOSSIER_TRUSTED_PROXY_COUNT" not in staff.get("/settings").content.decode()

@@ -254,7 +254,7 @@ def test_too_large_a_body_is_refused(post: Post, settings: Settings) -> None:
 
 
 def test_a_zip_bomb_is_refused_before_it_unfolds(post: Post, settings: Settings) -> None:
-    settings.TELEMETRY_MAX_DECODED = 10_000
+    settings.TELEMETRY_MAX_DECODED_BODY = 10_000
     bomb = gzip.compress(b"\n" * 50_000_000)
     assert post("unit_failure", bomb, Content_Encoding="gzip").status_code == 413
 

@@ -99,7 +99,7 @@ def test_rows_of_any_time_find_a_partition() -> None:
 
 def test_partitions_of_another_length_fill_the_gaps(settings: Settings) -> None:
     fail(NOW)
-    settings.TELEMETRY_PARTITION = timedelta(minutes=7)
+    settings.TELEMETRY_PARTITION_INTERVAL = timedelta(minutes=7)
     fail(NOW, NOW - timedelta(minutes=31), NOW + timedelta(minutes=29))
     spans = existing(FAILURE)
     assert counted() == 4

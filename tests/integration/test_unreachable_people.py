@@ -83,9 +83,9 @@ def test_who_takes_over_after_the_next_hand_over_is_marked_too(alice: Client, ad
 def test_mail_alone_reaches_nobody_without_a_mail_server(alice: Client) -> None:
     del alice
     User.objects.filter(username="alice").update(email="alice@example.org")
-    with override_settings(MAIL_IS_SET_UP=False):
+    with override_settings(EMAIL_IS_SET_UP=False):
         assert "no mail server" in unreachable(["alice"])["alice"]
-    with override_settings(MAIL_IS_SET_UP=True):
+    with override_settings(EMAIL_IS_SET_UP=True):
         assert unreachable(["alice"]) == {}
 
 

@@ -24,7 +24,7 @@ Call = Callable[..., Any]
 
 @pytest.fixture
 def api(client: Client, settings: Settings) -> Call:
-    settings.OUTGOING_ALLOW = [ip_network("127.0.0.0/8")]
+    settings.OUTBOUND_ALLOWED_NETWORKS = [ip_network("127.0.0.0/8")]
     key = keys.create("alice", ["admin"])
 
     def call(method: str, path: str, body: object = None) -> Any:

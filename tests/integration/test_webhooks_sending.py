@@ -48,7 +48,7 @@ pytestmark = pytest.mark.usefixtures("log_database")
 
 @pytest.fixture(autouse=True)
 def loopback(settings: Settings) -> None:
-    settings.OUTGOING_ALLOW = [ip_network("127.0.0.0/8")]
+    settings.OUTBOUND_ALLOWED_NETWORKS = [ip_network("127.0.0.0/8")]
 
 
 def test_a_ticket_is_told_in_order_with_the_ticket_as_it_stood() -> None:
@@ -274,13 +274,13 @@ def _impatient(send: Callable[..., posting.Try]) -> Callable[..., posting.Try]:
 
 
 def test_a_private_address_is_never_called_and_the_reason_is_told(settings: Settings) -> None:
-    settings.OUTGOING_ALLOW = []
+    settings.OUTBOUND_ALLOWED_NETWORKS = []
     with http_sink() as sink:
         hook(sink.url)
         ticket()
         deliver(lambda: Held.objects.filter(attempts=1).exists())
     assert sink.got == []
-    assert "OUTGOING_ALLOW" in Held.objects.get().error
+    assert "DOSSIER_OUTBOUND_ALLOWED_NETWORKS" in Held.objects.get().error
 
 
 def test_a_redirect_is_not_followed_and_the_reason_is_told() -> None:
@@ -344,7 +344,7 @@ def test_a_sender_that_is_killed_loses_nothing_and_keeps_the_order(log_database:
     environment = {
         **os.environ,
         "DATABASE_URL": log_database,
-        "OUTGOING_ALLOW": "127.0.0.0/8",
+        "DOSSIER_OUTBOUND_ALLOWED_NETWORKS": "127.0.0.0/8",
         "DJANGO_SETTINGS_MODULE": "deploy.settings",
         "DOSSIER_SECRET_KEY": "tests",
     }

@@ -21,7 +21,7 @@ from incidents.domain.addresses import Refused, check, target
     ],
 )  # fmt: skip
 def test_what_is_not_public_is_refused(address: str) -> None:
-    with pytest.raises(Refused, match="OUTGOING_ALLOW"):
+    with pytest.raises(Refused, match="DOSSIER_OUTBOUND_ALLOWED_NETWORKS"):
         check(ip_address(address))
 
 

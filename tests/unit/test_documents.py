@@ -79,7 +79,8 @@ def test_a_search_finds_pages_with_all_words_and_titles_first(folder: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "raw", "shown"), [("KEY_RATE", "1000", "1,000"), ("MAIL_MAX_BODY", "10485760", "10 MiB")]
+    ("name", "raw", "shown"),
+    [("INGEST_RATE_PER_KEY", "1000", "1,000"), ("INBOUND_EMAIL_MAX_BODY", "10485760", "10 MiB")],
 )
 def test_a_setting_is_shown_as_people_write_it(name: str, raw: str, shown: str) -> None:
     assert value(name, raw) == shown

@@ -1,10 +1,14 @@
 """Readers of environment variables: working defaults, and a failure that names the variable."""
 
+import re
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from deploy import env
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -127,6 +131,34 @@ def test_a_duration_below_its_bound_fails_with_the_bound(monkeypatch: pytest.Mon
 def test_every_variable_read_is_declared_with_its_default_and_meaning() -> None:
     env.duration("ALICE_KEEP", "30d", "how long things are kept")
     assert {"ALICE_KEEP": env.Variable("ALICE_KEEP", "30d", "how long things are kept")} == env.VARIABLES
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("KEY_RATE", "KEY_RATE is not read: it is now DOSSIER_INGEST_RATE_PER_KEY"),
+        ("DOSSIER_BIND", "DOSSIER_BIND is not read: it is now DOSSIER_BIND_ADDRESS"),
+        ("DOSSIER_KEPE", "DOSSIER_KEPE is not read: no setting has that name; DOSSIER_KEEP has"),
+        ("DOSSIER_ZZZZZZZZZZZZ", "DOSSIER_ZZZZZZZZZZZZ is not read: no setting has that name"),
+    ],
+)
+def test_a_former_or_misspelt_name_is_reported(name: str, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    env.duration("DOSSIER_KEEP", "30d", "how long things are kept")
+    monkeypatch.setenv(name, "1")
+    assert line in env.unread()
+
+
+@pytest.mark.parametrize(
+    "name", ["DOSSIER_WEB_PORT_80_TCP_ADDR", "DOSSIER_WEB_SERVICE_HOST", "DOSSIER_PROCESS"]
+)
+def test_variables_of_the_platform_are_not_reported(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "1")
+    assert not any(name in line for line in env.unread())
+
+
+def test_every_former_name_leads_to_a_setting() -> None:
+    read = {*re.findall(r'"(DOSSIER_[A-Z_]+)"', (ROOT / "deploy/settings.py").read_text())}
+    assert set(env.FORMER_NAMES.values()) <= read
 
 
 def test_a_database_that_vanishes_is_noticed_unless_its_address_says_otherwise() -> None:

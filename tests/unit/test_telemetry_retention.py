@@ -14,7 +14,7 @@ DAY = timedelta(days=1)
 
 @pytest.fixture(autouse=True)
 def _days(settings: LazySettings) -> None:
-    settings.TELEMETRY_RETENTION, settings.TELEMETRY_LONG_RETENTION = 30 * DAY, 400 * DAY
+    settings.TELEMETRY_RETENTION, settings.TELEMETRY_SPARSE_RETENTION = 30 * DAY, 400 * DAY
 
 
 @pytest.mark.parametrize(

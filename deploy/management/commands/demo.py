@@ -66,7 +66,9 @@ class Command(BaseCommand):
 def show(home: Home, screen: Screen, speed: float) -> None:
     """Run until interrupted."""
     if os.geteuid() == 0:
-        screen.say("running as root: good enough for a look, and `manage.py up` refuses it (DOSSIER_AS_ROOT)")
+        screen.say(
+            "running as root: good enough for a look, and `manage.py up` refuses it (DOSSIER_ALLOW_ROOT)"
+        )
     with running(home, screen.say) as supervisor:
         file = home.root / "demo.json"
         introduce(Notes.load(file) or begin(file, speed), screen)
@@ -80,7 +82,9 @@ def feed(file: Path, screen: Screen, speed: float) -> None:
     """In a process of its own: send the world, and compare tickets with what is true of it. Goes on for ever."""
     notes = Notes.load(file)
     assert notes is not None
-    sender = Sender(f"http://{reachable(settings.BIND)}:{settings.PORT}", notes.key, threading.Event())
+    sender = Sender(
+        f"http://{reachable(settings.BIND_ADDRESS)}:{settings.PORT}", notes.key, threading.Event()
+    )
     feeder = Feeder(notes, sender, screen, speed)
     threading.Thread(target=Witness(sender, screen, feeder.demo).run, daemon=True).start()
     feeder.run()
@@ -107,7 +111,7 @@ def begin(path: Path, speed: float) -> Notes:
 
 
 def introduce(notes: Notes, screen: Screen) -> None:
-    address = settings.BASE_URL
+    address = settings.PUBLIC_URL
     screen.say()
     screen.say(f"  Dossier   {address}/")
     screen.say(f"  Login     {notes.user} / {notes.password}")

@@ -1,4 +1,5 @@
-"""`manage.py reseal`: seal every secret anew under DOSSIER_SECRET_KEY, after which DOSSIER_SECRET_KEY_OLD can go."""
+"""`manage.py reseal`: seal every secret anew under DOSSIER_SECRET_KEY, after which DOSSIER_SECRET_KEY_FALLBACKS can
+go."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ class Command(BaseCommand):
                 key.reseal()
                 count = _methods() + _webhooks() + _authenticators()
         except encryption.Unreadable as error:
-            raise CommandError(f"{error}. Nothing was changed: set DOSSIER_SECRET_KEY_OLD.") from None
+            raise CommandError(f"{error}. Nothing was changed: set DOSSIER_SECRET_KEY_FALLBACKS.") from None
         self.stdout.write(f"{count} sealed anew.")
 
 

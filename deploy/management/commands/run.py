@@ -7,6 +7,7 @@ from argparse import ArgumentParser
 
 from django.core.management.base import BaseCommand, CommandError
 
+from deploy import env
 from deploy.supervisor.programs import listen, programs
 
 
@@ -26,6 +27,8 @@ class Command(BaseCommand):
         known = {program.kind: program for program in reversed(programs())}
         if (program := known.get(name)) is None:
             raise CommandError(f"no process {name!r}; there are: {', '.join(sorted(known))}")
+        for line in env.unread():
+            self.stderr.write(f"settings: {line}")
         program.run(None if program.port is None else _opened(program.port, fd))
 
 

@@ -32,17 +32,17 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if os.geteuid() == 0 and not settings.AS_ROOT:
+        if os.geteuid() == 0 and not settings.ALLOW_ROOT:
             raise CommandError(
                 "up does not run as root: pages, analyzers and plugins would be root, too. Start it as another user, or"
-                " with DOSSIER_AS_ROOT=true where there is none, as in a container."
+                " with DOSSIER_ALLOW_ROOT=true where there is none, as in a container."
             )
         if options["replace"]:
             self.replace()
             return
         try:
             with stopping_on_signals(), running(settings.HOME, self.say) as supervisor:
-                self.say(f"Dossier answers on {settings.BASE_URL}; Ctrl-C stops it")
+                self.say(f"Dossier answers on {settings.PUBLIC_URL}; Ctrl-C stops it")
                 while True:
                     supervisor.watch()
                     time.sleep(0.2)
@@ -67,7 +67,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         if failed:
             raise CommandError(f"nothing was replaced: {failed}")
-        self.say(f"replaced: {settings.BASE_URL} is served by {settings.BASE_DIR}, version {VERSION}")
+        self.say(f"replaced: {settings.PUBLIC_URL} is served by {settings.BASE_DIR}, version {VERSION}")
 
     def say(self, line: str) -> None:
         self.stdout.write(line)

@@ -14,7 +14,7 @@ from frontend.senders import SENDERS
 
 def default_parts() -> dict[str, str]:
     """Every computed part by name, as it is where no variable is set."""
-    defaults = {name: value(name, env.VARIABLES[name].default) for name in SETTINGS}
+    defaults = {name: value(name, env.VARIABLES[f"{env.PREFIX}{name}"].default) for name in SETTINGS}
     return {**{name: made() for name, made in computed().items()}, **defaults, "settings": settings_table()}
 
 

@@ -114,7 +114,7 @@ def feed(request: HttpRequest, slug: str) -> HttpResponse:
     except Refused as refused:
         messages.error(request, refused.reason)
         return HttpResponseRedirect(reverse("on_call_schedule", args=[slug]))
-    return shown(request, row, made=f"{settings.BASE_URL}/api/v1/on_call/feeds/{secret}.ics")
+    return shown(request, row, made=f"{settings.PUBLIC_URL}/api/v1/on_call/feeds/{secret}.ics")
 
 
 @page

@@ -82,7 +82,7 @@ def report(request: HttpRequest, id: str) -> HttpResponse:
         "schedule": schedule,
         "subscriptions": Subscription.objects.filter(schedule=schedule) if schedule else [],
         "mailings": Mailing.objects.filter(report_id=id),
-        "mail_is_set_up": settings.MAIL_IS_SET_UP,
+        "mail_is_set_up": settings.EMAIL_IS_SET_UP,
         "address": getattr(request.user, "email", ""),
     }
     with time_zones.read_in(

@@ -101,7 +101,7 @@ def integration(request: HttpRequest, pk: int) -> HttpResponse:
         "deliveries": latest_deliveries(row.name, now - LISTED, SHOWN) if row.last_used_at else [],
         "unread": _unread(row) if row.last_used_at else [],
         "left_out": _left_out(row) if row.last_used_at else [],
-        "pastes": [(sender, sender.configured(settings.BASE_URL)) for sender in one["senders"]],
+        "pastes": [(sender, sender.configured(settings.PUBLIC_URL)) for sender in one["senders"]],
     }
     return show(request, "frontend/settings/integration.html", context, section="settings")
 
@@ -251,7 +251,7 @@ def _listed(
         context["made"] = {
             "name": name,
             "secret": secret,
-            "senders": [(one, one.configured(settings.BASE_URL, secret)) for one in senders],
+            "senders": [(one, one.configured(settings.PUBLIC_URL, secret)) for one in senders],
         }
     status = 400 if errors else 200
     return show(request, "frontend/settings/integrations.html", context, section="settings", status=status)
@@ -291,7 +291,7 @@ def _doors(row: IntegrationKey) -> list[str]:
         for door in test_alerts.DOORS
         if (not row.doors or door in row.doors)
         and not (door in test_alerts.READ_BY_MAPPINGS and row.mapping)
-        and (door != "mail" or settings.MAIL_PORT)
+        and (door != "mail" or settings.INBOUND_EMAIL_PORT)
     ]
 
 

@@ -383,5 +383,5 @@ def _silence(row: Silence) -> dict[str, Any]:
         "endsAt": rfc3339(span.ends_at),
         "matchers": [matcher.as_json() for matcher in matchers_shown(row)],
         "startsAt": rfc3339(span.starts_at),
-        "url": f"{settings.BASE_URL}/silences",
+        "url": f"{settings.PUBLIC_URL}/silences",
     }

@@ -208,7 +208,7 @@ class FeedsView(OnCallAPI):
         if not isinstance(request.user, AbstractBaseUser):
             raise Invalid("person", "an address is a person's; sign in to make one")
         feed, secret = commands.make_feed(slug, request.user, body.get("mine", False), context(request))
-        url = f"{settings.BASE_URL}/api/v1/on_call/feeds/{secret}.ics"
+        url = f"{settings.PUBLIC_URL}/api/v1/on_call/feeds/{secret}.ics"
         return Response({"id": str(feed.pk), "mine": feed.mine, "url": url}, status=status.HTTP_201_CREATED)
 
 

@@ -1,4 +1,4 @@
-"""Messages as mail, through the server of EMAIL_URL."""
+"""Messages as mail, through the server of DOSSIER_EMAIL_URL."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ingest.integrations.mail import OWN_HEADER
 
 
 def send_mail(outgoing: Outgoing) -> Reply:
-    if not settings.MAIL_IS_SET_UP:
-        return responses.refused("no mail server is set up here (EMAIL_URL)")
+    if not settings.EMAIL_IS_SET_UP:
+        return responses.refused("no mail server is set up here (DOSSIER_EMAIL_URL)")
     try:
         with get_connection() as connection:
             _message(outgoing, connection).send()
@@ -46,7 +46,7 @@ def _message(outgoing: Outgoing, connection: BaseEmailBackend) -> EmailMessage:
             # The same when it is sent again, so that a mail server or a reader can drop the second.
             "Message-ID": f"<{outgoing.id}@{domain}>",
             "Auto-Submitted": "auto-generated",
-            OWN_HEADER: settings.BASE_URL,  # our own door of mail refuses it: no circles
+            OWN_HEADER: settings.PUBLIC_URL,  # our own door of mail refuses it: no circles
         },
         connection=connection,
     )

@@ -75,7 +75,7 @@ def _check_address(address: Any) -> None:
         return
     host = address[0] if isinstance(address, tuple) and address else address
     try:
-        check(ipaddress.ip_address(str(host).partition("%")[0]), settings.OUTGOING_ALLOW)
+        check(ipaddress.ip_address(str(host).partition("%")[0]), settings.OUTBOUND_ALLOWED_NETWORKS)
     except Refused as error:
         _refuse(str(error))
     except ValueError:

@@ -37,7 +37,7 @@ _known: dict[
 
 def length() -> int:
     """Seconds in a partition."""
-    return max(1, int(settings.TELEMETRY_PARTITION.total_seconds()))
+    return max(1, int(settings.TELEMETRY_PARTITION_INTERVAL.total_seconds()))
 
 
 def ensure(kind: Kind, times: NDArray[np.int64]) -> None:

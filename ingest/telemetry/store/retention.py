@@ -15,9 +15,10 @@ FORGOTTEN_AFTER = timedelta(hours=1)
 
 
 def kept_for(kind: Kind) -> timedelta:
-    """TELEMETRY_LONG_RETENTION for kinds that are few and asked for by the month, but never less than the others."""
+    """DOSSIER_TELEMETRY_SPARSE_RETENTION for kinds that are few and asked for by the month, but never less than the
+    others."""
     retention: timedelta = settings.TELEMETRY_RETENTION
-    long: timedelta = settings.TELEMETRY_LONG_RETENTION
+    long: timedelta = settings.TELEMETRY_SPARSE_RETENTION
     return max(retention, long) if kind.is_kept_long else retention
 
 

@@ -1,4 +1,5 @@
-"""manage.py receive_mail: the door of mail, until SIGTERM. `manage.py up` starts it where MAIL_PORT is set."""
+"""manage.py receive_mail: the door of mail, until SIGTERM. `manage.py up` starts it where DOSSIER_INBOUND_EMAIL_PORT
+is set."""
 
 from __future__ import annotations
 
@@ -19,16 +20,16 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--port", type=int, default=settings.MAIL_PORT or 2525, help="0: any that is free"
+            "--port", type=int, default=settings.INBOUND_EMAIL_PORT or 2525, help="0: any that is free"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             tls = mail.certificate()
         except (OSError, ssl.SSLError) as error:
-            raise CommandError(f"MAIL_CERTIFICATE cannot be read: {error}") from error
+            raise CommandError(f"DOSSIER_INBOUND_EMAIL_CERTIFICATE cannot be read: {error}") from error
         try:
-            asyncio.run(mail.serve(settings.BIND, options["port"], tls, self.say))
+            asyncio.run(mail.serve(settings.BIND_ADDRESS, options["port"], tls, self.say))
         except OSError as error:
             raise CommandError(f"cannot listen on port {options['port']}: {error}") from error
 

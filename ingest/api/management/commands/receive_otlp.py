@@ -1,4 +1,5 @@
-"""manage.py receive_otlp: OTLP over gRPC, until SIGTERM. `manage.py up` starts it where OTLP_GRPC_PORT is set."""
+"""manage.py receive_otlp: OTLP over gRPC, until SIGTERM. `manage.py up` starts it where DOSSIER_OTLP_GRPC_PORT is
+set."""
 
 from __future__ import annotations
 
@@ -36,9 +37,9 @@ class Command(BaseCommand):
         try:
             tls = credentials()
         except OSError as error:
-            raise CommandError(f"OTLP_GRPC_CERTIFICATE cannot be read: {error}") from error
+            raise CommandError(f"DOSSIER_OTLP_GRPC_CERTIFICATE cannot be read: {error}") from error
         try:
-            receiving = OtlpServer(settings.BIND, options["port"], tls)
+            receiving = OtlpServer(settings.BIND_ADDRESS, options["port"], tls)
         except OSError as error:
             raise CommandError(f"cannot listen on port {options['port']}: {error}") from error
         heartbeat.start()

@@ -28,7 +28,7 @@ class Command(BaseCommand):
             type=Path,
             default=None,
             metavar="FILE",
-            help="seals noted outside (default: SEALS_FILE)",
+            help="seals noted outside (default: DOSSIER_SEAL_FILE)",
         )
         parser.add_argument(
             "--without-seals",
@@ -41,7 +41,7 @@ class Command(BaseCommand):
     ) -> None:
         if seals is not None and not seals.exists():
             raise CommandError(f"There is no file {seals}: --seals names the file of seals noted outside.")
-        noted_in = None if without_seals else seals or settings.SEALS_FILE
+        noted_in = None if without_seals else seals or settings.SEAL_FILE
         roots = settings.SEAL_TSA_CERTIFICATES
         try:
             sound = verify(expect, noted_in=noted_in, trusted=Path(roots) if roots else None)
