@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from importlib import import_module
 from typing import Any, Literal
 
 from ingest.telemetry.windows.reductions import (
@@ -38,6 +39,7 @@ __all__ = [
     "Count",
     "CountDistinct",
     "CountWitnesses",
+    "Deferred",
     "Each",
     "Estimate",
     "Evidence",
@@ -213,6 +215,26 @@ def inconclusive(
     reason: str, measures: Mapping[str, Json] | None = None, assumptions: tuple[Assumption, ...] = ()
 ) -> Verdict:
     return Verdict("inconclusive", reason=reason, measures=measures or {}, assumptions=assumptions)
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """A function by its address, `package.module:function`; the first call imports the module.
+
+    `Analyzer(analyze=Deferred("my_package.method:analyze"))` keeps numpy and the method out of processes that only list
+    analyzers. It is a convenience: a plain function works as well.
+    """
+
+    address: str
+
+    def load(self) -> Callable[..., Any]:
+        """The function. Raises ImportError or AttributeError where the address leads nowhere."""
+        module, _, name = self.address.partition(":")
+        found: Callable[..., Any] = getattr(import_module(module), name)
+        return found
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.load()(*arguments)
 
 
 @dataclass(frozen=True, slots=True)

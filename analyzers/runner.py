@@ -22,7 +22,18 @@ from typing import Any
 
 import numpy as np
 
-from analyzers.contract import FAILS, Analyzer, Assumption, Evidence, Paths, Sums, Suspect, Verdict, Window
+from analyzers.contract import (
+    FAILS,
+    Analyzer,
+    Assumption,
+    Deferred,
+    Evidence,
+    Paths,
+    Sums,
+    Suspect,
+    Verdict,
+    Window,
+)
 from analyzers.params import check_params
 from ingest.telemetry.component_names import COMPONENT_FORM, is_component
 
@@ -58,9 +69,7 @@ def judge(
     `limit` is in seconds.
     """
     complete = MappingProxyType(check_params(analyzer, params or {}))
-    started = time.perf_counter()
-    verdict = _call(analyzer, frozen(window), complete, limit)
-    seconds = time.perf_counter() - started
+    verdict, seconds = _call(analyzer, frozen(window), complete, limit)
     try:
         return _as_json(analyzer, window, dict(complete), verdict, seconds)
     except (TypeError, ValueError, AttributeError) as error:
@@ -102,18 +111,25 @@ def _read_only(array: Any) -> Any:
     return view
 
 
-def _call(analyzer: Analyzer, window: Window, params: Mapping[str, Any], limit: float) -> Verdict:
-    """Call in a thread of its own: the only bound that holds in any process and thread, worker or web.
+def _call(
+    analyzer: Analyzer, window: Window, params: Mapping[str, Any], limit: float
+) -> tuple[Verdict, float]:
+    """The verdict, and the seconds that it took without the import of a deferred method.
+
+    Called in a thread of its own: the only bound that holds in any process and thread, worker or web.
 
     When the time is up an exception is put into that thread; a call into compiled code ends before it is
     seen, and until then the thread lives on as a daemon with nobody waiting for it.
     """
-    outcome: list[Verdict] = []
+    outcome: list[tuple[Verdict, float]] = []
     failure: list[BaseException] = []
 
     def run() -> None:
         try:
-            outcome.append(analyzer.analyze(window, params))
+            analyze = analyzer.analyze
+            analyze = analyze.load() if isinstance(analyze, Deferred) else analyze
+            started = time.perf_counter()
+            outcome.append((analyze(window, params), time.perf_counter() - started))
         except _OutOfTime:
             return
         except Exception as error:  # noqa: BLE001  this is the shell: whatever an analyzer raises is recorded as such

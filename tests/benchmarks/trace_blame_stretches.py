@@ -16,7 +16,7 @@ from pathlib import Path
 from analyzers import offline
 from analyzers.builtin.stats.wilson import wilson
 from analyzers.builtin.trace_blame import ANALYZER
-from analyzers.builtin.trace_blame.analysis import KNOWN
+from analyzers.builtin.trace_blame.analyzer import KNOWN
 from analyzers.contract import Window
 from ingest.integrations import spans
 from ingest.integrations.logs import lines

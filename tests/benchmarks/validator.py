@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from analyzers.builtin.stats.wilson import wilson
 from analyzers.builtin.validator import ANALYZER
-from analyzers.builtin.validator.analysis import HISTORY, validate
+from analyzers.builtin.validator.analysis import validate
+from analyzers.builtin.validator.analyzer import HISTORY
 from analyzers.builtin.validator.calibration import against_chance
 from analyzers.contract import Window
 from analyzers.params import check_params

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from analyzers.builtin.paths.tomography import METHODS
 from analyzers.builtin.stats.wilson import wilson
 from analyzers.builtin.voting import ANALYZER
+from analyzers.builtin.voting.analyzer import USUAL_MARGIN
 from analyzers.builtin.voting.calibration import probability
-from analyzers.builtin.voting.explain import USUAL_MARGIN
 from analyzers.params import check_params
 from analyzers.simulators.deepview import FIRST_REPORTING_SEED
 from analyzers.simulators.voting import (

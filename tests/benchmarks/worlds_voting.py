@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Any
 
+from analyzers.builtin.voting.analyzer import USUAL_MARGIN
 from analyzers.builtin.voting.calibration import probability
-from analyzers.builtin.voting.explain import USUAL_MARGIN
 from analyzers.simulators.deepview import FIRST_REPORTING_SEED
 from tests.benchmarks.script import script
 from tests.benchmarks.voting import doubtful

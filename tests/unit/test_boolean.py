@@ -39,6 +39,11 @@ def grid(bad: str, lost: int = 10) -> Outcomes:
     return {pair: (100, lost if bad in pair else 0) for pair in pairs}
 
 
+def test_the_parameter_offers_every_method() -> None:
+    (method,) = (param for param in ANALYZER.params if param.name == "method")
+    assert method.choices == METHODS
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_each_method_is_a_good_analyzer(method: str) -> None:
     check_analyzer(

@@ -15,6 +15,7 @@ from analyzers.contract import (
     Analyzer,
     Assumption,
     Count,
+    Deferred,
     Estimate,
     Evidence,
     Input,
@@ -60,6 +61,15 @@ def test_a_verdict_says_who_judged_what_and_how() -> None:
     assert verdict["window"] == {"start": "2026-01-05T00:00:00Z", "end": "2026-01-05T01:00:00Z"}
     assert verdict["suspects"][0]["rank"] == 1
     assert verdict["measures"]["seconds"] >= 0
+
+
+def test_a_deferred_method_is_imported_by_its_address() -> None:
+    assert Deferred("analyzers.contract:quiet").load() is quiet
+
+
+def test_a_deferred_method_that_cannot_be_imported_is_a_failed_analysis() -> None:
+    with pytest.raises(AnalysisFailed, match="ModuleNotFoundError: No module named 'no_such_package'"):
+        judge(analyzer(Deferred("no_such_package.method:analyze")), WINDOW)
 
 
 def test_the_same_window_gives_the_same_bytes() -> None:

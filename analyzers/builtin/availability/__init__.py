@@ -17,6 +17,6 @@ There is no score: whether a component is at fault for having been down is not a
 cause that takes several components down names each of them.
 """
 
-from analyzers.builtin.availability.analysis import ANALYZER
+from analyzers.builtin.availability.analyzer import ANALYZER
 
 __all__ = ["ANALYZER"]

@@ -26,14 +26,8 @@ from analyzers.builtin.stats.nines import (
     show_minutes,
     uptime_share,
 )
-from analyzers.builtin.stats.open_ends import OPEN_HOURS
-from analyzers.builtin.uptime.outage_rows import FLEET, OUTAGES
-from analyzers.builtin.uptime.uptimes import UPTIMES
 from analyzers.contract import (
-    Analyzer,
     Estimate,
-    Input,
-    Param,
     Params,
     Sums,
     Suspect,
@@ -46,12 +40,6 @@ from ingest.telemetry.component_names import is_component
 
 LEVEL, SURE_LEVEL = 0.05, 0.001
 """Share of false ones among the components that are said to be below target, and that which is enough to act."""
-
-PARAMS = (
-    Param("target_nines", 3.0, "nines that every component should have", low=0, high=9),
-    Param("most", 20, "how many components are named at most, worst first", low=1, high=1000),
-    OPEN_HOURS,
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -188,20 +176,3 @@ def _sentence(found: Found, row: int) -> str:
         f"its target of {show_availability(found.target)}: down {'once' if times == 1 else f'{times} times'} for "
         f"{show_minutes(float(ledger.lost[row]))} where {show_minutes(allowed)} are allowed, mostly {main}.{untold}"
     )
-
-
-ANALYZER = Analyzer(
-    name="availability",
-    version="1.4.0",
-    title="Uptime, downtime by cause and nines of every component, and who is below target",
-    inputs=(
-        Input("all", (UPTIMES, OUTAGES, FLEET)),
-        Input("uptime_and_topology", (UPTIMES, FLEET)),
-        Input("outage_and_topology", (OUTAGES, FLEET)),
-        Input("uptime_and_outage", (UPTIMES, OUTAGES)),
-        Input("uptime", (UPTIMES,)),
-        Input("outage", (OUTAGES,)),
-    ),
-    params=PARAMS,
-    analyze=analyze,
-)

@@ -10,6 +10,6 @@ the figures around a component, not by its name, and components that explain the
 cost is our reading: components plus unexplained paths.
 """
 
-from analyzers.builtin.boolean.analysis import ANALYZER
+from analyzers.builtin.boolean.analyzer import ANALYZER
 
 __all__ = ["ANALYZER"]

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from analyzers.builtin.boolean.assumptions import beyond_chance, checked, undecidable
 from analyzers.builtin.paths.incidence import Incidence, incidence
 from analyzers.builtin.paths.tomography import (
-    METHODS,
     Bad,
     Found,
     bad_paths,
@@ -25,17 +24,12 @@ from analyzers.builtin.paths.tomography import (
     simpler_methods,
     solve,
 )
-from analyzers.builtin.stats.onset import over_time, spans
+from analyzers.builtin.stats.onset import spans
 from analyzers.builtin.text import count, listed, percent
 from analyzers.contract import (
-    Analyzer,
     Evidence,
-    Input,
-    Param,
     Params,
     Paths,
-    Reduction,
-    Sum,
     Sums,
     Suspect,
     Verdict,
@@ -50,45 +44,6 @@ from analyzers.contract import (
 Json = dict[str, Any]
 Floats = NDArray[np.float64]
 
-INPUTS = (
-    Input(
-        "path_outcome",
-        (
-            Reduction(
-                "paths",
-                kind="path_outcome",
-                group_by=("components",),
-                aggregates={"attempts": Sum("attempts"), "failures": Sum("failures")},
-            ),
-            over_time("path_outcome", "components", failures="failures"),
-        ),
-    ),
-    Input(
-        "probe",
-        (
-            Reduction(
-                "paths",
-                kind="probe",
-                group_by=("hops", "layer"),
-                aggregates={"attempts": Sum("sent"), "failures": Sum("lost")},
-            ),
-            over_time("probe", "hops", "layer", failures="lost"),
-        ),
-    ),
-)
-
-PARAMS = (
-    Param(
-        "method",
-        "tomo",
-        "tomo: nobody on a good path; score: large share of bad paths; coverage: most bad paths; pll: deTector's",
-        choices=METHODS,
-    ),
-    Param("threshold", 0.01, "share of failed attempts above which a path is bad", low=0, high=0.999),
-    Param("hit_ratio", 0.6, "pll, score: least share of a component's paths that is bad", low=0.01, high=1),
-    Param("min_paths", 3, "least number of bad paths that a component must explain", low=1, high=1000),
-    Param("layer", "underlay", "which probes to read", choices=("underlay", "overlay")),
-)
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
@@ -287,13 +242,3 @@ def _shares_chart(seen: Incidence, bad: Bad, blamed: Sequence[int], runners: Seq
         },
     }  # fmt: skip
     return chart("Bad paths", spec)
-
-
-ANALYZER = Analyzer(
-    name="boolean",
-    version="1.1.0",
-    title="Boolean baselines: what good and bad paths alone say about who is at fault",
-    inputs=INPUTS,
-    params=PARAMS,
-    analyze=analyze,
-)

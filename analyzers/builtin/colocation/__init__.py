@@ -8,6 +8,6 @@ the interval of Greenland and Robins (1985), widened by the dispersion between s
 Not compared: other differences between the placements, such as size or age. Repeated failures of one unit count each.
 """
 
-from analyzers.builtin.colocation.analysis import ANALYZER
+from analyzers.builtin.colocation.analyzer import ANALYZER
 
 __all__ = ["ANALYZER"]

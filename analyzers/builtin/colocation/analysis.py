@@ -13,18 +13,8 @@ from analyzers.builtin.colocation.assumptions import checked
 from analyzers.builtin.colocation.exposure import Exposure, exposure_of
 from analyzers.builtin.stats.intervals import microseconds
 from analyzers.builtin.stats.rate_ratio import TooFew, rate_ratio
-from analyzers.builtin.uptime.uptimes import FAR, NEAR, UPTIMES, uptimes_of
-from analyzers.contract import Analyzer, Input, Param, Params, Verdict, Window, quiet
-
-PARAMS = (
-    Param(
-        "stratum_hours",
-        24.0,
-        "near and far are compared within stretches of this length, so that a bad day biases nothing",
-        low=0.1,
-        high=8784,
-    ),
-)
+from analyzers.builtin.uptime.uptimes import FAR, NEAR, uptimes_of
+from analyzers.contract import Params, Verdict, Window, quiet
 
 _MOST_STRATA = 1000
 
@@ -67,13 +57,3 @@ def _measures(seen: Exposure) -> dict[str, Any]:
         "strata": len(seen.edges) - 1,
         "failures_untold": seen.untold,
     }
-
-
-ANALYZER = Analyzer(
-    name="colocation",
-    version="1.1.0",
-    title="Failure rate of far against near placement, with its confidence interval",
-    inputs=(Input("uptime", (UPTIMES,)),),
-    params=PARAMS,
-    analyze=analyze,
-)

@@ -23,6 +23,6 @@ Inconclusive: no units placed, failures of unplaced units prevail, one path, or 
 suspects. Correlation over successive windows is not used: faint faults need longer windows.
 """
 
-from analyzers.builtin.deepview.analysis import ANALYZER
+from analyzers.builtin.deepview.analyzer import ANALYZER
 
 __all__ = ["ANALYZER"]

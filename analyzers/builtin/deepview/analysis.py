@@ -12,37 +12,8 @@ from analyzers.builtin.deepview import likelihood_verdict, published_verdict
 from analyzers.builtin.deepview.binomial import blame
 from analyzers.builtin.deepview.observed import Observed, alike, component_sets, observe
 from analyzers.builtin.deepview.published import judge_by_mean
-from analyzers.builtin.deepview.reductions import INPUTS
 from analyzers.builtin.text import so_many
-from analyzers.contract import Analyzer, Param, Params, Verdict, Window, inconclusive
-
-PARAMS = (
-    Param(
-        "method",
-        "binomial",
-        "binomial: likelihood with a baseline from history; lasso: the published method",
-        choices=("binomial", "lasso"),
-    ),
-    Param(
-        "margin",
-        0.25,
-        "binomial: nats of evidence above log(components of a kind x kinds x windows a day)",
-        low=-5,
-        high=50,
-    ),
-    Param(
-        "sure_margin", 3.0, "binomial: nats above the threshold that make one window enough", low=0, high=100
-    ),
-    Param("min_rate", 0.001, "binomial: least share of a component's units worth a ticket", low=0, high=0.5),
-    Param(
-        "min_witnesses", 2.0, "binomial: least number of hosts (else units) that must speak", low=1, high=1000
-    ),
-    Param("alpha", 0.01, "lasso: level of the one-sided test", low=1e-9, high=0.5),
-    Param("test", "z_mean", "lasso: which test against the mean", choices=("z_mean", "refit")),
-    Param("folds", 5, "lasso: folds of the cross-validation", low=2, high=20),
-)
-
-HISTORY = 12
+from analyzers.contract import Params, Verdict, Window, inconclusive
 
 
 def analyze(window: Window, params: Params) -> Verdict:
@@ -84,14 +55,3 @@ def _nothing_to_judge(seen: Observed, window: Window) -> str | None:
     if lost > seen.failures.sum() and lost >= 10:
         return f"{lost} of {lost + int(seen.failures.sum())} failures are of units that are placed nowhere."
     return None
-
-
-ANALYZER = Analyzer(
-    name="deepview",
-    version="2.0.2",
-    title="Blames the component that failing paths share and healthy paths avoid",
-    inputs=INPUTS,
-    params=PARAMS,
-    analyze=analyze,
-    history=HISTORY,
-)

@@ -87,7 +87,7 @@ class Outcome:
 
 
 def blame(window: Window, params: Params) -> Outcome:
-    """Judge one window. `params` are those of `analysis.PARAMS`."""
+    """Judge one window. `params` are those of `analyzer.PARAMS`."""
     seen = observe(window.sums)
     rules = _rules(seen, window, params)
     baseline = from_history(seen, window) or from_window(seen, rules)

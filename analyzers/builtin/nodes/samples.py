@@ -11,19 +11,10 @@ from numpy.typing import NDArray
 
 from analyzers.builtin.nodes.similarity import quantiles_of
 from analyzers.builtin.paths.keys import numbered, texts
-from analyzers.contract import Count, Each, Reduction, Sums
+from analyzers.contract import Sums
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-SAMPLES = Reduction(
-    "samples",
-    kind="benchmark",
-    group_by=("node", "benchmark", "metric", "sku", "time"),
-    aggregates={"times": Count()},
-    each=Each("values"),
-)
-"""Every value of every node with when and how often it occurred: the exact samples."""
 
 
 class Stratum(NamedTuple):

@@ -21,6 +21,6 @@ observer left a failure is not named; a link between two processes is no culprit
 simulation (`calibration`).
 """
 
-from analyzers.builtin.panorama.analysis import ANALYZER
+from analyzers.builtin.panorama.analyzer import ANALYZER
 
 __all__ = ["ANALYZER"]

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from analyzers.builtin.panorama.episodes import Episode
 from analyzers.builtin.panorama.findings import Found
 from analyzers.builtin.panorama.likelihood import OBSERVER, PLACE
-from analyzers.builtin.panorama.observed import SLICE, Observed
+from analyzers.builtin.panorama.observed import Observed
+from analyzers.builtin.panorama.reductions import SLICE
 from analyzers.builtin.panorama.restarts import component_of, explains
 from analyzers.builtin.text import NATS, count, hundredths, moment, so_many
 from analyzers.builtin.vega import SCHEMA, colour, instant, time_axis

@@ -7,19 +7,18 @@ A pending report that stays without an answer for longer than its time limit is 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 
 import numpy as np
 from numpy.typing import NDArray
 
+from analyzers.builtin.panorama.reductions import SLICE
 from analyzers.builtin.paths.keys import numbered, texts, whole
-from analyzers.contract import Count, Input, Reduction, Window
+from analyzers.contract import Window
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-SLICE = timedelta(seconds=1)
 _MOST_STEPS = 600
 _MOST_ENTRIES = 20_000_000
 
@@ -28,19 +27,6 @@ USUAL = 100.0
 _LEAST_RARE = 5.0
 _SOUND = 0.5
 """Share of the cells from which it is learnt what is usual: those in which least seems to hang."""
-
-INPUT = Input(
-    "observation",
-    (
-        Reduction(
-            "seen",
-            kind="observation",
-            group_by=("observer", "subject", "context", "status"),
-            aggregates={"times": Count()},
-            slice=SLICE,
-        ),
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

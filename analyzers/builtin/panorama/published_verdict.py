@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from analyzers.builtin.panorama.observed import SLICE, Observed
+from analyzers.builtin.panorama.observed import Observed
 from analyzers.builtin.panorama.published import Place, places_of
+from analyzers.builtin.panorama.reductions import SLICE
 from analyzers.contract import Evidence, Params, Suspect, Verdict, Window, quiet, table, text
 
 _CLEARED = 20

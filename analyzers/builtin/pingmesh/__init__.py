@@ -19,6 +19,6 @@ Probes have no path, so the switch within a layer is not named. Without topology
 calibrated by simulation (`calibration`).
 """
 
-from analyzers.builtin.pingmesh.analysis import ANALYZER
+from analyzers.builtin.pingmesh.analyzer import ANALYZER
 
 __all__ = ["ANALYZER"]

@@ -7,45 +7,17 @@ from typing import Any
 
 from analyzers.builtin.pingmesh import black_holes, evidence, patterns
 from analyzers.builtin.pingmesh.assumptions import checked, lowered
+from analyzers.builtin.pingmesh.bins import limit_bin, percentile
 from analyzers.builtin.pingmesh.limits import measures
 from analyzers.builtin.pingmesh.observed import Observed, observe
 from analyzers.builtin.pingmesh.patterns import Found
-from analyzers.builtin.pingmesh.reductions import FEW, PLACED, UNPLACED, limit_bin, percentile
+from analyzers.builtin.pingmesh.reductions import FEW
 from analyzers.builtin.pingmesh.sla import Scope, scopes
 from analyzers.builtin.pingmesh.timing import minutes_of
 from analyzers.builtin.pingmesh.verdict import named, suspect
-from analyzers.contract import Analyzer, Param, Params, Verdict, Window, inconclusive, quiet
+from analyzers.contract import Params, Verdict, Window, inconclusive, quiet
 
 MOST_SUSPECTS = 50
-
-PARAMS = (
-    Param(
-        "drop_alert",
-        1e-3,
-        "share of answered probes with a dropped packet that is too much",
-        low=1e-6,
-        high=0.5,
-    ),
-    Param(
-        "p99_alert_us",
-        5000.0,
-        "P99 in microseconds that is too much; taken to the nearest bin",
-        low=2e3,
-        high=1e5,
-    ),
-    Param("alpha", 1e-3, "level of all tests of one kind together", low=1e-12, high=0.1),
-    Param("persist_minutes", 3, "over how many minutes a fault has to be spread", low=1, high=60),
-    Param(
-        "black_hole_score",
-        0.3,
-        "least share of a ToR's servers with the symptom of a black hole",
-        low=0.01,
-        high=1,
-    ),
-    Param("min_tries", 5, "probes that a pair needs to be judged for black holes", low=2, high=10_000),
-    Param("reloads_per_day", 20, "most reloads of ToRs a day that are advised", low=0, high=1000),
-    Param("layer", "underlay", "which probes", choices=("underlay", "overlay")),
-)
 
 
 def analyze(window: Window, params: Params) -> Verdict:
@@ -134,13 +106,3 @@ def _measures(seen: Observed) -> dict[str, Any]:
         "p99_us": None if p99 is None else round(p99, 1),
         "silent_servers": int(seen.silent().sum()) if seen.pairs else 0,
     }
-
-
-ANALYZER = Analyzer(
-    name="pingmesh",
-    version="1.1.0",
-    title="Tells Spine, podset, pod and server faults and ToR black holes from server-to-server probes",
-    inputs=(PLACED, UNPLACED),
-    params=PARAMS,
-    analyze=analyze,
-)

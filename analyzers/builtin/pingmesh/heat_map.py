@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from analyzers.builtin.pingmesh.bins import DROPPED, limit_bin, percentile
 from analyzers.builtin.pingmesh.limits import SLOW_SHARE, tail
 from analyzers.builtin.pingmesh.observed import Observed, pooled_bins
-from analyzers.builtin.pingmesh.reductions import DROPPED, FEW, limit_bin, percentile
+from analyzers.builtin.pingmesh.reductions import FEW
 from analyzers.builtin.vega import SCHEMA
 from analyzers.contract import Evidence, chart
 

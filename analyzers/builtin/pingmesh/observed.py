@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.paths.keys import of_layer, texts, whole
+from analyzers.builtin.pingmesh.bins import DROPPED, limit_bin
 from analyzers.builtin.pingmesh.limits import totals
 from analyzers.builtin.pingmesh.places import Places, places
-from analyzers.builtin.pingmesh.reductions import DROPPED, FEW, FINE, SLICE, limit_bin
+from analyzers.builtin.pingmesh.reductions import FEW, FINE, SLICE
 from analyzers.contract import Sums, Window
 
 Floats = NDArray[np.float64]

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from analyzers.builtin.pingmesh.bins import FINE_DROPPED, percentile
 from analyzers.builtin.pingmesh.limits import Measure, tail
 from analyzers.builtin.pingmesh.observed import Observed
-from analyzers.builtin.pingmesh.reductions import FINE_DROPPED, percentile
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

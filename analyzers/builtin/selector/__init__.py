@@ -16,6 +16,6 @@ incidents, without nodes, or with covariates that determine nothing; a covariate
 and have five incidents. Not considered: that a node passed yesterday, and jobs (a job fails if any of its nodes does).
 """
 
-from analyzers.builtin.selector.analysis import ANALYZER
+from analyzers.builtin.selector.analyzer import ANALYZER
 
 __all__ = ["ANALYZER"]

@@ -20,49 +20,13 @@ from analyzers.builtin.selector.assumptions import assumptions, correction
 from analyzers.builtin.selector.episodes import PRIOR, Episodes, episodes
 from analyzers.builtin.selector.hazard import Model, NoModel, State, fit, state_of
 from analyzers.builtin.selector.plan import Choice, Past, Step, choose, greedy, past_of
-from analyzers.builtin.selector.reductions import INPUTS
 from analyzers.builtin.selector.trial import Trial, hold_out
 from analyzers.builtin.text import percent
-from analyzers.contract import Analyzer, Param, Params, Suspect, Verdict, Window, inconclusive, quiet
+from analyzers.contract import Params, Suspect, Verdict, Window, inconclusive, quiet
 
 Floats = NDArray[np.float64]
 
-PARAMS = (
-    Param("horizon_hours", 24.0, "how far ahead incidents are predicted", low=0.1, high=8760),
-    Param(
-        "target_probability",
-        0.01,
-        "a node that is likelier than this to have an incident within the horizon should be validated",
-        low=1e-6,
-        high=0.999,
-    ),
-    Param(
-        "incident_hours",
-        100.0,
-        "node-hours that an incident costs: lost work, restart, repair",
-        low=0,
-        high=1e6,
-    ),
-    Param(
-        "benchmark_hours", 0.5, "how long a benchmark takes whose duration nobody told", low=1e-3, high=1000
-    ),
-    Param(
-        "most_nodes",
-        20,
-        "nodes recommended at once at most: what can be taken out of work",
-        low=1,
-        high=100_000,
-    ),
-    Param("min_incidents", 10, "least incidents to learn from", low=2, high=100_000),
-    Param(
-        "not_incidents",
-        "observed,validated,repaired",
-        "kinds of node_incident rows that are only sightings of a node, with its covariates",
-    ),
-    Param("gone", "retired,drained", "kinds after which a node is not at risk until it is seen again"),
-)
 
-HISTORY = 26
 _MOMENT = 1e-6  # hours; times of microseconds since 1970 are no sharper in hours
 
 
@@ -224,14 +188,3 @@ def _before(incidents: int) -> str:
 
 def _kinds(text: object) -> frozenset[str]:
     return frozenset(word.strip() for word in str(text).split(",") if word.strip())
-
-
-ANALYZER = Analyzer(
-    name="selector",
-    version="2.0.0",
-    title="Recommends which nodes to validate, and with which benchmarks, before they fail",
-    inputs=INPUTS,
-    params=PARAMS,
-    analyze=analyze,
-    history=HISTORY,
-)

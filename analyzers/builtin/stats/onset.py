@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from analyzers.builtin.paths.incidence import Incidence, with_sources
 from analyzers.builtin.paths.keys import of_layer, texts, whole
-from analyzers.contract import Paths, Reduction, Sum, Window
+from analyzers.builtin.stats.reductions import SLICE
+from analyzers.contract import Paths, Window
 
 _ORDINARY = 0.01
 """Failures that come by chance less often than this are not those that are usual."""
-
-_SLICE = timedelta(seconds=30)
 
 
 def last_unusual(counts: NDArray[Any], expected: float) -> int:
@@ -31,11 +30,6 @@ def last_unusual(counts: NDArray[Any], expected: float) -> int:
     usual = expected * (len(counts) - failing) / len(counts)
     unusual = failing[scipy.special.pdtrc(since - 1, usual) < _ORDINARY]
     return int((unusual if len(unusual) else failing)[-1])
-
-
-def over_time(kind: str, *group_by: str, failures: str) -> Reduction:
-    """What failed on each path and when, for `spans`; one of `group_by` holds the paths."""
-    return Reduction("over_time", kind, group_by, {"failures": Sum(failures)}, slice=_SLICE, where=failures)
 
 
 def spans(
@@ -61,10 +55,10 @@ def spans(
         if (mine & (crowd == 1)).any():
             mine, held = mine & (crowd == 1), held & (here == 1)
         if mine.any():
-            counts = np.bincount(at[mine], failures[mine], minlength=-(-window.length // _SLICE))
+            counts = np.bincount(at[mine], failures[mine], minlength=-(-window.length // SLICE))
             last = last_unusual(counts, noise * float(seen.attempts[held].sum()))
-            start = window.start + int(at[mine].min()) * _SLICE
-            found[one] = start, min(window.start + (last + 1) * _SLICE, window.end)
+            start = window.start + int(at[mine].min()) * SLICE
+            found[one] = start, min(window.start + (last + 1) * SLICE, window.end)
     return found
 
 

@@ -13,18 +13,10 @@ from numpy.typing import NDArray
 
 from analyzers.builtin.stats.intervals import MINUTE
 from analyzers.builtin.stats.nines import OutageMix
-from analyzers.contract import STILL_GOING, Param
+from analyzers.contract import STILL_GOING
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-
-OPEN_HOURS = Param(
-    "open_hours",
-    24.0,
-    "an outage without an end is doubted if it began longer ago than this; 0: all are, 9000: none",
-    low=0,
-    high=9000,
-)
 
 HOUR = 60 * MINUTE
 

@@ -15,6 +15,6 @@ verdict is inconclusive and lists them. A file of outages knows only devices tha
 class looks worse than it is. Lengths that spread over powers of ten make the interval too narrow.
 """
 
-from analyzers.builtin.tor_availability.analysis import ANALYZER
+from analyzers.builtin.tor_availability.analyzer import ANALYZER
 
 __all__ = ["ANALYZER"]

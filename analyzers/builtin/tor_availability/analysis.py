@@ -19,7 +19,6 @@ from analyzers.builtin.stats.nines import (
     show_days,
     show_minutes,
 )
-from analyzers.builtin.stats.open_ends import OPEN_HOURS
 from analyzers.builtin.text import count, percent, so_many
 from analyzers.builtin.tor_availability import evidence
 from analyzers.builtin.tor_availability.assumptions import checked, counted, lowered
@@ -32,13 +31,9 @@ from analyzers.builtin.tor_availability.outages import (
     out_for_long,
     outages_of,
 )
-from analyzers.builtin.uptime.outage_rows import FLEET, OUTAGES
 from analyzers.contract import (
-    Analyzer,
     Assumption,
     Estimate,
-    Input,
-    Param,
     Params,
     Sums,
     Suspect,
@@ -57,14 +52,6 @@ MISSED = 0.05
 
 CLASS_SHARE = 0.5
 """Share of the loss that devices which do not stand out must have for the class to be named beside those that do."""
-
-PARAMS = (
-    Param("window_days", 0.0, "measure the last so many days of the window; 0: all of it", low=0, high=3660),
-    Param("target_nines", 5.0, "nines that the dependents promise; the class needs one more", low=0, high=9),
-    Param("devices", 0, "how many devices the class has; 0: those that the rows name", low=0, high=10**9),
-    Param("device_class", "tor", "the kind of component that makes up the class"),
-    OPEN_HOURS,
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -350,13 +337,3 @@ def _sentence(found: Measured, row: int, repeats: bool, group: Group | None) -> 
         device = "other such device" if others == 1 else "other such devices"
         why += f", and it shares {group.label} = {group.value} with {others} {device}"
     return f"{spent}{why}. The class stands at {standing.shown} and needs {evidence.needed(standing)}."
-
-
-ANALYZER = Analyzer(
-    name="tor_availability",
-    version="1.3.0",
-    title="Availability of a device class, such as ToRs, against the tier that depends on it",
-    inputs=(Input("fleet", (OUTAGES, FLEET)), Input("outages", (OUTAGES,))),
-    params=PARAMS,
-    analyze=analyze,
-)

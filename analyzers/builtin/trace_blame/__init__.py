@@ -20,6 +20,6 @@ Inconclusive without history or with fewer than 20 traces in it. Only durations 
 is calibrated by simulation (`calibration`).
 """
 
-from analyzers.builtin.trace_blame.analysis import ANALYZER
+from analyzers.builtin.trace_blame.analyzer import ANALYZER
 
 __all__ = ["ANALYZER"]

@@ -16,19 +16,17 @@ from typing import Any
 import numpy as np
 
 from analyzers.builtin.stats.wilson import wilson
+from analyzers.builtin.trace_blame.analyzer import KNOWN
 from analyzers.builtin.trace_blame.assumptions import checked, doubt, needed
 from analyzers.builtin.trace_blame.calibration import probability
 from analyzers.builtin.trace_blame.evidence import evidence, facts_about
 from analyzers.builtin.trace_blame.likelihood import Seen, see
-from analyzers.builtin.trace_blame.reductions import INPUTS
 from analyzers.builtin.trace_blame.selection import Blamed, Decision, decide
 from analyzers.builtin.trace_blame.sentences import says, summary
 from analyzers.builtin.trace_blame.silent_instances import silent_instances, silent_table
 from analyzers.builtin.trace_blame.symptoms import Symptoms, symptoms
 from analyzers.contract import (
-    Analyzer,
     Estimate,
-    Param,
     Params,
     Suspect,
     Verdict,
@@ -36,32 +34,6 @@ from analyzers.contract import (
     inconclusive,
     quiet,
 )
-
-PARAMS = (
-    Param("margin", 2.5, "nats of evidence from which on a service is blamed", low=-20, high=100),
-    Param(
-        "sure_margin",
-        5.0,
-        "nats that make one window enough, and that a second suspect needs",
-        low=0,
-        high=200,
-    ),
-    Param(
-        "resolution_us",
-        1000.0,
-        "microseconds that matter: much shorter times are all alike",
-        low=1,
-        high=60_000_000,
-    ),
-    Param("min_traces", 5, "fewest traces of a window that is judged", low=1, high=1_000_000),
-    Param("min_history", 20, "fewest traces of the windows before it", low=1, high=1_000_000),
-)
-
-KNOWN, RECENT = 6, 2
-"""Windows that say what is normal, and newer ones that are read past: what begins then would be normal at once, because
-an ending that some window saw is no longer new, and one window alone is seldom sure enough for a ticket.
-"""
-HISTORY = KNOWN + RECENT
 
 
 def analyze(window: Window, params: Params) -> Verdict:
@@ -172,14 +144,3 @@ def _moment(microseconds: int | None, window: Window) -> datetime | None:
         return None
     when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
     return min(max(when, window.start), window.end)
-
-
-ANALYZER = Analyzer(
-    name="trace_blame",
-    version="2.1.0",
-    title="Blames the service or instance that explains what changed in traces",
-    inputs=INPUTS,
-    params=PARAMS,
-    analyze=analyze,
-    history=HISTORY,
-)

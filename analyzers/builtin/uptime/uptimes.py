@@ -8,17 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.paths.keys import numbered, texts, whole
-from analyzers.contract import Count, Reduction, Sums
+from analyzers.contract import Sums
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-
-UPTIMES = Reduction(
-    "uptimes",
-    kind="uptime",
-    group_by=("unit", "start", "end", "state", "cause", "hops_class"),
-    aggregates={"rows": Count()},
-)
 
 NEAR, FAR, UNTOLD = 0, 1, 2
 UNKNOWN_CAUSE = "unknown"

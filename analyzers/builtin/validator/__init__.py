@@ -17,6 +17,6 @@ The score is from the number of healthy nodes expected as far off, by simulation
 metrics and trends of a node are not used.
 """
 
-from analyzers.builtin.validator.analysis import ANALYZER
+from analyzers.builtin.validator.analyzer import ANALYZER
 
 __all__ = ["ANALYZER"]

@@ -24,7 +24,7 @@ from analyzers.builtin.nodes.causes import Cause, causes
 from analyzers.builtin.nodes.defects import WANTED, judge
 from analyzers.builtin.nodes.directions import words_given
 from analyzers.builtin.nodes.outcome import Charge, Outcome, Rules
-from analyzers.builtin.nodes.samples import SAMPLES, samples
+from analyzers.builtin.nodes.samples import samples
 from analyzers.builtin.nodes.shifts import Shift, kinds, shared_by, shifts
 from analyzers.builtin.paths.keys import texts, whole
 from analyzers.builtin.stats.intervals import moment
@@ -32,55 +32,12 @@ from analyzers.builtin.text import count, figure, so_many
 from analyzers.builtin.validator import evidence as show
 from analyzers.builtin.validator.assumptions import assumptions, lowered
 from analyzers.builtin.validator.calibration import probability
-from analyzers.builtin.validator.placement import LABELS, NEEDS, PARENTS, groups_of, parents_of
-from analyzers.builtin.validator.published import Violation, check_baseline, check_rules, violations
+from analyzers.builtin.validator.placement import groups_of, parents_of
+from analyzers.builtin.validator.published import Violation, violations
 from analyzers.builtin.validator.rounds import spans
-from analyzers.contract import Analyzer, Input, Param, Params, Suspect, Verdict, Window, inconclusive, quiet
+from analyzers.contract import Params, Suspect, Verdict, Window, inconclusive, quiet
 from analyzers.superbench.rules import BadRules
 
-PARAMS = (
-    Param(
-        "similarity",
-        0.95,
-        "least similarity of a node's results to the fleet's criteria; .95 is 5 % slower in every run",
-        low=0.5,
-        high=0.999,
-    ),
-    Param("min_nodes", 3, "least nodes of one kind from which criteria are learnt", low=3, high=100_000),
-    Param(
-        "spreads",
-        4.0,
-        "a node must also be worse by this many times the spread of healthy nodes",
-        low=0,
-        high=100,
-    ),
-    Param(
-        "most_failing",
-        0.2,
-        "if a larger share of the nodes is unlike the others, the fleet is split and no node is blamed",
-        low=0.01,
-        high=0.5,
-    ),
-    Param(
-        "most_false",
-        0.02,
-        "share of the blamed that may be healthy by chance, and of healthy fleets in which anyone is blamed",
-        low=0.0001,
-        high=1,
-    ),
-    Param(
-        "baseline",
-        "",
-        "SuperBench's baseline.json: usual values by metric, which a node may not be worse than by more than "
-        "`similarity` allows; with `rules` it is what those refer to",
-        check=check_baseline,
-    ),
-    Param("rules", "", "SuperBench's rule file (YAML): nodes that violate it are named", check=check_rules),
-    Param("higher", "", "words of metrics that are worse when they fall, such as qps, beside the known"),
-    Param("lower", "", "words of metrics that are worse when they rise, beside the known"),
-)
-
-HISTORY = 3
 SURE = 0.9
 
 
@@ -195,7 +152,7 @@ def _violations(window: Window, params: Params) -> tuple[tuple[Violation, ...], 
 
 
 def validate(window: Window, params: Params) -> Outcome:
-    """Judge the nodes that were measured in the window, by `PARAMS`."""
+    """Judge the nodes that were measured in the window, by the parameters of `analyzer.PARAMS`."""
     rules = Rules(
         float(params["similarity"]),
         float(params["spreads"]),
@@ -331,17 +288,3 @@ def _said(charge: Charge) -> str:
         return f"fails {name} ({figure(float(worst.judged.means[worst.at]))} instead of 0){more}"
     usual, mean = worst.judged.criteria.scale, float(worst.judged.means[worst.at])
     return f"is {show.change(mean, usual)} than the fleet in {name} ({figure(mean)} instead of {figure(usual)}){more}"
-
-
-ANALYZER = Analyzer(
-    name="validator",
-    version="2.1.0",
-    title="Names nodes whose benchmark results are worse than the fleet's own criteria",
-    inputs=(
-        Input("benchmark_and_topology", (SAMPLES, PARENTS, NEEDS, LABELS)),
-        Input("benchmark", (SAMPLES,)),
-    ),
-    params=PARAMS,
-    analyze=analyze,
-    history=HISTORY,
-)

@@ -6,26 +6,7 @@ import json
 from collections.abc import Mapping
 
 from analyzers.builtin.paths.keys import texts
-from analyzers.contract import INVENTORY, Count, Paths, Reduction, Window
-
-PARENTS = Reduction(
-    INVENTORY,
-    kind="topology",
-    group_by=("component", "parents"),
-    aggregates={"rows": Count()},
-    or_within=True,
-)
-
-NEEDS = Reduction(
-    "needs",
-    kind="topology",
-    group_by=("component", "depends_on"),
-    aggregates={"rows": Count()},
-    or_within=True,
-)
-LABELS = Reduction(
-    "labels", kind="topology", group_by=("component", "labels"), aggregates={"rows": Count()}, or_within=True
-)
+from analyzers.contract import INVENTORY, Paths, Window
 
 
 def groups_of(window: Window) -> Mapping[str, tuple[str, ...]]:

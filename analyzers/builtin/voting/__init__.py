@@ -18,6 +18,6 @@ Inconclusive: no hops, one path, 5 % of packets lost with nobody to explain them
 suspects. No history is read. The score is calibrated by simulation (`calibration`).
 """
 
-from analyzers.builtin.voting.analysis import ANALYZER
+from analyzers.builtin.voting.analyzer import ANALYZER
 
 __all__ = ["ANALYZER"]

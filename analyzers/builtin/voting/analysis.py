@@ -11,41 +11,16 @@ from analyzers.builtin.text import count, percent
 from analyzers.builtin.voting.assumptions import noise_of, noise_of_failures, only_failing, sampling_of
 from analyzers.builtin.voting.charges import from_explanation, from_outvoting, from_votes
 from analyzers.builtin.voting.evidence import Cleared
-from analyzers.builtin.voting.explain import SHORTLIST, USUAL_MARGIN, Explained, Rules, explain
+from analyzers.builtin.voting.explain import SHORTLIST, Explained, Rules, explain
 from analyzers.builtin.voting.failures import Outvoting, outvote
 from analyzers.builtin.voting.observed import Observed, observe
-from analyzers.builtin.voting.reductions import INPUTS
 from analyzers.builtin.voting.verdict import Told, tell
 from analyzers.builtin.voting.votes import Elected, blamed_by_flow, discounted, majority, votes_of
-from analyzers.contract import Analyzer, Assumption, Param, Params, Verdict, Window, inconclusive
+from analyzers.contract import Assumption, Params, Verdict, Window, inconclusive
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-PARAMS = (
-    Param(
-        "method",
-        "explain",
-        "explain: greedy explanation by likelihood; 007: weighted votes; majority: most votes",
-        choices=("explain", "007", "majority"),
-    ),
-    Param(
-        "margin",
-        USUAL_MARGIN,
-        "explain: nats of evidence above log(components of a kind x kinds)",
-        low=-5,
-        high=50,
-    ),
-    Param(
-        "sure_margin", 8.0, "explain: nats above the threshold that make one window enough", low=0, high=100
-    ),
-    Param("min_loss", 5e-5, "explain: least loss rate of a component worth a ticket", low=0, high=0.5),
-    Param(
-        "min_flows", 3, "least number of pairs of hosts that must have lost packets there", low=1, high=1000
-    ),
-    Param("vote_share", 0.01, "007: least share of the votes that are left", low=0, high=1),
-    Param("layer", "underlay", "which probes to read", choices=("underlay", "overlay")),
-)
 
 _RUNNERS = 8
 
@@ -254,13 +229,3 @@ def _outvoted(seen: Observed, elected: tuple[Elected, ...], votes: Floats) -> tu
         Cleared(c, seen.paths.names[c], float(votes[c]), float(remaining[c]), "too few votes are left for it")
         for c in runners
     )
-
-
-ANALYZER = Analyzer(
-    name="voting",
-    version="1.4.0",
-    title="Blames the link or device that the flows which lost packets have in common",
-    inputs=INPUTS,
-    params=PARAMS,
-    analyze=analyze,
-)

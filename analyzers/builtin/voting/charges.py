@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
+from analyzers.builtin.voting.analyzer import USUAL_MARGIN
 from analyzers.builtin.voting.calibration import probability, probability_of_outvoting
-from analyzers.builtin.voting.explain import USUAL_MARGIN, Explained, tail
+from analyzers.builtin.voting.explain import Explained, tail
 from analyzers.builtin.voting.failures import Outvoting
 from analyzers.builtin.voting.observed import Observed
 from analyzers.builtin.voting.votes import Elected

@@ -38,9 +38,6 @@ _UPPER, _LOWEST = 0.97, 0.75  # the upper quantile, and where it is if many of t
 _NORMAL = 0.3
 """Least scale of the tail of peers: between those of normal numbers at three and at four standard deviations."""
 
-USUAL_MARGIN = 1.0
-"""Nats over the log of the components of its kind times the kinds that a component needs alone, unless more or less is
-asked for."""
 REPLACEABLE = 1.0
 """Nats within which another component explains the losses as well."""
 

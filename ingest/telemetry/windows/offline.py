@@ -9,11 +9,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from ingest.telemetry.decode.arrow import decode_batches, decode_stream
 from ingest.telemetry.decode.builder import no_rows
 from ingest.telemetry.decode.columns import Known, Names, Numbers, Rows, Sets
 from ingest.telemetry.decode.json import decode_array, decode_ndjson
@@ -55,25 +52,22 @@ def read_file(kind_name: str, name: str, stdin: BinaryIO | None = None) -> Rows:
         raise BadFile(f"{shown}: {error.rows[0]}{more}") from error
     except BadBody as error:
         raise BadFile(f"{shown}: {error}") from error
-    except (pa.ArrowException, EOFError) as error:
+    except EOFError as error:
         raise BadFile(f"{shown}: cannot be read: {str(error).splitlines()[0][:200]}") from error
     except OSError as error:
         raise BadFile(f"{shown}: {error.strerror or str(error).splitlines()[0][:200]}") from error
 
 
 def _read_parquet(kind: Kind, path: Path) -> Rows:
-    with pq.ParquetFile(path) as file:
-        return decode_batches(kind, file.schema_arrow, file.iter_batches(), REGION, ALWAYS)
+    from ingest.telemetry.windows.arrow_files import read_parquet  # loads pyarrow
+
+    return read_parquet(kind, path, REGION, ALWAYS)
 
 
 def _read_arrow(kind: Kind, path: Path) -> Rows:
-    """An Arrow file, or a stream in a file."""
-    body = path.read_bytes()
-    if not body.startswith(b"ARROW1"):
-        return decode_stream(kind, body, REGION, ALWAYS)
-    with pa.ipc.open_file(pa.py_buffer(body)) as file:
-        batches = (file.get_batch(i) for i in range(file.num_record_batches))
-        return decode_batches(kind, file.schema, batches, REGION, ALWAYS)
+    from ingest.telemetry.windows.arrow_files import read_arrow  # loads pyarrow
+
+    return read_arrow(kind, path, REGION, ALWAYS)
 
 
 def _read_ndjson(kind: Kind, path: Path) -> Rows:

@@ -6,16 +6,17 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandParser
 
-from analyzers import cli_output, offline, registry
+from analyzers import cli_output, registry
 from analyzers.contract import Analyzer, Input
 from analyzers.params import BadParam, parse_params
-from analyzers.runner import AnalysisFailed, judge
 from analyzers.runs.management.line_command import Failed, LineCommand, Refused, is_terminal, progress
-from ingest.telemetry.decode.columns import Rows
+
+if TYPE_CHECKING:
+    from ingest.telemetry.decode.columns import Rows
 
 
 class Command(LineCommand):
@@ -41,6 +42,10 @@ class Command(LineCommand):
         parser.add_argument("--json", action="store_true", help="print JSON; with --every one line a window")
 
     def work(self, **options: Any) -> None:
+        # `analyze --help` answers without numpy.
+        from analyzers import offline
+        from analyzers.runner import AnalysisFailed
+
         try:
             analyzer = registry.get(options["name"])
             params = parse_params(analyzer, options["param"])
@@ -65,6 +70,9 @@ class Command(LineCommand):
         every: timedelta | None,
         params: Mapping[str, object],
     ) -> Iterator[dict[str, Any]]:
+        from analyzers import offline
+        from analyzers.runner import judge
+
         tell = progress(f"{analyzer.name}: window")
         for number, window in enumerate(offline.windows(analyzer, one, tables, every), start=1):
             tell(f"{number}, from {window.start:%Y-%m-%d %H:%M:%S}")

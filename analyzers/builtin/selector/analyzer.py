@@ -1,0 +1,53 @@
+"""Declaration of `selector`: inputs, parameters and version. The method is imported by its first run."""
+
+from __future__ import annotations
+
+from analyzers.builtin.selector.reductions import INPUTS
+from analyzers.contract import Analyzer, Deferred, Param
+
+PARAMS = (
+    Param("horizon_hours", 24.0, "how far ahead incidents are predicted", low=0.1, high=8760),
+    Param(
+        "target_probability",
+        0.01,
+        "a node that is likelier than this to have an incident within the horizon should be validated",
+        low=1e-6,
+        high=0.999,
+    ),
+    Param(
+        "incident_hours",
+        100.0,
+        "node-hours that an incident costs: lost work, restart, repair",
+        low=0,
+        high=1e6,
+    ),
+    Param(
+        "benchmark_hours", 0.5, "how long a benchmark takes whose duration nobody told", low=1e-3, high=1000
+    ),
+    Param(
+        "most_nodes",
+        20,
+        "nodes recommended at once at most: what can be taken out of work",
+        low=1,
+        high=100_000,
+    ),
+    Param("min_incidents", 10, "least incidents to learn from", low=2, high=100_000),
+    Param(
+        "not_incidents",
+        "observed,validated,repaired",
+        "kinds of node_incident rows that are only sightings of a node, with its covariates",
+    ),
+    Param("gone", "retired,drained", "kinds after which a node is not at risk until it is seen again"),
+)
+
+HISTORY = 26
+
+ANALYZER = Analyzer(
+    name="selector",
+    version="2.0.0",
+    title="Recommends which nodes to validate, and with which benchmarks, before they fail",
+    inputs=INPUTS,
+    params=PARAMS,
+    analyze=Deferred("analyzers.builtin.selector.analysis:analyze"),
+    history=HISTORY,
+)

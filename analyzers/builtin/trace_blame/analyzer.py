@@ -1,0 +1,43 @@
+"""Declaration of `trace_blame`: inputs, parameters and version. The method is imported by its first run."""
+
+from __future__ import annotations
+
+from analyzers.builtin.trace_blame.reductions import INPUTS
+from analyzers.contract import Analyzer, Deferred, Param
+
+PARAMS = (
+    Param("margin", 2.5, "nats of evidence from which on a service is blamed", low=-20, high=100),
+    Param(
+        "sure_margin",
+        5.0,
+        "nats that make one window enough, and that a second suspect needs",
+        low=0,
+        high=200,
+    ),
+    Param(
+        "resolution_us",
+        1000.0,
+        "microseconds that matter: much shorter times are all alike",
+        low=1,
+        high=60_000_000,
+    ),
+    Param("min_traces", 5, "fewest traces of a window that is judged", low=1, high=1_000_000),
+    Param("min_history", 20, "fewest traces of the windows before it", low=1, high=1_000_000),
+)
+
+KNOWN, RECENT = 6, 2
+"""Windows that say what is normal, and newer ones that are read past: what begins then would be normal at once, because
+an ending that some window saw is no longer new, and one window alone is seldom sure enough for a ticket.
+"""
+
+HISTORY = KNOWN + RECENT
+
+ANALYZER = Analyzer(
+    name="trace_blame",
+    version="2.1.0",
+    title="Blames the service or instance that explains what changed in traces",
+    inputs=INPUTS,
+    params=PARAMS,
+    analyze=Deferred("analyzers.builtin.trace_blame.analysis:analyze"),
+    history=HISTORY,
+)

@@ -1,0 +1,68 @@
+"""Declaration of `validator`: inputs, parameters and version. The method is imported by its first run."""
+
+from __future__ import annotations
+
+from analyzers.builtin.validator.reductions import LABELS, NEEDS, PARENTS, SAMPLES
+from analyzers.contract import Analyzer, Deferred, Input, Param
+
+PARAMS = (
+    Param(
+        "similarity",
+        0.95,
+        "least similarity of a node's results to the fleet's criteria; .95 is 5 % slower in every run",
+        low=0.5,
+        high=0.999,
+    ),
+    Param("min_nodes", 3, "least nodes of one kind from which criteria are learnt", low=3, high=100_000),
+    Param(
+        "spreads",
+        4.0,
+        "a node must also be worse by this many times the spread of healthy nodes",
+        low=0,
+        high=100,
+    ),
+    Param(
+        "most_failing",
+        0.2,
+        "if a larger share of the nodes is unlike the others, the fleet is split and no node is blamed",
+        low=0.01,
+        high=0.5,
+    ),
+    Param(
+        "most_false",
+        0.02,
+        "share of the blamed that may be healthy by chance, and of healthy fleets in which anyone is blamed",
+        low=0.0001,
+        high=1,
+    ),
+    Param(
+        "baseline",
+        "",
+        "SuperBench's baseline.json: usual values by metric, which a node may not be worse than by more than "
+        "`similarity` allows; with `rules` it is what those refer to",
+        check=Deferred("analyzers.builtin.validator.published:check_baseline"),
+    ),
+    Param(
+        "rules",
+        "",
+        "SuperBench's rule file (YAML): nodes that violate it are named",
+        check=Deferred("analyzers.builtin.validator.published:check_rules"),
+    ),
+    Param("higher", "", "words of metrics that are worse when they fall, such as qps, beside the known"),
+    Param("lower", "", "words of metrics that are worse when they rise, beside the known"),
+)
+
+HISTORY = 3
+
+ANALYZER = Analyzer(
+    name="validator",
+    version="2.1.0",
+    title="Names nodes whose benchmark results are worse than the fleet's own criteria",
+    inputs=(
+        Input("benchmark_and_topology", (SAMPLES, PARENTS, NEEDS, LABELS)),
+        Input("benchmark", (SAMPLES,)),
+    ),
+    params=PARAMS,
+    analyze=Deferred("analyzers.builtin.validator.analysis:analyze"),
+    history=HISTORY,
+)

@@ -1,0 +1,37 @@
+"""Commands for a terminal import what they need: listing analyzers imports no method and no numeric library."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HEAVY = {"numpy", "scipy", "sklearn", "pyarrow", "pandas", "celery", "psycopg2", "grpc"}
+
+
+def imported(*command: str) -> set[str]:
+    """The modules that a command imports."""
+    environment = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "manage.py", *command],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+
+
+@pytest.mark.parametrize("command", [("analyzers",), ("analyze", "--help")])
+def test_a_command_that_judges_nothing_imports_no_method(command: tuple[str, ...]) -> None:
+    modules = imported(*command)
+    assert not modules & HEAVY
+    assert not {name for name in modules if name.endswith(".analysis")}
+
+
+def test_help_imports_no_statistics() -> None:
+    assert not imported("--help") & {"scipy.stats", "scipy.special", "sklearn", "pyarrow", "pandas"}
