@@ -25,14 +25,14 @@ def refuse(parser: CommandParser, message: str) -> NoReturn:
 def main() -> None:
     offline = len(sys.argv) > 1 and sys.argv[1] in OFFLINE
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "deploy.offline" if offline else "deploy.settings")
-    if len(sys.argv) > 1 and sys.argv[1] in TOGETHER:
-        from deploy.supervisor.fork_server import prepare
-
-        prepare()
     from django.core.management import execute_from_command_line
 
     CommandParser.error = refuse  # type: ignore[assignment, method-assign]
     try:
+        if len(sys.argv) > 1 and sys.argv[1] in TOGETHER:
+            from deploy.supervisor.fork_server import prepare
+
+            prepare()
         execute_from_command_line(sys.argv)
     except Exception as error:
         from deploy.supervisor.preflight import complaint

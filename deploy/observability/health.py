@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from redis.exceptions import RedisError
 
-from deploy import broker, env, processes
+from deploy import broker, env, privileges, processes
 from deploy.accounts import proxy_is_not_counted
 from deploy.observability import disk, metrics
 from deploy.version import VERSION
@@ -66,7 +66,7 @@ def reasons() -> list[str]:
 
 def warnings() -> list[str]:
     """What works and needs somebody's attention."""
-    found = [warning] if (warning := disk.space().warning) else []
+    found = [warning for warning in [disk.space().warning, root()] if warning]
     known, _ = processes.read(settings.HOME.root) or ([], 0.0)
     found += [f"{one.name}: {one.reason or one.state}" for one in known if _is_bad(one, COVERED)]
     return found + [warning for warning in [people_called()] if warning]
@@ -118,6 +118,10 @@ def people_called() -> str | None:
         return f"on call: {lost} {who} that policies or schedules call cannot be reached" if lost else None
 
     return _or_away(probe, None)
+
+
+def root() -> str | None:
+    return "root: pages and analyzers run as root; see DOSSIER_ALLOW_ROOT" if privileges.is_root() else None
 
 
 def draining() -> str | None:

@@ -7,9 +7,15 @@ from contextlib import suppress
 
 from django.conf import settings
 
+from deploy import privileges
+
 
 def prepare() -> None:
-    """Have counters of all processes meet in files, and numeric libraries start no threads."""
+    """Have counters of all processes meet in files, and numeric libraries start no threads.
+
+    From here on root touches nothing in a home that is another user's. Raises PrivilegeError.
+    """
+    privileges.act_as_owner(settings.HOME.root)
     metrics = settings.HOME.root / "metrics"
     with suppress(OSError):  # said when the home is claimed
         metrics.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -31,7 +31,7 @@ from django.core.management import call_command
 from django.db import connections
 from redis.exceptions import RedisError
 
-from deploy import broker, env, processes
+from deploy import broker, env, privileges, processes
 from deploy.embedded import EmbeddedError, Home, start_broker, start_postgres
 from deploy.observability import disk
 from deploy.postgres.base import VARIABLE as PROCESS
@@ -40,6 +40,7 @@ from deploy.supervisor import replacement
 from deploy.supervisor.children import Child, Forked, Process, end_left_over, fork, rotate
 from deploy.supervisor.programs import Program, kind_of, listen, preload, programs
 from deploy.supervisor.replacement import Handed, Request
+from deploy.supervisor.root_start import leave_root
 from ingest.commands import heartbeat
 
 Say = Callable[[str], None]
@@ -62,7 +63,10 @@ class CannotStart(RuntimeError):
 
 
 class Supervisor:
-    """Runs the processes of one home. Use it from the main thread, inside `stopping_on_signals`."""
+    """Runs the processes of one home. Use it from the main thread, inside `stopping_on_signals`.
+
+    Started by root it goes on as the owner of the home, where that user gets to the code (`deploy.privileges`).
+    """
 
     def __init__(self, home: Home, say: Say) -> None:
         self.home = home
@@ -77,14 +81,16 @@ class Supervisor:
         self.unanswered = 0.0
 
     def start(self) -> None:
-        """Start everything; returns when pages answer. CannotStart or EmbeddedError says why not."""
+        """Start everything; returns when pages answer. CannotStart, EmbeddedError or PrivilegeError says why not."""
         if (handed := replacement.taken_over()) is not None:
             self._take_over(handed)
             return
         self.lock = self.home.claim()
         for pid in end_left_over(self.home.root):
             self.say(f"ended process {pid}, left over from an earlier start")
-        self.sockets = open_ports()
+        with privileges.raised():
+            self.sockets = open_ports()
+        leave_root(self.home, self.say)
         self._prepare()
         for child in self._servers():
             self.say(f"{child.name}: starting")

@@ -16,6 +16,7 @@ OTHER_READERS = {
     "deploy/management/commands/up.py": "starts itself again",
     "deploy/observability/metrics.py": "a variable of prometheus_client",
     "deploy/postgres/base.py": "set by the supervisor",
+    "deploy/privileges.py": "HOME of the user that root becomes",
     "deploy/supervisor/children.py": "environment of a child",
     "deploy/supervisor/fork_server.py": "environment of children",
     "deploy/supervisor/preflight.py": "the home, where the settings could not be read",

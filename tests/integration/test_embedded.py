@@ -197,7 +197,8 @@ def test_postgres_shares_its_user_with_nobody_and_lets_nobody_in(fresh: Home) ->
     owner = Path(f"/proc/{postgres.pid}").stat().st_uid
     assert owner != 0
     assert owner not in {entry.pw_uid for entry in pwd.getpwall()}
-    fresh.run.chmod(0o711)  # even where the directory of the socket is open
+    fresh.run.chmod(0o711)  # even where directory and socket are open
+    (fresh.run / ".s.PGSQL.5432").chmod(0o777)
     child = os.fork()
     if child == 0:  # not another program: nobody may not be able to read this one's
         os.setgroups([])

@@ -12,7 +12,7 @@ from kombu import Connection
 from pytest_django import Settings
 from redis.exceptions import ConnectionError as RedisAway
 
-from deploy import broker, processes
+from deploy import broker, privileges, processes
 from deploy.embedded import Home
 from deploy.observability import disk, health
 from ingest.api import keys
@@ -52,6 +52,7 @@ def test_what_changes_nothing_can_only_be_read(path: str) -> None:
 def home_of_one_node(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A DOSSIER_HOME on a disk with room, for what the supervisor of a node writes there."""
     settings.HOME = Home(tmp_path)
+    monkeypatch.setattr(privileges, "is_root", lambda: False)
     monkeypatch.setattr(disk, "measure", lambda _: disk.Space(500 * 2**30, 1000 * 2**30))
     return tmp_path
 
@@ -67,6 +68,13 @@ def node(home: Path, **states: str) -> None:
 def test_ready_when_database_migrations_broker_and_followers_are(client: Client) -> None:
     answer = client.get("/readyz")
     assert (answer.status_code, answer.json()) == (200, {"ready": True, "reasons": [], "warnings": []})
+
+
+@pytest.mark.django_db
+def test_pages_that_run_as_root_are_warned_of(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(privileges, "is_root", lambda: True)
+    warnings = client.get("/readyz").json()["warnings"]
+    assert warnings == ["root: pages and analyzers run as root; see DOSSIER_ALLOW_ROOT"]
 
 
 @pytest.mark.django_db

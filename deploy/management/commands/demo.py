@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import sys
 import threading
@@ -19,6 +18,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
+from deploy import privileges
 from deploy.demo.feed import Feeder
 from deploy.demo.notes import Notes
 from deploy.demo.screen import Screen
@@ -26,6 +26,7 @@ from deploy.demo.sender import Sender
 from deploy.demo.witness import Witness
 from deploy.demo.world import HEALTHY
 from deploy.embedded import EmbeddedError, Home
+from deploy.privileges import PrivilegeError
 from deploy.supervisor.programs import Program
 from deploy.supervisor.supervisor import CannotStart, reachable, running, stopping_on_signals
 
@@ -57,7 +58,7 @@ class Command(BaseCommand):
                 return
             with stopping_on_signals():
                 show(settings.HOME, screen, speed)
-        except (CannotStart, EmbeddedError) as error:
+        except (CannotStart, EmbeddedError, PrivilegeError) as error:
             raise CommandError(str(error)) from error
         except KeyboardInterrupt:
             screen.say("stopped; `make demo` goes on from here, `make demo-reset` forgets it")
@@ -65,10 +66,6 @@ class Command(BaseCommand):
 
 def show(home: Home, screen: Screen, speed: float) -> None:
     """Run until interrupted."""
-    if os.geteuid() == 0:
-        screen.say(
-            "running as root: good enough for a look, and `manage.py up` refuses it (DOSSIER_ALLOW_ROOT)"
-        )
     with running(home, screen.say) as supervisor:
         file = home.root / "demo.json"
         introduce(Notes.load(file) or begin(file, speed), screen)
@@ -130,5 +127,5 @@ def forget(home: Home) -> None:
         raise CommandError(
             "DATABASE_URL is set: its data is yours to delete; --reset forgets embedded data only."
         )
-    with home.claim():
+    with home.claim(), privileges.raised():
         home.forget()

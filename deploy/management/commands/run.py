@@ -5,10 +5,13 @@ from __future__ import annotations
 import socket
 from argparse import ArgumentParser
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from deploy import env
+from deploy import env, privileges
+from deploy.privileges import PrivilegeError
 from deploy.supervisor.programs import listen, programs
+from deploy.supervisor.root_start import allow_root, leave_root
 
 
 class Command(BaseCommand):
@@ -29,7 +32,15 @@ class Command(BaseCommand):
             raise CommandError(f"no process {name!r}; there are: {', '.join(sorted(known))}")
         for line in env.unread():
             self.stderr.write(f"settings: {line}")
-        program.run(None if program.port is None else _opened(program.port, fd))
+        try:
+            allow_root()
+            privileges.act_as_owner(settings.HOME.root)
+            with privileges.raised():
+                opened = None if program.port is None else _opened(program.port, fd)
+            leave_root(settings.HOME, self.stdout.write)
+        except PrivilegeError as error:
+            raise CommandError(str(error)) from error
+        program.run(opened)
 
 
 def _opened(port: int, fd: int | None) -> socket.socket:

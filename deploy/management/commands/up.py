@@ -12,8 +12,11 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
+from deploy import privileges
 from deploy.embedded import EmbeddedError
+from deploy.privileges import PrivilegeError
 from deploy.supervisor import replacement
+from deploy.supervisor.root_start import allow_root
 from deploy.supervisor.supervisor import CannotStart, make_ready, running, stopping_on_signals
 from deploy.version import VERSION
 
@@ -32,11 +35,10 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if os.geteuid() == 0 and not settings.ALLOW_ROOT:
-            raise CommandError(
-                "up does not run as root: pages, analyzers and plugins would be root, too. Start it as another user, or"
-                " with DOSSIER_ALLOW_ROOT=true where there is none, as in a container."
-            )
+        try:
+            allow_root()
+        except PrivilegeError as error:
+            raise CommandError(str(error)) from error
         if options["replace"]:
             self.replace()
             return
@@ -46,12 +48,14 @@ class Command(BaseCommand):
                 while True:
                     supervisor.watch()
                     time.sleep(0.2)
-        except (CannotStart, EmbeddedError) as error:
+        except (CannotStart, EmbeddedError, PrivilegeError) as error:
             raise CommandError(str(error)) from error
         except KeyboardInterrupt:
             self.say("stopped")
 
     def replace(self) -> None:
+        if privileges.is_root() and not privileges.is_roots(settings.HOME.root):
+            privileges.give_up(privileges.owner(settings.HOME.root), settings.HOME.root)
         try:
             environment = replacement.its_environment(replacement.running(settings.HOME))
             program = [sys.executable, str(settings.BASE_DIR / "manage.py")]
