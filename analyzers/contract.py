@@ -146,11 +146,11 @@ class Suspect:
     cannot calibrate. `ambiguous_with` names the components that the data cannot tell apart from it, sorted.
     `sure` is the analyzer's own statement that one window is enough to act on. `last_failure` is the end of
     the last slice in which what the component carries failed beyond what is usual, if known: what comes after it
-    does not open a resolved ticket again.
+    does not open a resolved incident again.
 
     `says` is what is wrong in words, for titles: the end of a sentence that begins with the component, without the
     full stop, at most 200 characters. `forecast` says that nothing has failed yet and something is expected to: its
-    ticket is one of severity `info`, and it is no witness that the component is at fault.
+    incident is one of severity `info`, and it is no witness that the component is at fault.
     """
 
     component: str

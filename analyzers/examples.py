@@ -1,6 +1,6 @@
 """A failure that is made up, judged by the real method: what an analyzer does, shown before any telemetry has come.
 
-Nothing is stored and no ticket opens; the region is simulated, the verdict is not.
+Nothing is stored and no incident opens; the region is simulated, the verdict is not.
 """
 
 from __future__ import annotations

@@ -216,7 +216,7 @@ RUN_LEASE_TIMEOUT = env.duration(
 NOTIFICATION_RETENTION = env.duration(
     "DOSSIER_NOTIFICATION_RETENTION",
     "90d",
-    "how long it is kept by which way each message went, once it is over; what tickets tell of it stays for ever",
+    "how long it is kept by which way each message went, once it is over; what incidents tell of it stays for ever",
 )
 RUN_RETENTION = env.duration(
     "DOSSIER_RUN_RETENTION",
@@ -467,7 +467,7 @@ REST_FRAMEWORK = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Dossier",
-    "DESCRIPTION": "Telemetry doors, the ticket API, runs and reports.",
+    "DESCRIPTION": "Telemetry doors, the incident API, runs and reports.",
     "VERSION": VERSION,
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,

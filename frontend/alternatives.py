@@ -1,4 +1,4 @@
-"""What else a ticket could be about, beside what its verdict names: nearest to the verdict first."""
+"""What else an incident could be about, beside what its verdict names: nearest to the verdict first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from incidents.queries import Incident
 class Alternative:
     """A component, how it stands (`not told apart`, `blamed instead`, `also blamed`, `cleared`), and what says so.
 
-    `number` is its own ticket, if it has one.
+    `number` is its own incident, if it has one.
     """
 
     component: str

@@ -1,7 +1,7 @@
 """Comments as people write them, in Markdown, as HTML that is safe to show.
 
-CommonMark with tables and strikethrough. No HTML of the writer's, no images (whoever looks at a ticket would tell a
-stranger so), and addresses with http, https or mailto only. Bare addresses become links, and #12 one to that ticket.
+CommonMark with tables and strikethrough. No HTML of the writer's, no images (whoever looks at an incident would tell a
+stranger so), and addresses with http, https or mailto only. Bare addresses become links, and #12 one to that incident.
 What is rendered is sanitised once more, so that a mistake in one of the two shows nothing.
 """
 
@@ -29,7 +29,7 @@ _LINKED = re.compile(
 
 
 def _link(state: StateCore) -> None:
-    """Bare addresses and numbers of tickets become links, but not within a link or code."""
+    """Bare addresses and numbers of incidents become links, but not within a link or code."""
     for block in state.tokens:
         if block.type == "inline" and block.children:
             block.children = list(_linked(block.children))

@@ -55,7 +55,7 @@ def called_alone(
     team: str, name: str, person: str, day: date, zone: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """A schedule in which one person takes every turn from `day` on, by the clocks of `zone`, and the policy that calls
-    it for tickets of the team, after five minutes all of the team; both in the form of the API."""
+    it for incidents of the team, after five minutes all of the team; both in the form of the API."""
     layer = {"name": "primary", "people": [person], "start": f"{day}T00:00", "turn": "1w"}
     calls = [{"after": 0, "actions": [{"schedule": team}]}, {"after": 300, "actions": [{"team": team}]}]
     named = {"slug": team, "name": f"{name} on call", "team": team}

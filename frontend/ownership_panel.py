@@ -1,4 +1,4 @@
-"""How long each team and each owner had a ticket, for its page."""
+"""How long each team and each owner had an incident, for its page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Custody:
 
 
 def custody(state: Incident, now: datetime) -> Custody:
-    """What is counted in the ticket, and for one that is open the time since."""
+    """What is counted in the incident, and for one that is open the time since."""
     counted = accounted(state, now)
     return Custody(_longest(counted.team_seconds), _longest(counted.owner_seconds))
 

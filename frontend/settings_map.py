@@ -42,19 +42,19 @@ GROUPS: Final = (
             Section(
                 "policies",
                 "Escalation policies",
-                "Who is called for a ticket that nobody answers, and after how long.",
+                "Who is called for an incident that nobody answers, and after how long.",
             ),
             Section("channels", "Channels", "Rooms, numbers and programs that teams share.", staff=True),
         ),
     ),
     Group(
-        "Where tickets go",
+        "Where incidents go",
         (
-            Section("teams", "Teams", "Who works on tickets, and who gets what no rule gives away."),
+            Section("teams", "Teams", "Who works on incidents, and who gets what no rule gives away."),
             Section(
                 "routes",
                 "Routes",
-                "Which ticket goes to which team, and which alerts share one; tried before they count.",
+                "Which incident goes to which team, and which alerts share one; tried before they count.",
                 within=frozenset({"route_act"}),
             ),
             Section(
@@ -84,7 +84,7 @@ GROUPS: Final = (
             Section(
                 "webhooks",
                 "Webhooks",
-                "Which programs of yours are told of tickets, and how they do.",
+                "Which programs of yours are told of incidents, and how they do.",
                 staff=True,
             ),
         ),

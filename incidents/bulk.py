@@ -1,4 +1,4 @@
-"""One action on several tickets, each decided and recorded for itself: for the console and the API alike.
+"""One action on several incidents, each decided and recorded for itself: for the console and the API alike.
 
 Ends half-way without harm: what was done is done, and what was not reached is as it was.
 """
@@ -18,9 +18,9 @@ from incidents.escalation.commands import escalate
 from ingest.queries import Context
 
 MOST_AT_ONCE: Final = 1000
-"""Tickets that one action of somebody reaches."""
+"""Incidents that one action of somebody reaches."""
 OWN: Final = "own"
-"""As a confirmed cause: of each ticket the component that it names."""
+"""As a confirmed cause: of each incident the component that it names."""
 
 Fields = Mapping[str, Any]
 COMMANDS: Final[Mapping[str, Callable[[str, Fields, Context], Recorded]]] = {
@@ -36,7 +36,7 @@ COMMANDS: Final[Mapping[str, Callable[[str, Fields, Context], Recorded]]] = {
     "merge": lambda i, f, c: commands.merge(i, f["into"], f.get("reason", ""), c),
     "undo": lambda i, f, c: commands.undo(i, f.get("what"), c),
 }
-"""What each verb takes: the fields of its command, read; `until` is a time or None, `into` the id of a ticket."""
+"""What each verb takes: the fields of its command, read; `until` is a time or None, `into` the id of an incident."""
 assert set(COMMANDS) == {*VERBS, *BACK}
 
 
@@ -50,7 +50,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class NotDone:
-    """`reference` is how the ticket was named, `status` what the API answers for one ticket alone."""
+    """`reference` is how the incident was named, `status` what the API answers for one incident alone."""
 
     reference: str
     status: int
@@ -64,7 +64,7 @@ class Outcome:
 
 
 def act_on(references: Iterable[str], verb: str, fields: Fields, context: Context) -> Outcome:
-    """Carry out a verb on tickets, named by id or number, one after the other; the target of a merge is left out.
+    """Carry out a verb on incidents, named by id or number, one after the other; the target of a merge is left out.
 
     Raises Invalid where there is no such verb, or where the fields are wrong and nothing was done yet.
     """
@@ -100,7 +100,7 @@ def _of_this_ticket(verb: str, fields: Fields, ticket: Incident) -> Fields:
 
 
 def matching(filters: Sequence[queries.Filter], order: str) -> tuple[list[int], bool]:
-    """The numbers of all tickets that filters let through, as far as one action goes, and whether there are more."""
+    """The numbers of all incidents that filters let through, as far as one action goes, and whether there are more."""
     numbers: list[int] = []
     cursor: str | None = None
     while len(numbers) <= MOST_AT_ONCE:

@@ -1,6 +1,6 @@
 """What can be done to incidents: one function a command, each one transaction: load, decide, append, project.
 
-All raise `Invalid` (a value is wrong: which field and why), `Refused` (it does not fit the ticket's state: why;
+All raise `Invalid` (a value is wrong: which field and why), `Refused` (it does not fit the incident's state: why;
 `Forbidden` where a person may not do it) or `NoSuchIncident`. A command that another writer overtook is decided again
 on what that one wrote.
 """
@@ -67,7 +67,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a report became: a new ticket (`opened`), or events on the open ticket of its dedup key."""
+    """What a report became: a new incident (`opened`), or events on the open incident of its dedup key."""
 
     opened: bool
     incident: Incident
@@ -76,7 +76,7 @@ class Opened:
 
 
 def open_incident(report: Report, context: Context, once: Once | None = None) -> Opened:
-    """Opens a ticket and routes it, or joins the open ticket with the report's dedup key.
+    """Opens an incident and routes it, or joins the open incident with the report's dedup key.
 
     A report that came before as this `once` is not recorded again and becomes what it became then. Raises
     KeyReusedError where the key was used for another report.
@@ -142,7 +142,7 @@ def bounce(incident_id: str, reason: str, context: Context) -> Recorded:
 
 
 def _refuse_gone(incident_id: str) -> None:
-    """A ticket does not go back to a team that was removed."""
+    """An incident does not go back to a team that was removed."""
     row = IncidentRow.objects.filter(pk=incident_id).only("number", "handed_from").first()
     if row is not None and row.handed_from and not Team.objects.filter(slug=row.handed_from).exists():
         raise Refused(
@@ -157,7 +157,7 @@ def snooze(incident_id: str, until: datetime | None, reason: str, context: Conte
 
 def undo(incident_id: str, what: Undoable | None, context: Context) -> Recorded:
     """Takes back what can be: a merge, a snooze, a hand-over that nobody has answered, or, if it is asked for, that the
-    ticket was split off."""
+    incident was split off."""
     allow("undo", context, incident_id)
     return retrying(partial(_undo, incident_id, c.Undo(what), context))
 
@@ -177,13 +177,13 @@ def _undo(incident_id: str, command: c.Undo, context: Context) -> Recorded:
 
 
 def merge(incident_id: str, into: str, reason: str, context: Context) -> Recorded:
-    """Into the ticket with the id `into`, where its alerts, reports and findings go from then on."""
+    """Into the incident with the id `into`, where its alerts, reports and findings go from then on."""
     allow("merge", context, incident_id)
     return retrying(partial(merging.merge, incident_id, into, reason, context))
 
 
 def split(incident_id: str, reason: str, context: Context) -> Recorded:
-    """Takes a merged ticket out of the one that it was merged into."""
+    """Takes a merged incident out of the one that it was merged into."""
     allow("split", context, incident_id)
     return retrying(partial(merging.split, incident_id, reason, context))
 
@@ -191,7 +191,7 @@ def split(incident_id: str, reason: str, context: Context) -> Recorded:
 def split_off(
     incident_id: str, alerts: object, context: Context, title: str = "", reason: str = ""
 ) -> Recorded:
-    """Takes alerts (ids) out of the ticket, into a new one; what was recorded of that. `undo` puts them back."""
+    """Takes alerts (ids) out of the incident, into a new one; what was recorded of that. `undo` puts them back."""
     allow("split_off", context, incident_id)
     chosen = splitting.check_alerts(alerts)
     return retrying(partial(splitting.split_off, incident_id, chosen, title, reason, context))
@@ -217,7 +217,7 @@ def link(incident_id: str, href: str, text: str, context: Context) -> Recorded:
 
 
 def relate(incident_id: str, other: str, context: Context) -> Recorded:
-    """Links two tickets that have to do with each other, on both of them."""
+    """Links two incidents that have to do with each other, on both of them."""
     if incident_id == other:
         raise Invalid("incident", "is this incident itself")
     allow("link", context, incident_id)
@@ -250,7 +250,7 @@ def resolve(incident_id: str, confirmed_cause: str, note: str, context: Context)
 
 
 def without_team(slug: str, teams: Collection[str]) -> str | None:
-    """Why a ticket of this team is not opened again where there is no such team: nobody would be called for it."""
+    """Why an incident of this team is not opened again where there is no such team: nobody would be called for it."""
     if slug in teams:
         return None
     return f"its team {slug} was removed; put that team back, or make one of that name, first"
@@ -265,7 +265,7 @@ def reopen(incident_id: str, reason: str, context: Context) -> Recorded:
 def _reopen(incident_id: str, command: c.Reopen, context: Context) -> Recorded:
     row = IncidentRow.objects.filter(pk=incident_id).first()
     if row is not None and row.state == "resolved":
-        # Locked, so that the team is not removed meanwhile: a team with unresolved tickets stays.
+        # Locked, so that the team is not removed meanwhile: a team with unresolved incidents stays.
         own = Team.objects.select_for_update(no_key=True).filter(slug=row.team)
         if (why := without_team(row.team, own.values_list("slug", flat=True))) is not None:
             raise Refused(f"#{row.number} stays resolved: {why}")

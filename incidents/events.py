@@ -8,7 +8,7 @@ from ingest.queries import Body
 
 
 def _joined_alone(body: Body) -> Body:
-    """Schema 1 knew one analyzer a ticket: what a leading finding said was what the ticket said."""
+    """Schema 1 knew one analyzer an incident: what a leading finding said was what the incident said."""
     finding, leads = body["finding"], body["leads"]
     alone = {
         "confidence": finding["score"] if leads else None,
@@ -20,7 +20,7 @@ def _joined_alone(body: Body) -> Body:
 
 
 def _quiet_alone(body: Body) -> Body:
-    """Schema 1: a schedule that no longer blamed a ticket changed nothing that the ticket said."""
+    """Schema 1: a schedule that no longer blamed an incident changed nothing that the incident said."""
     return {**body, "confidence": None, "analyzer": None, "title": None, "verdict": None, "agreeing": []}
 
 

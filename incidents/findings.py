@@ -1,7 +1,7 @@
-"""What runs that blame no ticket say about tickets: opinions while they are open, misses once they are resolved.
+"""What runs that blame no incident say about incidents: opinions while they are open, misses once they are resolved.
 
 Only runs of schedules count: one by hand may have any window and any parameters. An analyzer is heard only where
-its window held the ticket's component; what it never looked at it cannot contradict.
+its window held the incident's component; what it never looked at it cannot contradict.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ingest.queries import Context, Event
 
 ACTOR = "system:incidents"
 MOST_RUNS = 500
-"""Of an analyzer's runs over a ticket's time, the newest so many are asked whether they named the cause."""
+"""Of an analyzer's runs over an incident's time, the newest so many are asked whether they named the cause."""
 WINDOWS_LOOKED_AT = 12
 """Of those, the newest so many windows are searched for it."""
 
@@ -37,13 +37,13 @@ def context_of(event: Event) -> Context:
 
 
 def hear(event: Event) -> None:
-    """Notes what a finished run says about the open tickets that others blame and it does not."""
+    """Notes what a finished run says about the open incidents that others blame and it does not."""
     body = event.body
     if body["schedule"] is None or body["status"] == "inconclusive":
         return
     start, end = (parse_rfc3339(body["window"][name]) for name in ("start", "end"))
     listed = Q(region=body["region"]) | Q(region=None)
-    # Tickets that no analyzer blames are left out: silence about each would only be noise.
+    # Incidents that no analyzer blames are left out: silence about each would only be noise.
     rows = IncidentRow.objects.filter(listed, findings__gt=0, component__isnull=False, last_blamed__gt=start)
     rows = rows.exclude(state="resolved").exclude(cause__overlap=sorted(_named(body["suspects"])))
     states = [state_of(row) for row in rows.order_by("number")]
@@ -61,7 +61,7 @@ def hear(event: Event) -> None:
 
 
 def _news(state: Incident, body: Mapping[str, Any], end: datetime) -> bool:
-    """Whether the run may change what its analyzer says of the ticket: a second silence says nothing new."""
+    """Whether the run may change what its analyzer says of the incident: a second silence says nothing new."""
     before = state.opinions.get(body["analyzer"])
     if before is not None:
         return before.weight > 0 or bool(body["suspects"])
@@ -69,7 +69,7 @@ def _news(state: Incident, body: Mapping[str, Any], end: datetime) -> bool:
 
 
 def _later(before: Opinion | None, suspect: Mapping[str, Any]) -> bool:
-    """Whether the suspect began to fail only after its analyzer had blamed the ticket.
+    """Whether the suspect began to fail only after its analyzer had blamed the incident.
 
     A second fault explains nothing of what was seen before it.
     """
@@ -98,7 +98,7 @@ def _word(body: Mapping[str, Any], start: datetime, end: datetime, instead: Mapp
 
 
 def note_missed(event: Event) -> None:
-    """On a ticket resolved with a component: who judged windows over it and named it in none of them."""
+    """On an incident resolved with a component: who judged windows over it and named it in none of them."""
     row = IncidentRow.objects.filter(pk=event.stream.removeprefix("incident/")).first()
     if row is None or event.body["confirmed_cause"] in (None, NO_CAUSE):
         return

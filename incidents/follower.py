@@ -1,4 +1,5 @@
-"""What the log asks of incidents: findings and alerts become tickets, other verdicts become opinions and notes on them.
+"""What the log asks of incidents: findings and alerts become incidents, other verdicts become opinions and
+notes on them.
 
 The follower's place moves in the transaction of its effects, so each event takes effect once.
 """
@@ -40,7 +41,7 @@ def handle(events: list[Event]) -> None:
 def _one_by_one(events: Iterable[Event]) -> None:
     for event in events:
         if event.type == "analysis.recorded":
-            # Tickets first: the transaction should get its id while it holds their rows (see `_append`).
+            # Incidents first: the transaction should get its id while it holds their rows (see `_append`).
             _note_no_longer_blamed(event)
             hear(event)
             project_window(event)
@@ -92,9 +93,9 @@ def _routed(finding: Finding, event: Event) -> Routing:
 def _open(finding: Finding, why: str, routing: Routing, context: Context) -> Incident:
     key, number = finding.dedup_key, next_number()
     lock_key(key)
-    # A ticket may hold the key that is no longer about this component: its cause was narrowed, or a report chose it.
+    # An incident may hold the key that is no longer about this component: its cause was narrowed, or a report chose it.
     taken = open_ticket_of(key) is not None
-    # The id follows from the finding: nothing that is handled twice opens two tickets.
+    # The id follows from the finding: nothing that is handled twice opens two incidents.
     id_ = str(uuid.uuid5(uuid.NAMESPACE_URL, f"finding:{finding.run}:{finding.component}"))
     opening = c.OpenForFinding(id_, number, routing, finding, why, f"{key}#{number}" if taken else key)
     return record_opening(opening, context).incident

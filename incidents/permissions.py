@@ -40,7 +40,7 @@ __all__ = [
 
 
 def allow(command: str, context: Context, incident_id: str | None = None) -> None:
-    """Raises Forbidden where the actor is a person who may not do that to this ticket."""
+    """Raises Forbidden where the actor is a person who may not do that to this incident."""
     name = actor_name(context)
     if name is None:
         return
@@ -163,7 +163,7 @@ def _team_of_rule(name: str | None) -> str | None:
 
 
 def _teams(command: str, incident_id: str) -> tuple[str, ...]:
-    """The team of a ticket; whoever handed it over may take that back, too."""
+    """The team of an incident; whoever handed it over may take that back, too."""
     row = IncidentRow.objects.filter(pk=incident_id).values_list("team", "handed_from").first()
     if row is None:
         return ()
@@ -172,7 +172,7 @@ def _teams(command: str, incident_id: str) -> tuple[str, ...]:
 
 
 def refusals(name: str, commands: Collection[str], incident_id: str) -> dict[str, str]:
-    """Of these commands those that the person would be refused on this ticket, each with the reason and who could."""
+    """Of these commands those that the person would be refused on this incident, each with the reason and who could."""
     who = person(name)
     if who is None:
         return {}

@@ -187,7 +187,7 @@ def _piece(item: EvidenceItem) -> Evidence:
 def members(
     reference: str, limit: int = 100, offset: int = 0, as_of: Position | None = None
 ) -> tuple[list[Alert], int]:
-    """The alerts of a ticket, those that fire first and then the latest, and how many there are in all.
+    """The alerts of an incident, those that fire first and then the latest, and how many there are in all.
 
     With `as_of` those that it had then, as they stood: `last_seen` is then the time of the last change and `repeats`
     0, because neither is in the log.
@@ -199,17 +199,19 @@ def members(
 
 
 def shared_labels(reference: str) -> Shared:
-    """What the alerts of a ticket have in common."""
+    """What the alerts of an incident have in common."""
     return shared_by(_id(reference))
 
 
 def being_settled(reference: str) -> int:
-    """How many alerts of a ticket that a person resolved still count as firing, until the next few have their turn."""
+    """How many alerts of an incident that a person resolved still count as firing, until the next few have
+    their turn.
+    """
     return settling_of(_id(reference))
 
 
 def why_members(reference: str, ids: Sequence[str]) -> dict[str, str]:
-    """By alert of a ticket why it joined, where its event says so."""
+    """By alert of an incident why it joined, where its event says so."""
     return why_joined(_id(reference), ids)
 
 
@@ -248,6 +250,6 @@ def team_slugs() -> list[str]:
 
 
 def unresolved_by_team() -> dict[str, int]:
-    """How many tickets of each team are not resolved."""
+    """How many incidents of each team are not resolved."""
     found = IncidentRow.objects.exclude(state="resolved").values_list("team")
     return {str(team): count for team, count in found.annotate(n=Count("pk")).order_by()}

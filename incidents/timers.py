@@ -1,4 +1,4 @@
-"""What time alone does to alerts and tickets: found in the database every few seconds, by `manage.py deliver`.
+"""What time alone does to alerts and incidents: found in the database every few seconds, by `manage.py deliver`.
 
 Each is done in parts, in transactions of their own, so that what is due ten thousand times keeps nothing else waiting;
 and one that fails leaves all others alone, also those of its kind. No broker is asked, and no worker that may be busy
@@ -32,7 +32,7 @@ after the database was away, what fires is sent again within minutes, and would 
 BREAK: Final = 60.0
 """Seconds without a good look after which senders are taken to have found nobody."""
 PAUSE: Final = 60.0
-"""Seconds for which a ticket or an alert that failed is passed over."""
+"""Seconds for which an incident or an alert that failed is passed over."""
 
 Find = Callable[[datetime, Collection[str]], list[str]]
 """The ids of what is due at a time, but for some."""
@@ -40,7 +40,7 @@ Do = Callable[[Sequence[str], datetime], int]
 
 
 class Apart:
-    """What is due to tickets or alerts: found, and done in a transaction in which no alert or finding is placed.
+    """What is due to incidents or alerts: found, and done in a transaction in which no alert or finding is placed.
 
     One that fails keeps no other from it, and is passed over for a while.
     """
@@ -68,11 +68,11 @@ class Apart:
 OF_SILENCE: Final[Mapping[str, Sweep]] = {"heartbeats": check_heartbeats, "silent senders": expire_alerts}
 OF_TICKETS: Final[Mapping[str, Sweep]] = {
     "held alerts": Apart(correlate.let_go, correlate.unsilence),
-    "sleeping tickets": Apart(snooze.oversleeping, snooze.wake),
+    "sleeping incidents": Apart(snooze.oversleeping, snooze.wake),
     "planned work": Apart(incidents.called_off, incidents.rouse),
     "silenced incidents": Apart(incidents.newly_covered, incidents.suppress),
-    "quiet tickets": Apart(flapping.gone_quiet, flapping.settle),
-    "stray tickets": Apart(orphans.astray, orphans.rescue),
+    "quiet incidents": Apart(flapping.gone_quiet, flapping.settle),
+    "stray incidents": Apart(orphans.astray, orphans.rescue),
 }
 
 

@@ -60,7 +60,7 @@ class WantedSerializer(StrictMixin, serializers.Serializer[Any]):
         required=False, default=None, allow_null=True, min_value=0, max_value=MOST_HISTORY
     )
     report = serializers.BooleanField(
-        default=True, help_text="whether its findings may open tickets and join them"
+        default=True, help_text="whether its findings may open incidents and join them"
     )
 
     def wanted(self) -> Wanted:
@@ -168,7 +168,7 @@ class ScheduleSerializer(StrictMixin, serializers.ModelSerializer[Schedule]):
         old = self.instance
         if isinstance(old, Schedule) and attrs.get("name", old.name) != old.name:
             raise serializers.ValidationError(
-                {"name": ["is permanent: tickets remember which schedule blamed a component"]}
+                {"name": ["is permanent: incidents remember which schedule blamed a component"]}
             )
         analyzer = attrs.get("analyzer", getattr(old, "analyzer", ""))
         history = attrs.get("history", getattr(old, "history", None))

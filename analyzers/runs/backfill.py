@@ -1,6 +1,6 @@
 """Runs of the past, recorded with their own times: telemetry that no door takes any more, judged as if it had been.
 
-Such a run is one by hand that reports nothing: whoever records it says which tickets its findings belong to.
+Such a run is one by hand that reports nothing: whoever records it says which incidents its findings belong to.
 """
 
 from __future__ import annotations

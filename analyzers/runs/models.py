@@ -21,7 +21,7 @@ class Schedule(models.Model):
         max_length=60,
         unique=True,
         validators=[RegexValidator(r"^[a-z0-9][a-z0-9_-]*\Z", "lower case letters, digits, - and _ only")],
-        help_text="permanent: tickets remember which schedule blamed a component",
+        help_text="permanent: incidents remember which schedule blamed a component",
     )
     analyzer = models.CharField(max_length=60)
     region = models.CharField(

@@ -1,7 +1,7 @@
 """How right verdicts were, measured against causes that people confirmed. Pure.
 
 `score(verdicts, causes)` counts faults, not windows: a blame that lasts over many windows is one blame. A blame counts
-from the window in which a ticket would have opened for it: at once when the analyzer was sure, else when enough of
+from the window in which an incident would have opened for it: at once when the analyzer was sure, else when enough of
 the last few windows in a row name it.
 """
 
@@ -40,9 +40,9 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A resolved ticket: what was at fault (None: nothing), when it failed, when somebody first reported it.
+    """A resolved incident: what was at fault (None: nothing), when it failed, when somebody first reported it.
 
-    `names` are the components that the ticket was about, whatever was confirmed. A region of None fits any.
+    `names` are the components that the incident was about, whatever was confirmed. A region of None fits any.
     """
 
     ticket: int
@@ -80,7 +80,7 @@ class Blame:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A blame with the ticket that it is judged by. `lead` is how long before the first report it counted, below
+    """A blame with the incident that it is judged by. `lead` is how long before the first report it counted, below
     zero if later; None if it was not right or nobody else reported."""
 
     blame: Blame
@@ -93,13 +93,13 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """`missed` are tickets with a component at fault that the windows held and that no blame names."""
+    """`missed` are incidents with a component at fault that the windows held and that no blame names."""
 
     windows: int
     scored: tuple[Scored, ...]
     missed: tuple[Cause, ...]
     passing: int
-    """Blames that never counted: no ticket would have opened for them."""
+    """Blames that never counted: no incident would have opened for them."""
 
     def count(self, outcome: Outcome) -> int:
         return sum(one.outcome == outcome for one in self.scored)
@@ -114,7 +114,7 @@ class Score:
 
     @property
     def caught(self) -> int:
-        """Tickets whose cause a blame names: several blames of one fault find it once."""
+        """Incidents whose cause a blame names: several blames of one fault find it once."""
         return len({one.ticket for one in self.scored if one.outcome == "right"})
 
     @property
@@ -154,9 +154,9 @@ def median_of(spans: Sequence[timedelta]) -> timedelta | None:
 def score(verdicts: Iterable[Judged], causes: Sequence[Cause], rule: Rule | None = None) -> Score:
     """Blames of all windows against the causes that were confirmed.
 
-    A blame is `right` if a ticket about that time was resolved with a component that it names; else `wrong` if
-    a ticket about one of its components was resolved otherwise, also with nothing; else `unconfirmed`. "About that
-    time": the span of its windows meets the span in which the ticket's cause failed.
+    A blame is `right` if an incident about that time was resolved with a component that it names; else `wrong` if
+    an incident about one of its components was resolved otherwise, also with nothing; else `unconfirmed`. "About that
+    time": the span of its windows meets the span in which the incident's cause failed.
     """
     judged = sorted(verdicts, key=lambda one: (one.region, one.end, one.start))
     blames = _blames(judged, rule or Rule())
@@ -191,7 +191,7 @@ def _hold(held: list[Blame], window: Judged, named: Named, rule: Rule) -> None:
     elif not blame.recent[-1]:  # two suspects of one window may belong to one blame
         blame.windows += 1
         blame.recent[-1] = True
-    # What one window told apart stays apart, as on a ticket: the group narrows and never grows.
+    # What one window told apart stays apart, as on an incident: the group narrows and never grows.
     blame.names &= frozenset(named.names)
     if blame.component not in blame.names:
         blame.component = next(name for name in named.names if name in blame.names)

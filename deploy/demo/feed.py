@@ -48,7 +48,7 @@ class Feeder:
         self.screen.progress("World: inventory", 1, 1, f"{rows:,} rows accepted")
 
     def _recall(self) -> None:
-        """Last week's tickets and its reports, which no door takes: they are recorded with their own times."""
+        """Last week's incidents and its reports, which no door takes: they are recorded with their own times."""
         self.screen.progress("World: last week", 0, 1)
         made = recall(datetime.now(UTC), self.demo.seed)
         connections.close_all()

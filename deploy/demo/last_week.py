@@ -1,5 +1,5 @@
-"""Last week as the demo tells it: tickets with their own times, what an analyzer said of them, and the reports made of
-both.
+"""Last week as the demo tells it: incidents with their own times, what an analyzer said of them, and the
+reports made of both.
 
 The draw is pure; `recall` records it, once. The telemetry of those days is drawn too and really judged.
 """
@@ -48,8 +48,8 @@ Told = Literal["people first", "analyzer first", "analyzer alone"]
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A ticket as people would have had it; who told of it if the analyzer found it in `rows`, those of the window that
-    ends at `judged_at`."""
+    """An incident as people would have had it; who told of it if the analyzer found it in `rows`, those of
+    the window that ends at `judged_at`."""
 
     ticket: PastTicket
     component: str
@@ -68,7 +68,7 @@ class Trouble:
 
 
 def draw(end: datetime, seed: int) -> Iterator[Trouble]:
-    """Two to five tickets a day of the last weeks before `end`; some are passed on before the right team has them."""
+    """Two to five incidents a day of the last weeks before `end`; some are passed on before the right team has them."""
     rng = np.random.default_rng([seed, 14])
     shares = [share for *_, share in _KINDS]
     for day in range(7 * WEEKS + end.weekday(), 0, -1):
@@ -119,8 +119,10 @@ def _watched(rng: np.random.Generator, trouble: Trouble) -> Trouble:
 
 
 def recall(now: datetime, seed: int) -> list[str]:
-    """Record the tickets and produce the reports of the last days and weeks; their ids. Does nothing a second time."""
-    # What is told of the month before may have opened tickets by now; only those of last week are resolved.
+    """Record the incidents and produce the reports of the last days and weeks; their ids. Does nothing a
+    second time.
+    """
+    # What is told of the month before may have opened incidents by now; only those of last week are resolved.
     if queries.counts(most=1)["resolved"]:
         return []
     for trouble in draw(now.replace(hour=0, minute=0, second=0, microsecond=0), seed):
@@ -134,7 +136,7 @@ def recall(now: datetime, seed: int) -> list[str]:
 
 
 def judged(trouble: Trouble) -> PastTicket:
-    """The ticket with what the analyzer made of the telemetry."""
+    """The incident with what the analyzer made of the telemetry."""
     ticket, end = trouble.ticket, trouble.judged_at
     start = end - WINDOW
     run = record_past_run(ANALYZER, "path_outcome", trouble.rows, start, end, REGION, CONTEXT.actor)

@@ -1,4 +1,4 @@
-"""Asks the ticket API as any client would; says which tickets open and whether they name the truth."""
+"""Asks the incident API as any client would; says which incidents open and whether they name the truth."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Witness:
     def __init__(self, sender: Sender, screen: Screen, demo: Demo) -> None:
         self.sender, self.screen, self.demo = sender, screen, demo
         self.seen: dict[str, str] = {}
-        """Component of every ticket seen, by its id."""
+        """Component of every incident seen, by its id."""
         self.summed_up = False
 
     def run(self) -> None:
@@ -25,14 +25,14 @@ class Witness:
             while not self.sender.stop.wait(PERIOD):
                 self.look(self.sender.get("/api/v1/incidents")["results"])
         except Refused as error:
-            self.screen.say(f"The ticket API refused the demo's question: {error}")
+            self.screen.say(f"The incident API refused the demo's question: {error}")
         except Stopped:
             pass
 
     def look(self, tickets: Sequence[dict[str, Any]]) -> None:
         """Say which of these, newest first, are new and opened on a verdict about what the demo tells."""
         for ticket in reversed(tickets):
-            # Last week's tickets are of the demo's past, of which the stories' truth says nothing.
+            # Last week's incidents are of the demo's past, of which the stories' truth says nothing.
             past = datetime.fromisoformat(ticket["opened_at"]) < self.demo.start
             if ticket["id"] not in self.seen and ticket["verdict"] is not None and not past:
                 self.seen[ticket["id"]] = ticket["component"]
@@ -44,11 +44,13 @@ class Witness:
         truth = f"right: {story.title}" if story else "the simulated truth has no such failure"
         # Nobody is ever quite sure, and rounding should not say so.
         sure = f", {min(ticket['confidence'], 0.99):.0%} sure" if ticket["confidence"] is not None else ""
-        head = f"  Ticket #{ticket['number']} at {ticket['team']}: {ticket['component']}{sure}"
+        head = f"  Incident #{ticket['number']} at {ticket['team']}: {ticket['component']}{sure}"
         return f"{head} ({truth})\n    {ticket['url']}"
 
     def _sum_up(self) -> None:
         wanted = {component for story in self.demo.stories for component in story.components}
         if not self.summed_up and wanted <= set(self.seen.values()):
             self.summed_up = True
-            self.screen.say(f"All {len(self.demo.stories)} stories are told and each culprit has its ticket.")
+            self.screen.say(
+                f"All {len(self.demo.stories)} stories are told and each culprit has its incident."
+            )

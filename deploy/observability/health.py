@@ -28,7 +28,7 @@ from ingest.queries import clock_is_wrong, clock_skew, database_answers, followe
 
 LOOK_EVERY = 15.0
 """Seconds between looks for secrets that cannot be decrypted."""
-LONGEST_LAG = 60.0  # seconds that a follower may be behind before tickets count as late
+LONGEST_LAG = 60.0  # seconds that a follower may be behind before incidents count as late
 
 NEEDED = ("worker", "scheduler", "followers", "delivery", "mail", "otlp")
 """Processes without which something comes late or not at all."""
@@ -47,7 +47,7 @@ def healthz(_request: HttpRequest) -> HttpResponse:
 @csrf_exempt
 @require_safe
 def readyz(_request: HttpRequest) -> HttpResponse:
-    """200 when requests can be served and tickets follow; 503 with the reasons otherwise.
+    """200 when requests can be served and incidents follow; 503 with the reasons otherwise.
 
     `warnings` lists what still works and needs attention.
     """

@@ -22,7 +22,7 @@ BACKLOG = 4096
 """Connections that wait while no process takes them up, and those that slow strangers hold (`deploy.gateway`)."""
 WEB, EVENTS = "deploy.web", "deploy.asgi"
 NOT_URGENT = 5
-"""Niceness of the worker: analyses leave the processor to intake, tickets and messages."""
+"""Niceness of the worker: analyses leave the processor to intake, incidents and messages."""
 
 
 @dataclass(frozen=True, slots=True)

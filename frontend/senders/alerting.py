@@ -99,7 +99,7 @@ datasources:
             ),
         ),
         f"200 with `accepted` and `receipt`. {COMMITTED}",
-        f"{BODY} If you limit `max_alerts`, what Alertmanager leaves out is said on the ticket.",
+        f"{BODY} If you limit `max_alerts`, what Alertmanager leaves out is said on the incident.",
         f"{AGAIN} Alertmanager tries again.",
         "The status of each alert decides, not the one of the group. Copies from several Alertmanagers collapse on "
         f"fingerprint and start. {TICKET}",
@@ -143,7 +143,7 @@ datasources:
         BODY,
         "429, which PagerDuty's clients wait out and try again.",
         "`dedup_key` is the key; without one each trigger is an alert of its own, and the answer names its key. "
-        f"`resolve` ends it, `acknowledge` acknowledges the ticket if it is its only alert. {TICKET}",
+        f"`resolve` ends it, `acknowledge` acknowledges the incident if it is its only alert. {TICKET}",
     ),
     Sender(
         "pagerduty-changes",
@@ -152,8 +152,8 @@ datasources:
         ("pagerduty-change",),
         "pagerduty",
         "What deploys and configures tells of each change, as to PagerDuty: `POST /v2/change/enqueue`. A change opens "
-        "no ticket. Tickets about the same component, host, service or source show the changes of the day before under "
-        "“Changes shortly before”; programs read `/api/v1/changes` and `/api/v1/incidents/ID/changes`.",
+        "no incident. Incidents about the same component, host, service or source show the changes of the day before "
+        "under “Changes shortly before”; programs read `/api/v1/changes` and `/api/v1/incidents/ID/changes`.",
         (
             ("the client's settings", f"address      {HTTPS}\nrouting key  {KEY}\n"),
             (
@@ -170,7 +170,7 @@ datasources:
         BODY,
         "429 with `Retry-After`, which PagerDuty's clients wait out and try again.",
         "The same bytes with a `timestamp` are one change, however often they are sent; without one each is another. "
-        "What a ticket is about is compared with `source` and with the details that name something: `service`, `host`, "
+        "An incident's subject is compared with `source` and with the details that name something: `service`, `host`, "
         "`node`, `component`, ….",
     ),
     Sender(
@@ -227,7 +227,7 @@ datasources:
         f"{BODY} At most 100,000 alerts a body.",
         AGAIN,
         "The mapping says what the key is, and which word means resolved. Without a resolved message an alert fires "
-        f"until a person resolves its ticket. {TICKET}",
+        f"until a person resolves its incident. {TICKET}",
     ),
     _ready("nagios", "A host or service is one alert while it is not well; RECOVERY ends it."),
     _ready("icinga", "A host or service is one alert while it is not well; Recovery ends it."),

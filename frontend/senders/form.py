@@ -62,5 +62,5 @@ BODY = (
 AGAIN = "503 with `Retry-After: 5`; nothing was stored."
 TICKET = (
     "Of the same key from the same integration there is one alert, however often it is sent; repeats are counted on "
-    "the ticket. A ticket is resolved when all its alerts are over."
+    "the incident. An incident is resolved when all its alerts are over."
 )

@@ -73,7 +73,7 @@ END
         "A POST may say the same in a form or an object of JSON; beside a query no body is read, so a job may send "
         "what it printed.",
         f"{AGAIN} `curl --retry` tries again.",
-        "A missed heartbeat fires an alert, which opens a ticket; the next call ends it.",
+        "A missed heartbeat fires an alert, which opens an incident; the next call ends it.",
     ),
     Sender(
         "otlp",

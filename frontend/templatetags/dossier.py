@@ -172,7 +172,9 @@ SHOWN_ROWS = 30
 
 @register.filter
 def table_body(rows: Iterable[Iterable[Any]]) -> SafeString:
-    """The rows of a table of evidence. In Python: as nodes of a template the cells took a third of a ticket's page."""
+    """The rows of a table of evidence. In Python: as nodes of a template the cells took a third of an
+    incident's page.
+    """
     return mark_safe("".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows))
 
 
@@ -240,7 +242,7 @@ def duration(span: timedelta | float | None) -> str:
 
 @register.filter
 def held(seconds: float) -> str:
-    """How long someone had a ticket: in minutes and more, since a page stands for a while."""
+    """How long someone had an incident: in minutes and more, since a page stands for a while."""
     return "under 1 min" if seconds < 60 else duration(seconds // 60 * 60)
 
 

@@ -17,7 +17,7 @@ from incidents.search import query
 from ingest.queries import Position
 
 PAGE = 50
-"""Tickets on a page of the inbox."""
+"""Incidents on a page of the inbox."""
 ORDERS = (
     ("severity", "Most severe first"),
     ("newest", "Newest first"),
@@ -53,7 +53,7 @@ TABS = (
     Tab("open", "Open", (("Waiting for someone", ("open",)),)),
     Tab("work", "In work", (("In work", ("acknowledged", "snoozed")),)),
     Tab("resolved", "Resolved", (("Resolved", ("resolved",)),)),
-    Tab("all", "All", (("All tickets", ("open", "acknowledged", "snoozed", "resolved")),)),
+    Tab("all", "All", (("All incidents", ("open", "acknowledged", "snoozed", "resolved")),)),
 )
 
 
@@ -155,7 +155,7 @@ def page_of(
     """The groups of one page with the cursors of the next and the previous one ("" means the first page).
 
     A cursor is `place:cursor`, where place counts the tab's groups. A page ends where a group does not end;
-    one that ends leaves room for the next, so that open tickets always come first.
+    one that ends leaves room for the next, so that open incidents always come first.
     """
     groups = listing.tab.groups
     start, _, inside = cursor.partition(":")

@@ -179,7 +179,7 @@ def _arrival(row: IntegrationKey) -> dict[str, Any]:
 @page
 @require_http_methods(["POST"])
 def sample(request: HttpRequest) -> HttpResponse:
-    """Deepview on a failure that is made up; nothing is stored and no ticket opens."""
+    """Deepview on a failure that is made up; nothing is stored and no incident opens."""
     text = request.POST.get("seed", "0")
     seed = int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0
     # Brings numpy, which pages need for nothing else.
@@ -208,11 +208,11 @@ def sample(request: HttpRequest) -> HttpResponse:
 @page
 @require_POST
 def have_called(request: HttpRequest) -> HttpResponse:
-    """A schedule in which they take turns alone, and the policy that calls it for tickets of their team."""
+    """A schedule in which they take turns alone, and the policy that calls it for incidents of their team."""
     user, context = _user(request), context_of(request)
     team = _team_of(user)
     if team is None:
-        return _shown(request, "call", {"call": "be in a team first: tickets belong to one"})
+        return _shown(request, "call", {"call": "be in a team first: incidents belong to one"})
     try:
         _call(team, user.username, context)
     except Invalid as error:
@@ -220,7 +220,7 @@ def have_called(request: HttpRequest) -> HttpResponse:
     except (IntegrityError, Conflict, WrongExpectedVersion):
         return _shown(request, "call", {"call": "somebody else did this a moment ago; look again"})
     messages.success(
-        request, f"Tickets of {team.name} call you from now on, and after 5 min all of the team."
+        request, f"Incidents of {team.name} call you from now on, and after 5 min all of the team."
     )
     return HttpResponseRedirect(f"{reverse('welcome')}?step=call")
 

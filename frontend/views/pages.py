@@ -103,7 +103,7 @@ def user_name(request: HttpRequest) -> str:
 
 
 def context_of(request: HttpRequest) -> Context:
-    """Who is asking, for the events that follow, and how the ticket stood on their page."""
+    """Who is asking, for the events that follow, and how the incident stood on their page."""
     seen = seen_from("seen", request.POST.get("seen", ""))
     return Asking(f"user:{user_name(request)}", trace=getattr(request, "trace", None), seen=seen)
 

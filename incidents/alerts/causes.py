@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Blamed:
-    """An open ticket whose cause an analyzer still blames."""
+    """An open incident whose cause an analyzer still blames."""
 
     ticket: Ticket
     region: str
@@ -57,7 +57,7 @@ def blamed_tickets() -> list[Blamed]:
 
 
 def explained_by(components: Collection[str], blamed: Sequence[Blamed], at: datetime) -> dict[str, Explained]:
-    """By component, of those that a cause explains, the nearest cause; of tickets with the same cause the first.
+    """By component, of those that a cause explains, the nearest cause; of incidents with the same cause the first.
 
     The topology of each region that has a blamed cause is read once, as far as it concerns these components.
     """
@@ -84,12 +84,12 @@ def _links(region: str, components: Collection[str], at: datetime) -> Mapping[st
     return {name: Links(one.parents, one.depends_on, one.path) for name, one in known.items()}
 
 
-# Afterwards: alerts that have tickets already
+# Afterwards: alerts that have incidents already
 # ----------------------------------------------------------------------------------------------------------
 def gather(incident: Incident, at: datetime, context: Context) -> int:
-    """Move alerts that this ticket's cause explains out of the tickets that only alerts made; how many moved.
+    """Move alerts that this incident's cause explains out of the incidents that only alerts made; how many moved.
 
-    A ticket that somebody works on is told what explains it and keeps its alerts.
+    An incident that somebody works on is told what explains it and keeps its alerts.
     """
     blamed = Blamed(_ticket(incident), incident.region or DEFAULT_REGION, incident.covers)
     made_by_alerts = IncidentRow.objects.filter(findings=0, alert_at__isnull=False, firing__gt=0)
@@ -126,7 +126,7 @@ def _symptom(alert: str, brief: AlertBrief, explanation: Explanation) -> Symptom
 
 
 def _touched(incidents: Collection[str]) -> dict[str, str]:
-    """Of these tickets those that somebody works on, and who did something there last."""
+    """Of these incidents those that somebody works on, and who did something there last."""
     entries = TimelineEntry.objects.filter(incident__pk__in=list(incidents)).exclude(
         Q(actor__startswith="system:") | Q(actor="")
     )
@@ -165,7 +165,7 @@ def parts(items: Sequence[T]) -> Iterator[tuple[T, ...]]:
 # Withdrawn
 # ----------------------------------------------------------------------------------------------------------
 def withdrawn() -> Iterator[tuple[Incident, list[str]]]:
-    """Open tickets of findings, each with those of its symptoms that its cause explains no more."""
+    """Open incidents of findings, each with those of its symptoms that its cause explains no more."""
     rows = IncidentRow.objects.filter(findings__gt=0, alert_at__isnull=False).exclude(state="resolved")
     for row in rows.filter(timeline__type="incident.symptoms_joined").distinct().order_by("number"):
         state = state_of(row)
@@ -173,7 +173,7 @@ def withdrawn() -> Iterator[tuple[Incident, list[str]]]:
         left = [
             one.alert
             for one in symptoms_of(state.id)
-            # An alert on the very component stays: that is what the ticket is about, blamed or not.
+            # An alert on the very component stays: that is what the incident is about, blamed or not.
             if one.cause not in kept and (one.hops or one.cause not in state.covers)
         ]
         if left:
@@ -190,7 +190,7 @@ class Joined:
 
 
 def symptoms_of(incident: str) -> list[Joined]:
-    """The members that joined a ticket as symptoms."""
+    """The members that joined an incident as symptoms."""
     entries = TimelineEntry.objects.filter(incident__pk=incident, type="incident.symptoms_joined")
     spans = list(entries.order_by("version").values_list("version", "last_version"))
     if not spans:
@@ -200,7 +200,7 @@ def symptoms_of(incident: str) -> list[Joined]:
         versions |= Q(version__range=(first, last))
     members = MemberAlert.objects.filter(versions, incident__pk=incident).order_by("pk")
     joined = {str(alert) for alert in members.values_list("alert", flat=True)}
-    # Each run asks this of each ticket with symptoms: not the whole stream, which holds all evidence.
+    # Each run asks this of each incident with symptoms: not the whole stream, which holds all evidence.
     versions_joined = [version for first, last in spans for version in range(first, last + 1)]
     told = read_versions(stream_of(incident), versions_joined) if joined else []
     how_of = {
@@ -213,7 +213,7 @@ def symptoms_of(incident: str) -> list[Joined]:
 
 
 def leave(incident: str, alerts: Sequence[str], why: str, context: Context) -> None:
-    """Take alerts out of a ticket, whether they fire or rest."""
+    """Take alerts out of an incident, whether they fire or rest."""
     resting = MemberAlert.objects.filter(incident__pk=incident, resting=True, alert__in=alerts)
     rests = {str(alert) for alert in resting.values_list("alert", flat=True)}
     for part in parts(alerts):

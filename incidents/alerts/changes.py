@@ -1,4 +1,4 @@
-"""Changes that were told of shortly before a ticket began, about something that the ticket is about."""
+"""Changes that were told of shortly before an incident began, about something that the incident is about."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ingest.queries import Position, ReportedChange, changes, moment_of, names_o
 
 BEFORE = timedelta(hours=24)
 MOST = 20
-"""Changes shown on a ticket."""
+"""Changes shown on an incident."""
 MOST_ALERTS = 50
-"""Alerts of a ticket whose labels say what it is about."""
+"""Alerts of an incident whose labels say what it is about."""
 
 
 def changes_before(it: Incident, as_of: Position | None = None) -> list[ReportedChange]:
-    """The latest changes about a ticket's component, or about what its alerts name, from a day before it began until
+    """The latest changes about an incident's component, or about what its alerts name, from a day before it began until
     it was resolved; with `as_of`, at which it was as given, those that were known then.
     """
     alerts, _ = queries.members(it.id, MOST_ALERTS, as_of=as_of)

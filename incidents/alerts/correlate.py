@@ -1,6 +1,6 @@
-"""Alerts become tickets: those that belong together share one, in batches, so that a storm stays a few events.
+"""Alerts become incidents: those that belong together share one, in batches, so that a storm stays a few events.
 
-Called by the follower of the log, in its transaction. Which ticket it is decides `domain.alerting`; here is what that
+Called by the follower of the log, in its transaction. Which incident it is decides `domain.alerting`; here is what that
 needs to be known, and what is done.
 """
 
@@ -60,10 +60,10 @@ LAST_TIME = "all of its alerts are over"
 
 
 def hear_alerts(events: Sequence[Event], at: datetime | None = None, back: str | None = None) -> None:
-    """What a run of events `alert.reported`, in the order of the log, makes of tickets.
+    """What a run of events `alert.reported`, in the order of the log, makes of incidents.
 
-    Silences count as of `at`; None is when the alerts were recorded. `back` says why alerts that had left their tickets
-    come back to them.
+    Silences count as of `at`; None is when the alerts were recorded. `back` says why alerts that had left
+    their incidents come back to them.
     """
     for part in _without_repeats(events):
         _Placing(part, routing_table(), at or part[-1].recorded_at, back).carry_out()
@@ -83,7 +83,7 @@ def _without_repeats(events: Sequence[Event]) -> Iterable[list[Event]]:
 
 @dataclass(slots=True)
 class _Group:
-    """Alerts that go to one ticket, which may have to be opened."""
+    """Alerts that go to one incident, which may have to be opened."""
 
     place: Place
     routing: Routing
@@ -108,7 +108,7 @@ class _Placing:
         self._alerts = [self._routed(reported_from(event.body)) for event in events]
         ids = [alert.alert for alert in self._alerts]
         members = MemberAlert.objects.filter(alert__in=ids).exclude(incident__state="resolved")
-        # Of an alert that was part of several open tickets, as after a split, the one where it fires.
+        # Of an alert that was part of several open incidents, as after a split, the one where it fires.
         self._members = {str(one.alert): one for one in members.order_by("-resting", "at", "pk")}
 
     def _routed(self, alert: Reported) -> Reported:
@@ -144,12 +144,12 @@ class _Placing:
     # Firing
     # ------------------------------------------------------------------------------------------------------
     def _join(self, alerts: Sequence[Reported]) -> None:
-        """Alerts that belong to no open ticket, or to one where they rested."""
+        """Alerts that belong to no open incident, or to one where they rested."""
         heard = self._not_held(alerts)
         back = [alert for alert in heard if alert.alert in self._members]
         for incident, again in _by(back, lambda alert: str(self._members[alert.alert].incident_id)):
             members = tuple(Member(one.alert, one.title, one.severity, again=True) for one in again)
-            why = self._because("they were part of this ticket before")
+            why = self._because("they were part of this incident before")
             self._resume(record(incident, c.JoinAlerts(members, why), self._context).incident, again)
         new = [alert for alert in heard if alert.alert not in self._members]
         self._join_groups(self._grouped(self._join_causes(new)))
@@ -165,7 +165,7 @@ class _Placing:
         return [alert for alert in alerts if alert.alert not in held]
 
     def _join_causes(self, alerts: Sequence[Reported]) -> list[Reported]:
-        """Joins symptoms to the tickets of findings; returns the alerts that are none."""
+        """Joins symptoms to the incidents of findings; returns the alerts that are none."""
         named = sorted({alert.component for alert in alerts if alert.component is not None})
         blamed = IncidentRow.objects.filter(findings__gt=0, cause__overlap=named).exclude(state="resolved")
         ticket_of = {name: row for row in blamed.order_by("-number") for name in row.cause} if named else {}
@@ -210,7 +210,9 @@ class _Placing:
         return list(groups.values())
 
     def _join_groups(self, groups: Sequence[_Group]) -> None:
-        """Each to its ticket, or a new one; in a storm all that have none go together, however many groups they are."""
+        """Each to its incident, or a new one; in a storm all that have none go together, however many groups
+        they are.
+        """
         opened = {name: _opened_lately(name, self._at) for name in {one.integration for one in groups}}
         storms = {name for name, lately in opened.items() if len(lately) >= STORM_TICKETS}
         without = self._without_ticket([group for group in groups if group.integration in storms])
@@ -234,7 +236,7 @@ class _Placing:
                 self._open(storm)
 
     def _without_ticket(self, groups: Sequence[_Group]) -> set[int]:
-        """Groups, by `id`, that surely have no open ticket: asked at once, because a storm may be 100,000 of them."""
+        """Groups, by `id`, that surely have no open incident: asked at once, because a storm may be 100,000 of them."""
         if self._back is not None:
             return set()
         keys = [group.place.group_key or group.place.dedup_key for group in groups]
@@ -258,8 +260,8 @@ class _Placing:
         self._put_to_sleep(opened.incident.id, group.alerts)
 
     def _new_id(self, place: Place, number: int) -> str:
-        """It follows from the first event, so that what is handled twice opens no two tickets; but an alert that comes
-        back may have opened one by the very same event, which is resolved by now."""
+        """It follows from the first event, so that what is handled twice opens no two incidents; but an alert
+        that comes back may have opened one by the very same event, which is resolved by now."""
         name = f"alerts:{place.dedup_key}:{self._events[0].id}"
         id_ = uuid.uuid5(uuid.NAMESPACE_URL, name)
         if IncidentRow.objects.filter(pk=id_).exists():
@@ -267,7 +269,7 @@ class _Placing:
         return str(id_)
 
     def _put_to_sleep(self, incident: str, alerts: Sequence[Reported]) -> None:
-        """A ticket all of whose alerts are about planned work sleeps until the work is over."""
+        """An incident all of whose alerts are about planned work sleeps until the work is over."""
         windows = [self._holding.quiet(alert.component, alert.labels) for alert in alerts]
         sleeping = [one for one in windows if one is not None]
         if sleeping and len(sleeping) == len(alerts):
@@ -276,7 +278,7 @@ class _Placing:
             record(incident, c.Snooze(until, last.why[:LONGEST_REASON]), self._context, self._at)
 
     def _joined(self, place: Place, alerts: Sequence[Reported]) -> bool:
-        """Whether there is an open ticket of that place; the alerts are then its members."""
+        """Whether there is an open incident of that place; the alerts are then its members."""
         lock_key(place.group_key or place.dedup_key)
         if place.group_key is None:
             found = open_ticket_of(place.dedup_key)
@@ -313,7 +315,7 @@ class _Placing:
         record(storm.id, c.NameStorm(title, storm.title), self._context)
 
     def _opened_again(self, place: Place) -> str | None:
-        """The ticket of that place that was resolved because all its alerts had left it."""
+        """The incident of that place that was resolved because all its alerts had left it."""
         same = {"dedup_key": place.dedup_key} if place.group_key is None else {"group_key": place.group_key}
         row = IncidentRow.objects.filter(**same).order_by("-number").first()
         if row is None or row.resolved_by != ACTOR or row.alerts or row.merged_into is not None:
@@ -360,7 +362,9 @@ def _opened_lately(integration: str, at: datetime) -> list[Opened]:
 # What people and time do
 # ----------------------------------------------------------------------------------------------------------
 def release(event: Event) -> None:
-    """Alerts that still fire while a person resolves their ticket: should they be sent again later, they fire anew."""
+    """Alerts that still fire while a person resolves their incident: should they be sent again later, they
+    fire anew.
+    """
     if event.body["confirmed_cause"] is None:
         return
     incident = event.stream.removeprefix("incident/")
@@ -372,7 +376,7 @@ def release(event: Event) -> None:
 
 
 def separate(event: Event) -> None:
-    """After a run's verdict: symptoms whose cause nobody blames any more go back to tickets of their own."""
+    """After a run's verdict: symptoms whose cause nobody blames any more go back to incidents of their own."""
     for ticket, alerts in causes.withdrawn():
         why = f"the cause that #{ticket.number} blamed them on is withdrawn"
         _send_back(ticket.id, alerts, why, event)
@@ -386,7 +390,7 @@ def _send_back(incident: str, alerts: Sequence[str], why: str, event: Event) -> 
 
 
 def gather(before: Incident | None, after: Incident, event: Event) -> None:
-    """Once a ticket has a cause that it had not: alerts that it explains join from the tickets that they have."""
+    """Once an incident has a cause that it had not: alerts that it explains join from the incidents that they have."""
     known = before is not None and explains(before) and before.covers == after.covers
     context = Context(ACTOR, event.id, event.trace)
     if explains(after) and not known:
@@ -401,7 +405,7 @@ def let_go(now: datetime, but: Collection[str] = (), most: int = 1_000) -> list[
 
 
 def unsilence(ids: Sequence[str], now: datetime) -> int:
-    """Give a ticket to those of the alerts that still fire and that nothing holds still; how many were looked at.
+    """Give an incident to those of the alerts that still fire and that nothing holds still; how many were looked at.
 
     What something else holds by now is kept under that one.
     """

@@ -1,4 +1,4 @@
-"""Tickets that are held open for alerts that flap, and are over once nothing has fired for a while."""
+"""Incidents that are held open for alerts that flap, and are over once nothing has fired for a while."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def gone_quiet(now: datetime, but: Collection[str] = (), most: int = 250) -> lis
 
 
 def settle(ids: Sequence[str], now: datetime) -> int:
-    """Resolve those of the tickets that are quiet still; how many."""
+    """Resolve those of the incidents that are quiet still; how many."""
     why = f"nothing has fired for {int(SETTLED.total_seconds() // 60)} minutes"
     over = c.Settle(why, known_until(None, now))
     quiet = _quiet(now).filter(pk__in=ids).order_by("number").values_list("pk", flat=True)

@@ -1,6 +1,6 @@
 """What became of a request that was answered with a 2xx.
 
-The receipt of a ticket command is made of the events that it recorded, so it costs no event of its own.
+The receipt of an incident command is made of the events that it recorded, so it costs no event of its own.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _incident(id: str) -> tuple[str, dict[str, Any]] | None:
     }
 
 
-NOT_YET = "it has no ticket yet"
+NOT_YET = "it has no incident yet"
 
 
 def _configuration(id: str) -> tuple[str, dict[str, Any]] | None:
@@ -112,7 +112,7 @@ def _change(delivery: AlertDelivery) -> dict[str, Any]:
 
 
 def _delivered(delivery: AlertDelivery) -> dict[str, Any]:
-    """What became of each alert: the ticket that it joined, and because of what, or why it called nobody."""
+    """What became of each alert: the incident that it joined, and because of what, or why it called nobody."""
     ids = [fate.alert for fate in delivery.fates]
     tickets = queries.tickets_of(ids)
     whys = queries.suppressed(ids)
@@ -150,7 +150,7 @@ def _delivered(delivery: AlertDelivery) -> dict[str, Any]:
 
 
 def _not_yet(outcome: str, *, has_ticket: bool) -> str | None:
-    """The follower makes tickets a moment after the sender had its answer."""
+    """The follower makes incidents a moment after the sender had its answer."""
     return NOT_YET if outcome == "fired" and not has_ticket else None
 
 

@@ -1,13 +1,13 @@
-"""Alerts that still fire while a person resolves their ticket are over, too: said of some hundred in a transaction.
+"""Alerts that still fire while a person resolves their incident are over, too: said of some hundred in a transaction.
 
-A storm's ticket has 20,000 of them, and posts of these very alerts wait for the transaction that settles them. Which
+A storm's incident has 20,000 of them, and posts of these very alerts wait for the transaction that settles them. Which
 ones they are is written down where the resolution is heard; a sweep takes them up from there, so that a process that is
 killed loses none and settles none twice.
 
-A ticket that is opened again goes on with what still fires of it; what was settled comes back when it fires anew.
+An incident that is opened again goes on with what still fires of it; what was settled comes back when it fires anew.
 
-An alert of which its sender said something new since the resolution, or that fires in an open ticket by now (which may
-be this one, reopened), is left alone.
+An alert of which its sender said something new since the resolution, or that fires in an open incident by now
+(which may be this one, reopened), is left alone.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ ACTOR = "system:incidents"
 AT_ONCE = 250
 """Alerts in one transaction: a tenth of a second of work."""
 MEMBERS = 500
-"""In one event of a ticket."""
+"""In one event of an incident."""
 
 
 def begin(resolved: Event) -> None:
-    """Have all that fires in a ticket settled, the first of it at once. In the transaction that hears of it."""
+    """Have all that fires in an incident settled, the first of it at once. In the transaction that hears of it."""
     incident = UUID(resolved.stream.removeprefix("incident/"))
     with connection.cursor() as cursor:
         cursor.execute(
@@ -58,7 +58,7 @@ def _next_part() -> int:
 
 
 def _settle_part(incident: UUID, cause: str) -> int:
-    # Nobody reopens it meanwhile: what fires in a ticket that is open must not be settled.
+    # Nobody reopens it meanwhile: what fires in an incident that is open must not be settled.
     list(IncidentRow.objects.select_for_update().filter(pk=incident).values_list("pk"))
     waiting = SettlingAlert.objects.filter(incident=incident, cause=cause).order_by("alert")
     part = list(waiting.select_for_update(skip_locked=True)[:AT_ONCE])
@@ -78,8 +78,8 @@ def _settle_part(incident: UUID, cause: str) -> int:
 
 
 def resume(reopened: Recorded) -> Recorded:
-    """Members of a ticket that is open again: which of them fire is known from the alerts alone, since a ticket that
-    is resolved does not hear of them. In the transaction that reopened it."""
+    """Members of an incident that is open again: which of them fire is known from the alerts alone, since an
+    incident that is resolved does not hear of them. In the transaction that reopened it."""
     if not reopened.events:
         return reopened
     incident, last = reopened.incident.id, reopened.events[-1]

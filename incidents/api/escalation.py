@@ -1,4 +1,4 @@
-"""Escalation policies over HTTP, and where the escalation of a ticket stands."""
+"""Escalation policies over HTTP, and where the escalation of an incident stands."""
 
 from __future__ import annotations
 
@@ -71,16 +71,16 @@ class StepsField(s.JSONField):
 
 class PolicySerializer(Strict, s.ModelSerializer[EscalationPolicy]):
     steps = StepsField(
-        help_text="Each taken `after` seconds since the one before, the first since the ticket began to wait. Actions:"
+        help_text="Each runs `after` seconds after the one before, the first after the incident is triggered. Actions:"
         " `person`, `schedule`, `team` and `owner` call people, `channel` tells a shared channel, `severity` makes the"
-        " ticket worse, `bridge` links it to a call ({number} becomes the ticket's)."
+        " incident worse, `bridge` links it to a call ({number} becomes the incident's)."
     )
     team = s.SlugRelatedField(
         slug_field="slug",
         queryset=Team.objects.all(),
         allow_null=True,
         required=False,
-        help_text="the team whose tickets follow this policy when their route names none",
+        help_text="the team whose incidents follow this policy when their route names none",
     )
 
     class Meta:
@@ -92,7 +92,7 @@ class PolicySerializer(Strict, s.ModelSerializer[EscalationPolicy]):
                 "help_text": "seconds after the last step until that, or until nobody has answered"
             },
             "acknowledgement_timeout": {
-                "help_text": "seconds that nothing is done about an acknowledged ticket before it escalates again"
+                "help_text": "seconds that nothing is done about an acknowledged incident before it escalates again"
             },
             "restart_when_worse": {"help_text": "begin anew when the severity rises"},
         }
@@ -135,7 +135,7 @@ def _actions(row: EscalationPolicy | None) -> list[Action]:
 
 
 class PoliciesView(Catalog):
-    """Who is called for a ticket that nobody answers. A change concerns tickets that begin to wait after it."""
+    """Who is called for an incident that nobody answers. A change concerns incidents that begin to wait after it."""
 
     kind = "escalation_policy"
     queryset = EscalationPolicy.objects.select_related("team")

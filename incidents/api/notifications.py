@@ -89,7 +89,7 @@ class QuietHoursShape(s.Serializer[Any]):
 
 
 class PreferencesShape(s.Serializer[Any]):
-    """Who is called an escalation policy decides, rules decide only how. A ticket that no rule is for is told by all
+    """Who is called an escalation policy decides, rules decide only how. An incident that no rule is for is told by all
     methods at once; without a method, to the address of the account."""
 
     rules = RuleShape(many=True, required=False)

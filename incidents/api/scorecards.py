@@ -105,7 +105,7 @@ class BacktestsView(Asking, ListAPIView[BacktestRow]):
         operation_id="backtests_create", request=AskedShape, responses={202: BacktestWithResultShape}
     )
     def post(self, request: Request) -> Response:
-        """Judge recorded telemetry again and score it against resolved tickets. Queued; follow `Location`."""
+        """Judge recorded telemetry again and score it against resolved incidents. Queued; follow `Location`."""
         asked = AskedShape(data=request.data)
         asked.is_valid(raise_exception=True)
         try:

@@ -81,7 +81,7 @@ ACTIONS = {
     ),
     "accept": action(
         "accept",
-        "Say that a ticket that was handed over is your team's. Refused where no hand-over waits for that.",
+        "Say that an incident that was handed over is your team's. Refused where no hand-over waits for that.",
         shapes.NothingShape,
         lambda id, _, request: commands.accept(id, context(request)),
     ),
@@ -134,7 +134,7 @@ ACTIONS = {
     "escalate": action(
         "escalate",
         "Call the next people of its escalation policy now, with the reason. Where nobody is being called (it is"
-        " acknowledged or snoozed, or all were called) its policy begins again, and the ticket waits for somebody.",
+        " acknowledged or snoozed, or all were called) its policy begins again, and the incident waits for somebody.",
         shapes.EscalateShape,
         lambda id, body, request: escalate(id, body["reason"], context(request)),
     ),

@@ -48,7 +48,7 @@ class WebhookSerializer(Strict, s.ModelSerializer[Webhook]):
         max_length=100,
         help_text="none for all",
     )
-    held = s.SerializerMethodField(help_text="tickets whose next event waits for another try")
+    held = s.SerializerMethodField(help_text="incidents whose next event waits for another try")
     parked = s.SerializerMethodField(help_text="events that are given up; a replay tells them again")
     lag_seconds = s.SerializerMethodField(help_text="age of the oldest event that it has not come to")
 
@@ -160,7 +160,7 @@ ANSWERS = {
 
 
 class WebhooksView(Catalog):
-    """Addresses that are told of tickets' events."""
+    """Addresses that are told of incidents' events."""
 
     kind = commands.KIND
     queryset = Webhook.objects.all()

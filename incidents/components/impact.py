@@ -1,4 +1,6 @@
-"""What a ticket's component rests on and what fails with it, as the topology in force says, with what hurts there."""
+"""What an incident's component rests on and what fails with it, as the topology in force says, with what
+hurts there.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,11 @@ from incidents.teams.models import services_by_slug
 from ingest.queries import Position, firing_on, topology_at
 
 LOOKED_AT = 20_000
-"""Components, the nearest ones, that are asked for tickets and alerts; all are counted."""
+"""Components, the nearest ones, that are asked for incidents and alerts; all are counted."""
 
 
 def blast_of(component: str, region: str, at: datetime, upto: Position | None = None) -> BlastGraph:
-    """With `upto` what had been told of the topology by then, without services, tickets and alerts: those are known
+    """With `upto` what had been told of the topology by then, without services, incidents and alerts: those are known
     as they are now."""
     components = topology_at(region, at, upto).components
     far = reached(component, components.values())

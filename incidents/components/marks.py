@@ -1,4 +1,4 @@
-"""Which components are blamed, and when: tickets that suspect them and runs that named them."""
+"""Which components are blamed, and when: incidents that suspect them and runs that named them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from analyzers.queries import runs
 from incidents.incident.models import IncidentRow
 
 MOST = 5_000
-"""Tickets or runs that one grid looks at, the latest."""
+"""Incidents or runs that one grid looks at, the latest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """`by` is a ticket (its `number` set) or an analyzer; `score` is how sure it was, 0 to 1."""
+    """`by` is an incident (its `number` set) or an analyzer; `score` is how sure it was, 0 to 1."""
 
     component: str
     by: Literal["ticket", "run"]
@@ -33,8 +33,8 @@ Span = tuple[datetime, datetime]
 
 
 def marks(region: str, components: Collection[str], spans: Sequence[Span]) -> list[list[Mark]]:
-    """Of each span `(start, end]` what blames these components: tickets that were not resolved in it, from when their
-    cause began to fail, and runs whose windows ended in it. Tickets first, then the surest."""
+    """Of each span `(start, end]` what blames these components: incidents that were not resolved in it, from when their
+    cause began to fail, and runs whose windows ended in it. Incidents first, then the surest."""
     wanted = frozenset(components)
     if not wanted or not spans:
         return [[] for _ in spans]
@@ -73,7 +73,7 @@ def _tickets(region: str, wanted: frozenset[str], first: datetime, last: datetim
     )
     found = []
     for row in rows.order_by("-number")[:MOST]:
-        # Of an ambiguous group the suspect alone is marked: the ticket says what else it could be.
+        # Of an ambiguous group the suspect alone is marked: the incident says what else it could be.
         named = {row.component} if row.component in wanted else wanted.intersection(row.cause)
         until = row.resolved_at or datetime.max.replace(tzinfo=last.tzinfo)
         for name in sorted(named):

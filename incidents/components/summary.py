@@ -1,4 +1,4 @@
-"""How a component stands: its tickets, who would get one, and what was changed about it."""
+"""How a component stands: its incidents, who would get one, and what was changed about it."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from incidents.teams.models import routing_table
 from ingest.queries import Position, ReportedChange, TopologySnapshot, changes, names_of_changed
 
 OPEN = 100
-"""Unresolved tickets that are listed."""
+"""Unresolved incidents that are listed."""
 PAST = 20
-"""Resolved tickets that are listed."""
+"""Resolved incidents that are listed."""
 CHANGED_WITHIN = timedelta(days=30)
 MOST_CHANGES = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Tickets:
-    """Tickets about a component, the newest first; of `resolved` ones that many in all."""
+    """Incidents about a component, the newest first; of `resolved` ones that many in all."""
 
     unresolved: list[queries.View]
     past: list[queries.View]
@@ -58,7 +58,7 @@ def _newest(views: Iterable[queries.View]) -> list[queries.View]:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Tickets that are not resolved: by name those that suspect it, and those about it or what it contains."""
+    """Incidents that are not resolved: by name those that suspect it, and those about it or what it contains."""
 
     own: Mapping[str, int]
     beneath: Mapping[str, int]
@@ -77,7 +77,7 @@ def trouble_in(topology: TopologySnapshot, as_of: Position | None = None) -> Tro
 
 
 def owner_of(component: str) -> Routing:
-    """Which team a ticket about it would go to, by which rule or service, in words."""
+    """Which team an incident about it would go to, by which rule or service, in words."""
     return route(Subject(component), routing_table())
 
 

@@ -1,7 +1,7 @@
 """Who may do what: each role may do what those before it may. Pure.
 
 Roles are of a person in a team; staff may do everything everywhere. As long as an installation has nobody in any team,
-everybody who is signed in may work on every ticket: roles begin with the first membership.
+everybody who is signed in may work on every incident: roles begin with the first membership.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ AT_ITS_TEAM: Final = frozenset(
         "resolve", "set_severity", "set_title", "snooze", "split", "split_off", "unacknowledge", "undo",
     }
 )  # fmt: skip
-"""What a responder of the team of the ticket, or of the schedule, may do."""
+"""What a responder of the team of the incident, or of the schedule, may do."""
 CONFIGURE: Final = "configure"
 """Changing what belongs to a team: a manager of that team may."""
 ADMINISTER: Final = "administer"

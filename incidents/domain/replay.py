@@ -1,8 +1,8 @@
 """What is recorded, routed once more by other rules: what would go elsewhere. Pure.
 
 Both tables decide anew on what an alert, a finding or a report said when it was recorded, so that what differs is due
-to the rules alone and not to who handed what over since. An alert that was held back then, or that joined the ticket of
-its cause, would be again: silences, planned work, inhibition and causes ask no rule.
+to the rules alone and not to who handed what over since. An alert that was held back then, or that joined the
+incident of its cause, would be again: silences, planned work, inhibition and causes ask no rule.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ REPLAYED: Final = ("alert.reported", "incident.opened", *JOINED)
 EXAMPLES: Final = 3
 """Of each difference, the first ones."""
 LEFT_OUT: Final = ("storms", "suggested teams", "what people did")
-"""What decides on tickets beside the rules, and is not replayed."""
+"""What decides on incidents beside the rules, and is not replayed."""
 COMPARED: Final = ("team", "service", "severity", "policy", "grouping", "follow_suggestion")
 
 
@@ -43,13 +43,13 @@ class Recorded:
 
     @property
     def routed(self) -> bool:
-        """Whether it looked for a ticket; of an alert only that it began to fire does."""
+        """Whether it looked for an incident; of an alert only that it began to fire does."""
         return self.reported is None or self.reported.change == "fired"
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Alerts that came to a ticket: to that of their `cause`, or to one where their group put them."""
+    """Alerts that came to an incident: to that of their `cause`, or to one where their group put them."""
 
     alerts: Sequence[str]
     cause: bool
@@ -120,16 +120,16 @@ class Difference:
 class Replay:
     looked_at: Mapping[Kind, int]
     held: int
-    """Of the alerts, those that no ticket heard of while they fired: held back, and so they would be again."""
+    """Of the alerts, those that no incident heard of while they fired: held back, and so they would be again."""
     to_cause: int
-    """Of the alerts, those that joined the ticket of their cause, and would again."""
+    """Of the alerts, those that joined the incident of their cause, and would again."""
     differ: int
     """How many would be routed otherwise in any field."""
     differences: tuple[Difference, ...]
     """Of each field, the one that concerns most first."""
     tickets_before: int
     tickets_after: int
-    """Tickets that the others would have opened by their groups alone: without storms and people."""
+    """Incidents that the others would have opened by their groups alone: without storms and people."""
 
 
 def replay(recorded: Iterable[Recorded | Joined], before: RoutingTable, after: RoutingTable) -> Replay:
@@ -173,7 +173,7 @@ def _example(one: Recorded, was: Routing, would: Routing) -> Example:
 
 
 class _Fates:
-    """What became of alerts that began to fire: a rule is asked of those that came to a ticket by their group."""
+    """What became of alerts that began to fire: a rule is asked of those that came to an incident by their group."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, Recorded] = {}
@@ -199,7 +199,7 @@ class _Fates:
 
 
 class _Board:
-    """The tickets that a table would have opened for alerts, by their groups alone."""
+    """The incidents that a table would have opened for alerts, by their groups alone."""
 
     def __init__(self, table: RoutingTable) -> None:
         self._table = table

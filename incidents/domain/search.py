@@ -1,4 +1,4 @@
-"""The search of the inbox as text: `disk team:storage -severity:info label:rack=r12`. Pure; knows no tickets.
+"""The search of the inbox as text: `disk team:storage -severity:info label:rack=r12`. Pure; knows no incidents.
 
 A search is words between spaces. `name:value` asks one field; alternatives stand between commas or are repeated.
 Whatever stands in double quotes is one piece. A `-` before a word turns it round. Other words are looked for as text.
@@ -28,7 +28,7 @@ FIELDS: Final = {
     "analyzer": "the analyzer whose verdict it shows",
     "service": "slug of a service, or none",
     "is": "flapping, firing, blamed, merged, handed_over or storm",
-    "number": "number of a ticket; #12 is short for it",
+    "number": "number of an incident; #12 is short for it",
     "cause": "the confirmed cause: a component, a class such as firmware, or none",
     "age": "age:<2h is younger, age:>1d older; in min, h, d or w",
     "alerts": "how many: alerts:>10",
@@ -133,7 +133,9 @@ def _wrong_value(field: str, value: str, teams: Sequence[str] | None) -> str:
     if field == "team" and teams is not None:
         return _not_one_of(value, teams)
     if field == "number":
-        return "" if re.fullmatch(r"#?[0-9]{1,15}", value) else "must be the number of a ticket, such as #12"
+        return (
+            "" if re.fullmatch(r"#?[0-9]{1,15}", value) else "must be the number of an incident, such as #12"
+        )
     if field == "age":
         return "" if _AGE.fullmatch(value) else f"must be such as {FIELDS['age']}"
     if field in NUMBERS:

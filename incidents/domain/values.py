@@ -210,7 +210,7 @@ def check_json(field: str, value: object, depth: int = 0) -> None:
 
 
 def _refuse_addresses(field: str, value: object) -> None:
-    """A chart carries its data inline: one that fetches would tell a stranger who looks at the ticket."""
+    """A chart carries its data inline: one that fetches would tell a stranger who looks at the incident."""
     if isinstance(value, Mapping):
         if isinstance(value.get("url"), str):
             raise Invalid(field, "must carry its data inline, without url")

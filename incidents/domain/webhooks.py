@@ -1,6 +1,6 @@
 """What an outgoing webhook promises: which events it gets, how they are signed, what an answer means, when to stop.
 
-Of the kind that PagerDuty gives its webhooks (ordered for each ticket, at least once, signed), with a stable id.
+Of the kind that PagerDuty gives its webhooks (ordered for each incident, at least once, signed), with a stable id.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Wanted:
     types: frozenset[str] = frozenset()
 
     def lets_through(self, type: str, before: Incident | None, after: Incident) -> bool:
-        """A ticket that leaves a team, or stops being severe, is told of to those who had it, too."""
+        """An incident that leaves a team, or stops being severe, is told of to those who had it, too."""
         if self.types and type not in self.types:
             return False
         stood = [after] if before is None else [before, after]
@@ -75,7 +75,7 @@ def payload(
 ) -> bytes:
     """The body of a delivery; the same bytes however often the event is sent.
 
-    `incident` is the ticket as it stood after the event, in the API's form; `event` what the log has, or null where
+    `incident` is the incident as it stood after the event, in the API's form; `event` what the log has, or null where
     the body would be larger than LARGEST_BODY.
     """
     told = {

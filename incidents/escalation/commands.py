@@ -27,9 +27,9 @@ from ingest.queries import Context, now_utc
 
 def escalate(incident_id: str, reason: str, context: Context) -> Recorded:
     """Call the next people now. Where nobody is being called (it is acknowledged or snoozed, or all were called) begin
-    with the first step again, within a second; the ticket then waits for somebody.
+    with the first step again, within a second; the incident then waits for somebody.
 
-    Raises Invalid without a reason, Refused where the ticket is resolved or has no policy, NoSuchIncident.
+    Raises Invalid without a reason, Refused where the incident is resolved or has no policy, NoSuchIncident.
     """
     allow("escalate", context, incident_id)
     return retrying(partial(_escalate, incident_id, check_reason(reason), context))

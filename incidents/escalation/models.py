@@ -1,4 +1,4 @@
-"""Escalation policies: ordinary rows that people edit; and where each ticket's escalation stands: a read model."""
+"""Escalation policies: ordinary rows that people edit; and where each incident's escalation stands: a read model."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from incidents.teams.models import Team
 
 
 class EscalationPolicy(models.Model):
-    """Who is called, in which order and after how long (`domain.policies`). With a team it is what that team's tickets
-    follow when no route names another."""
+    """Who is called, in which order and after how long (`domain.policies`). With a team it is what that
+    team's incidents follow when no route names another."""
 
     slug = models.SlugField(max_length=60, unique=True)
     name = models.CharField(max_length=120)
@@ -48,7 +48,7 @@ POLICY_FIELDS = (
 
 
 class EscalationRow(models.Model):
-    """How far the escalation of a ticket has come, and its timer; event `version` changed it last."""
+    """How far the escalation of an incident has come, and its timer; event `version` changed it last."""
 
     incident = models.OneToOneField(
         IncidentRow, primary_key=True, on_delete=models.CASCADE, related_name="escalation"

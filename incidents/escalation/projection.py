@@ -1,4 +1,4 @@
-"""The timers of escalations, from the events of tickets: in the transaction that records them, so that no ticket is
+"""The timers of escalations, from the events of incidents: in the transaction that records them, so that no incident is
 ever open without one."""
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ingest.queries import read_stream
 
 
 def project(changes: Sequence[Change]) -> None:
-    """Brings the escalations of tickets up to their newest events; most events change nothing about one."""
+    """Brings the escalations of incidents up to their newest events; most events change nothing about one."""
     about = [change for change in changes if any(event.type in CONCERNS for event in change.events)]
     asked = [change.after.id for change in about if change.before is not None]
     rows = EscalationRow.objects.filter(incident__pk__in=asked).values_list("pk", "state") if asked else ()
     known = {str(pk): escalation_from(state) for pk, state in rows}
-    # Updated in place also by a rebuild, as the ticket's own row is.
+    # Updated in place also by a rebuild, as the incident's own row is.
     followed = [_followed(change, known.get(change.after.id)) for change in about]
     upsert(EscalationRow, followed, ("incident_id",))
 
@@ -33,13 +33,13 @@ def _followed(change: Change, known: Escalation | None) -> dict[str, Any]:
     """The columns of its EscalationRow."""
     state, events, version = change.before, change.events, 0
     if known is None and state is not None:
-        # A ticket that is older than escalations: its own events say how it stands.
+        # An incident that is older than escalations: its own events say how it stands.
         state, events = None, read_stream(stream_of(change.after.id))
     for event in events:
         state = evolve(state, event)
         known = follow(known, state, event)
         version = event.version if event.type in CONCERNS else version
-    assert known is not None, "a ticket's first event opens it"
+    assert known is not None, "an incident's first event opens it"
     return {
         "incident_id": change.after.id,
         "version": version,
@@ -50,7 +50,7 @@ def _followed(change: Change, known: Escalation | None) -> dict[str, Any]:
 
 
 def overlooked(most: int, but: Collection[str] = ()) -> list[str]:
-    """Tickets that wait for somebody and have no row here: those that are older than escalations."""
+    """Incidents that wait for somebody and have no row here: those that are older than escalations."""
     waiting = IncidentRow.objects.exclude(state="resolved").filter(escalation__isnull=True)
     others = waiting.exclude(pk__in=list(but)).order_by("number")
     return [str(pk) for pk in others.values_list("pk", flat=True)[:most]]
@@ -58,7 +58,7 @@ def overlooked(most: int, but: Collection[str] = ()) -> list[str]:
 
 @transaction.atomic
 def make_up(ids: Sequence[str]) -> int:
-    """The rows of tickets that had none; how many still had none."""
+    """The rows of incidents that had none; how many still had none."""
     rows = list(IncidentRow.objects.select_for_update().filter(pk__in=ids).order_by("number"))
     # Asked once they are locked: from here on nobody gives them one.
     have = set(EscalationRow.objects.filter(incident__pk__in=ids).values_list("incident_id", flat=True))

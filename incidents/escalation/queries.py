@@ -1,4 +1,4 @@
-"""Where escalations stand: of one ticket, who is called next and when; of all, whether the sweep keeps up."""
+"""Where escalations stand: of one incident, who is called next and when; of all, whether the sweep keeps up."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Standing:
 
 
 def standing(state: Incident, now: datetime) -> Standing | None:
-    """Of this ticket. None for one that is older than escalations and was not yet looked at."""
+    """Of this incident. None for one that is older than escalations and was not yet looked at."""
     row = EscalationRow.objects.filter(incident__pk=state.id).first()
     if row is None:
         return None

@@ -1,7 +1,7 @@
 """Escalations whose time has come: found in the database about once a second, by `manage.py deliver`.
 
-Tickets go on in a transaction that holds their rows: the events, the next timers and the calls that they ask for are
-committed together or not at all, and a second sweep passes over tickets that the first is at.
+Incidents go on in a transaction that holds their rows: the events, the next timers and the calls that they ask for are
+committed together or not at all, and a second sweep passes over incidents that the first is at.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from ingest.commands import PassedOver, in_halves, retrying
 from ingest.queries import Context, Event
 
 MOST: Final = 1000
-"""Tickets of one sweep; what is left is due in the next, which follows at once."""
+"""Incidents of one sweep; what is left is due in the next, which follows at once."""
 TOGETHER: Final = 250
-"""Tickets of one transaction."""
+"""Incidents of one transaction."""
 MOST_AT_ONCE: Final = 3
-"""What one ticket does in a sweep: forgotten, started and its first step taken."""
+"""What one incident does in a sweep: forgotten, started and its first step taken."""
 PAUSE: Final = 10.0
-"""Seconds for which a ticket whose escalation failed is passed over, so that it keeps no other from being called."""
+"""Seconds for which an incident whose escalation failed is passed over, so that it keeps no other from being called."""
 AUDIT: Final = timedelta(minutes=1)
-"""Between looks for tickets without a timer."""
+"""Between looks for incidents without a timer."""
 URGENT: Final = ("critical", "error")
 
 _passed_over = PassedOver("escalation", PAUSE)
@@ -52,9 +52,9 @@ log = structlog.get_logger("escalation")
 
 
 def sweep(now: datetime, most: int = MOST) -> int:
-    """Have what is due at `now` go on, the longest overdue first; how many tickets did.
+    """Have what is due at `now` go on, the longest overdue first; how many incidents did.
 
-    Raises what the first ticket raised that could not go on, after all others have.
+    Raises what the first incident raised that could not go on, after all others have.
     """
     directory, failed, but = Directory(now), dict[str, Exception](), _passed_over.ids()
     done, ahead = _audit(directory, most, but, failed)
@@ -73,14 +73,15 @@ def sweep(now: datetime, most: int = MOST) -> int:
 def _audit(
     directory: Directory, most: int, but: Collection[str], failed: dict[str, Exception]
 ) -> tuple[int, list[str]]:
-    """Looks once in a while for tickets that have no timer and no reason (how many were given one), and for timers that
-    a clock has set which was set back since: there should be none. And for tickets that have a policy by now."""
+    """Looks once in a while for incidents that have no timer and no reason (how many were given one), and for
+    timers that a clock has set which was set back since: there should be none. And for incidents that have a
+    policy by now."""
     now = directory.now
     if _audited and timedelta(0) <= now - _audited[-1] < AUDIT:
         return 0, []
     made = in_halves(overlooked(most, but), make_up, failed)
     if made:
-        log.warning("tickets without an escalation", made_up=made)
+        log.warning("incidents without an escalation", made_up=made)
     waiting = EscalationRow.objects.filter(due_at__gt=now + CLOCKS, phase__in=("starting", "climbing"))
     ahead = [str(row.pk) for row in waiting.iterator() if due(row.escalation, now) is not None][:most]
     if ahead:
@@ -90,7 +91,7 @@ def _audit(
 
 
 def _has_policy_now(directory: Directory, most: int) -> list[str]:
-    """Tickets about which nobody was called because there was no policy for them, as there is now."""
+    """Incidents about which nobody was called because there was no policy for them, as there is now."""
     policies = dict(EscalationPolicy.objects.values_list("slug", "team__slug"))
     of_ticket = Q(incident__team__in=[team for team in policies.values() if team is not None])
     named = Q(state__routed_policy__in=list(policies))
@@ -106,7 +107,7 @@ def _has_policy_now(directory: Directory, most: int) -> list[str]:
 
 @transaction.atomic
 def _together(ids: Sequence[str], directory: Directory) -> int:
-    """Some tickets in one transaction; not those that somebody else holds, whose command comes first."""
+    """Some incidents in one transaction; not those that somebody else holds, whose command comes first."""
     locked = IncidentRow.objects.select_for_update(skip_locked=True).filter(pk__in=ids).order_by("number")
     rows, went_on = list(locked), set[str]()
     for _ in range(MOST_AT_ONCE):

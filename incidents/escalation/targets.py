@@ -27,7 +27,7 @@ Found = tuple[tuple[str, ...], str | None]
 
 @dataclass
 class Directory:
-    """What was looked up for one moment, each thing once: a storm of tickets asks the same questions."""
+    """What was looked up for one moment, each thing once: a storm of incidents asks the same questions."""
 
     now: datetime
     _found: dict[Action, Found] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Directory:
     _channels: dict[str, Kind | None] = field(default_factory=dict)
 
     def policy(self, team: str, escalation: Escalation) -> Policy | str:
-        """The policy that holds for a ticket which this team has, or why none does."""
+        """The policy that holds for an incident which this team has, or why none does."""
         named = escalation.routed_policy
         if named is not None and team == escalation.routed_team:
             if named not in self._policies:
@@ -149,7 +149,7 @@ def calls_schedule(slug: str) -> list[str]:
 
 
 def calls_team(slug: str) -> list[str]:
-    """Or are what the tickets of that team follow."""
+    """Or are what the incidents of that team follow."""
     return _policies_that("team", slug, Q(team__slug=slug))
 
 

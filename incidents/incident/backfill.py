@@ -1,6 +1,6 @@
-"""Tickets of the past, recorded with their own times: what another system kept, or what the demo's last week was.
+"""Incidents of the past, recorded with their own times: what another system kept, or what the demo's last week was.
 
-The log says when each event happened and when it was recorded; both stay true. Nobody is called for a past ticket.
+The log says when each event happened and when it was recorded; both stay true. Nobody is called for a past incident.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from incidents.teams.models import routing_table
 from ingest.commands import retrying
 from ingest.queries import Context
 
-NOBODY: Final = "it is a ticket of the past"
+NOBODY: Final = "it is an incident of the past"
 WHY: Final = "a run of the past named it"
 
 
 @dataclass(frozen=True, slots=True)
 class PastTicket:
-    """A ticket, what opened it, and what was done with it: commands and their times, in order, after `opened_at`."""
+    """An incident, what opened it, and what was done with it: commands and their times, in order, after `opened_at`."""
 
     opened_by: Report | Finding
     opened_at: datetime
@@ -43,7 +43,7 @@ def record_past(ticket: PastTicket, context: Context) -> Incident:
     """The whole of it or nothing. Raises Invalid where times are not in order, Refused for a step that does not fit."""
     times = [ticket.opened_at, *(at for at, _ in ticket.steps)]
     if times != sorted(times):
-        raise Invalid("steps", "must be in order of time, after the ticket was opened")
+        raise Invalid("steps", "must be in order of time, after the incident was opened")
     return retrying(partial(_record, ticket, context))
 
 

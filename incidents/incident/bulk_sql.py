@@ -1,6 +1,6 @@
 """Many rows of one table with one statement and one value: an array of JSON, which the database takes apart.
 
-Django's bulk_create writes a literal for each value of each row; of a thousand tickets that are called for at once,
+Django's bulk_create writes a literal for each value of each row; of a thousand incidents that are called for at once,
 that cost more than everything that is decided about them.
 """
 

@@ -1,4 +1,4 @@
-"""Who asks for a command, and how the ticket stood when they did."""
+"""Who asks for a command, and how the incident stood when they did."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _POSITION = re.compile(r"[0-9a-f]{36}")
 
 
 class Asking(Context, frozen=True):
-    """`seen` is the `position` of the ticket that the asker looked at; None: it is done however it stands."""
+    """`seen` is the `position` of the incident that the asker looked at; None: it is done however it stands."""
 
     seen: str | None = None
 

@@ -1,4 +1,4 @@
-"""The alerts of tickets and the tickets of alerts, with few statements however many there are."""
+"""The alerts of incidents and the incidents of alerts, with few statements however many there are."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from incidents.incident.rows import state_of
 from ingest.queries import Alert, Event, Position, alerts, alerts_at, labels_carried, read_versions
 
 LOOKED_AT = 500
-"""Alerts of a ticket in which one looks for what they share: a storm has 30,000, and its first tell as much."""
+"""Alerts of an incident in which one looks for what they share: a storm has 30,000, and its first tell as much."""
 
 
 def members_of(incident: UUID, limit: int, offset: int) -> tuple[list[Alert], int]:
-    """A page of the alerts of a ticket, those that fire first and then the latest, and how many there are in all."""
+    """A page of the alerts of an incident, those that fire first and then the latest, and how many there are in all."""
     joined = MemberAlert.objects.filter(incident__pk=incident)
     page = joined.order_by("resting", "-at", "-pk").values_list("alert", flat=True)[offset : offset + limit]
     return _in_order([str(id_) for id_ in page], alerts([str(id_) for id_ in page])), joined.count()
@@ -35,7 +35,7 @@ class Shared:
 
 
 def shared_by(incident: UUID) -> Shared:
-    """What the alerts of a ticket have in common, by the latest of those that fire."""
+    """What the alerts of an incident have in common, by the latest of those that fire."""
     joined = MemberAlert.objects.filter(incident__pk=incident).order_by("resting", "-at", "-pk")
     ids = [str(one) for one in joined.values_list("alert", flat=True)[:LOOKED_AT]]
     carried = labels_carried(ids, (len(ids) + 1) // 2)
@@ -43,12 +43,12 @@ def shared_by(incident: UUID) -> Shared:
 
 
 def settling_of(incident: UUID) -> int:
-    """How many alerts of a ticket that was resolved are not settled yet (`incidents.alerts.resolve`)."""
+    """How many alerts of an incident that was resolved are not settled yet (`incidents.alerts.resolve`)."""
     return SettlingAlert.objects.filter(incident=incident).count()
 
 
 def members_at(events: Iterable[Event], as_of: Position, limit: int, offset: int) -> tuple[list[Alert], int]:
-    """As `members_of`, by the events of a ticket up to a position: `last_seen` is the time of the last change and
+    """As `members_of`, by the events of an incident up to a position: `last_seen` is the time of the last change and
     `repeats` is 0, because neither is in the log."""
     joined: dict[str, tuple[bool, float, int]] = {}
     for event in events:
@@ -100,7 +100,7 @@ def _in_order(ids: Sequence[str], found: Iterable[Alert]) -> list[Alert]:
 
 
 def tickets_of(ids: Sequence[str]) -> dict[str, Incident]:
-    """The open ticket of each of these alerts that has one, else the one that it joined last."""
+    """The open incident of each of these alerts that has one, else the one that it joined last."""
     joined = _joined(ids)
     tickets = {pk: state_of(row) for pk, row in IncidentRow.objects.in_bulk(set(joined.values())).items()}
     return {alert: tickets[pk] for alert, pk in joined.items()}
@@ -118,7 +118,7 @@ def ticket_numbers(ids: Sequence[str]) -> dict[str, int]:
 
 
 def _joined(ids: Sequence[str]) -> dict[str, UUID]:
-    """The ids of tickets by alert: a ticket may have 100,000 members and is read once."""
+    """The ids of incidents by alert: an incident may have 100,000 members and is read once."""
     members = MemberAlert.objects.filter(alert__in=ids).order_by("at", "pk")
     found = members.values_list("alert", "incident_id", "incident__state")
     ordered = sorted(found, key=lambda one: one[2] != "resolved")

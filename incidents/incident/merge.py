@@ -1,4 +1,4 @@
-"""Two tickets made one, and taken apart: an event on each, in one transaction.
+"""Two incidents made one, and taken apart: an event on each, in one transaction.
 
 The reactor is kept out meanwhile, so that no alert or finding is decided on one half of it. Locks are taken in one
 order: the reactor, the key, both rows.
@@ -28,9 +28,9 @@ from ingest.queries import Context
 
 @transaction.atomic
 def merge(incident_id: str, into: str, reason: str, context: Context) -> Recorded:
-    """Raises Invalid for a ticket into itself, Refused where one of the two is resolved."""
+    """Raises Invalid for an incident into itself, Refused where one of the two is resolved."""
     if incident_id == into:
-        raise Invalid("into", "is this ticket itself")
+        raise Invalid("into", "is this incident itself")
     keep_reactor_out()
     pair = _locked(incident_id, into)
     there = _firing(into)
@@ -42,7 +42,7 @@ def merge(incident_id: str, into: str, reason: str, context: Context) -> Recorde
 
 @transaction.atomic
 def split(incident_id: str, reason: str, context: Context) -> Recorded:
-    """Raises Refused for a ticket that is not merged, or whose dedup key another one holds by now."""
+    """Raises Refused for an incident that is not merged, or whose dedup key another one holds by now."""
     keep_reactor_out()
     row = IncidentRow.objects.filter(pk=incident_id).first()
     if row is None:
@@ -58,7 +58,7 @@ def split(incident_id: str, reason: str, context: Context) -> Recorded:
     }
     there = MemberAlert.objects.filter(incident__pk=into, alert__in=own).order_by("alert")
     alerts = tuple(str(one.alert) for one in there)
-    # A ticket that was resolved meanwhile has settled its alerts: what still fires is sent again.
+    # An incident that was resolved meanwhile has settled its alerts: what still fires is sent again.
     resting = pair.target.state == "resolved"
     firing = () if resting else tuple(str(one.alert) for one in there if not one.resting)
     recorded = record(incident_id, c.Split(pair.target, firing, reason), context)
@@ -73,7 +73,7 @@ class _Pair:
 
 
 def _locked(source: str, target: str) -> _Pair:
-    """Both tickets as they stand, held until the transaction ends."""
+    """Both incidents as they stand, held until the transaction ends."""
     lock_keys = IncidentRow.objects.filter(pk__in=[source, target]).order_by("dedup_key")
     for key in lock_keys.values_list("dedup_key", flat=True):
         lock_key(key)
@@ -91,5 +91,5 @@ def _firing(incident_id: str) -> list[str]:
 
 
 def _only_who(context: Context) -> Context:
-    """What was seen of one ticket says nothing about the other."""
+    """What was seen of one incident says nothing about the other."""
     return Context(context.actor, context.cause, context.trace)

@@ -1,4 +1,4 @@
-"""What Prometheus learns of tickets that move between teams and people: counted when the transaction has committed.
+"""What Prometheus learns of incidents that move between teams and people: counted when the transaction has committed.
 
 Rebuilds count nothing: they tell again what was counted when it happened.
 """
@@ -20,17 +20,17 @@ MOVES = Counter(
 )
 TEAM_SECONDS = Counter(
     "dossier_incident_team_seconds",
-    "Time that tickets spent with a team, counted when they left it",
+    "Time that incidents spent with a team, counted when they left it",
     ["team"],
 )
 OWNER_SECONDS = Counter(
     "dossier_incident_owner_seconds",
-    "Time that tickets were owned by somebody, counted when they were no more",
+    "Time that incidents were owned by somebody, counted when they were no more",
     ["owner"],
 )
 TO_TEAM = Histogram(
     "dossier_incident_seconds_to_team",
-    "From the opening of a ticket until it came to the team that resolved it, to stay",
+    "From the opening of an incident until it came to the team that resolved it, to stay",
     buckets=(60, 300, 900, 1800, 3600, 2 * 3600, 4 * 3600, 8 * 3600, 24 * 3600, 72 * 3600),
 )
 

@@ -83,7 +83,7 @@ class IncidentRow(models.Model):
     class Meta:
         db_table = "incident"
         constraints = (
-            # What makes "one open ticket for one key" true whatever runs at the same time.
+            # What makes "one open incident for one key" true whatever runs at the same time.
             models.UniqueConstraint(
                 fields=("dedup_key",), condition=~models.Q(state="resolved"), name="one_open_incident_per_key"
             ),
@@ -120,7 +120,7 @@ class IncidentRow(models.Model):
 
 
 class TimelineEntry(models.Model):
-    """One line of a ticket's timeline: an event, or a run of like findings counted together."""
+    """One line of an incident's timeline: an event, or a run of like findings counted together."""
 
     incident = models.ForeignKey(IncidentRow, on_delete=models.CASCADE, related_name="timeline")
     version = models.IntegerField()
@@ -141,7 +141,7 @@ class TimelineEntry(models.Model):
 
 
 class EvidenceItem(models.Model):
-    """A table, chart or text on a ticket, with the run that made it."""
+    """A table, chart or text on an incident, with the run that made it."""
 
     incident = models.ForeignKey(IncidentRow, on_delete=models.CASCADE, related_name="evidence")
     version = models.IntegerField()
@@ -166,7 +166,7 @@ class EvidenceItem(models.Model):
 
 
 class FindingPlaced(models.Model):
-    """Which ticket a finding opened, joined or was recorded on. A finding that waits has no row."""
+    """Which incident a finding opened, joined or was recorded on. A finding that waits has no row."""
 
     run = models.TextField()
     component = models.TextField()
@@ -183,7 +183,7 @@ class FindingPlaced(models.Model):
 
 
 class MemberAlert(models.Model):
-    """An alert that joined a ticket, by event `version`; it rests once it fires no more."""
+    """An alert that joined an incident, by event `version`; it rests once it fires no more."""
 
     incident = models.ForeignKey(IncidentRow, on_delete=models.CASCADE, related_name="members")
     version = models.IntegerField()
@@ -196,7 +196,7 @@ class MemberAlert(models.Model):
         constraints = (models.UniqueConstraint(fields=("incident", "alert"), name="an_alert_joins_once"),)
         indexes = (
             models.Index(fields=("alert",), name="incident_alert_alert"),
-            # A page of a ticket with 100,000 of them is read without sorting them all.
+            # A page of an incident with 100,000 of them is read without sorting them all.
             models.Index(fields=("incident", "resting", "-at", "-id"), name="incident_alert_page"),
         )
 
@@ -226,7 +226,7 @@ class QuietAlert(models.Model):
 
 
 class SettlingAlert(models.Model):
-    """A firing alert whose ticket a person resolved, until that is said of it too: a storm has 20,000, some hundred a
+    """A firing alert whose incident a person resolved, until that is said of it too: a storm has 20,000, some hundred a
     transaction. Not rebuilt, as `SuppressedAlert` is not. `position` is the place in the log of the resolution."""
 
     alert = models.UUIDField(primary_key=True)
@@ -241,7 +241,9 @@ class SettlingAlert(models.Model):
 
 
 class SuggestionDue(models.Model):
-    """A ticket whose route says to follow the suggested team, until that was looked at. Not rebuilt: once is enough."""
+    """An incident whose route says to follow the suggested team, until that was looked at. Not rebuilt: once
+    is enough.
+    """
 
     incident = models.UUIDField(primary_key=True)
     route = models.CharField(max_length=60)
@@ -251,7 +253,7 @@ class SuggestionDue(models.Model):
 
 
 class StandingRow(models.Model):
-    """How an analyzer stands on a ticket as it was resolved: what score-cards count. None while it is open."""
+    """How an analyzer stands on an incident as it was resolved: what score-cards count. None while it is open."""
 
     incident = models.ForeignKey(IncidentRow, on_delete=models.CASCADE, related_name="standings")
     version = models.IntegerField()

@@ -1,7 +1,7 @@
-"""Tickets of a team that is there no more: none may wait where nobody looks, so the default team gets them.
+"""Incidents of a team that is there no more: none may wait where nobody looks, so the default team gets them.
 
-A team with tickets that are not resolved is not removed. What was resolved or merged when it was removed may open again
-under it: an alert that fires anew, a merge that is taken back.
+A team with incidents that are not resolved is not removed. What was resolved or merged when it was removed
+may open again under it: an alert that fires anew, a merge that is taken back.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ AT_ONCE = 100
 
 
 def astray(now: datetime, but: Collection[str] = ()) -> list[str]:
-    """Tickets that are with no team."""
+    """Incidents that are with no team."""
     del now
     ids = _astray().exclude(pk__in=list(but)).order_by("number").values_list("pk", flat=True)
     return [str(pk) for pk in ids[:AT_ONCE]]

@@ -87,7 +87,7 @@ def _rows(changes: Sequence[Change]) -> None:
 
 
 def _gone_further(changes: Sequence[Change]) -> set[str]:
-    """Which of the tickets that stand as before have been written; a row that was behind is to be written whole."""
+    """Which of the incidents that stand as before have been written; a row that was behind is to be written whole."""
     if not changes:
         return set()
     values = (
@@ -189,7 +189,7 @@ def _members(incident: str, event: Event) -> None:
 
 
 def _standings(changes: Sequence[Change]) -> None:
-    """Each as the latest resolution has it; a ticket that was reopened has none until it is resolved again."""
+    """Each as the latest resolution has it; an incident that was reopened has none until it is resolved again."""
     settled = {
         change.after.id: (event.version, change.after)
         for change in changes

@@ -1,4 +1,4 @@
-"""Read models that other drawers keep beside a ticket's own; projected and rebuilt with it, in its transaction."""
+"""Read models that other drawers keep beside an incident's own; projected and rebuilt with it, in its transaction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ingest.queries import Event
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What events made of one ticket: `before` is None where they are all that it has."""
+    """What events made of one incident: `before` is None where they are all that it has."""
 
     before: Incident | None
     events: Sequence[Event]
@@ -24,7 +24,7 @@ class Change:
 class Part:
     """Rows of `model` (which have `incident` and `version`) follow from events alone.
 
-    `project` gets what is new of several tickets, each once, and writes them together.
+    `project` gets what is new of several incidents, each once, and writes them together.
     """
 
     model: type[models.Model]

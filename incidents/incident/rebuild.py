@@ -1,6 +1,6 @@
-"""Drops read models and builds them again from the log, a few tickets at a time, while writers go on.
+"""Drops read models and builds them again from the log, a few incidents at a time, while writers go on.
 
-The tickets of a transaction are held by their rows: a command on one of them waits for a moment, all others do not
+The incidents of a transaction are held by their rows: a command on one of them waits for a moment, all others do not
 notice.
 """
 
@@ -34,7 +34,7 @@ from ingest.queries import Position, follower_places, read_all, read_stream, rea
 
 FOLLOWER = "incidents"
 TOGETHER = 50
-"""Tickets in one transaction."""
+"""Incidents in one transaction."""
 _PARTS: tuple[type[models.Model], ...] = (
     TimelineEntry,
     EvidenceItem,
@@ -46,7 +46,9 @@ _PARTS: tuple[type[models.Model], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """How many tickets were rebuilt, and what had differed: ids of tickets, "schedule windows" or "audit entries"."""
+    """How many incidents were rebuilt, and what had differed: ids of incidents, "schedule windows" or "audit
+    entries".
+    """
 
     incidents: int
     differed: tuple[str, ...]

@@ -141,7 +141,7 @@ def record_opening(
     context: Context,
     when: datetime | None = None,
 ) -> Recorded:
-    """Opens a ticket. The caller holds the dedup key (`lock_key`) and has seen no open ticket of it."""
+    """Opens an incident. The caller holds the dedup key (`lock_key`) and has seen no open incident of it."""
     stream = stream_of(command.id)
     events = append(stream, decide(None, command, when or now_utc()), Head.NEW, context)
     (change,) = _projected([(None, events)])
@@ -159,12 +159,12 @@ def _projected(new: Sequence[tuple[Incident | None, Sequence[Event]]]) -> list[C
 
 
 def open_ticket_of(dedup_key: str) -> str | None:
-    """The ticket that reports and alerts of this key join: the open one, or the one that it was merged into."""
+    """The incident that reports and alerts of this key join: the open one, or the one that it was merged into."""
     return _open_among(IncidentRow.objects.filter(dedup_key=dedup_key))
 
 
 def open_ticket_of_group(group_key: str, since: datetime | None) -> str | None:
-    """The same of a group of alerts, among its tickets that were opened after `since` (None: ever)."""
+    """The same of a group of alerts, among its incidents that were opened after `since` (None: ever)."""
     of_group = IncidentRow.objects.filter(group_key=group_key)
     return _open_among(of_group if since is None else of_group.filter(opened_at__gt=since))
 
@@ -178,7 +178,7 @@ def _open_among(rows: QuerySet[IncidentRow]) -> str | None:
 
 
 def refuse_second(row: IncidentRow) -> None:
-    """Takes the key of a ticket that is to be open again. Raises Refused where another one is open for it."""
+    """Takes the key of an incident that is to be open again. Raises Refused where another one is open for it."""
     lock_key(row.dedup_key)
     same = IncidentRow.objects.filter(dedup_key=row.dedup_key).exclude(state="resolved")
     if (other := same.exclude(pk=row.pk).first()) is not None:
@@ -186,7 +186,7 @@ def refuse_second(row: IncidentRow) -> None:
 
 
 def keep_reactor_out() -> None:
-    """Until the transaction ends, what the log asks of tickets waits: alerts and findings meet a settled state."""
+    """Until the transaction ends, what the log asks of incidents waits: alerts and findings meet a settled state."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('follower incidents', 0))")
 

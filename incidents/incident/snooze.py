@@ -15,7 +15,7 @@ from ingest.queries import Context
 
 ACTOR = "system:incidents"
 AT_ONCE = 250
-"""Tickets in one transaction: hundreds may sleep until the same moment, the end of planned work."""
+"""Incidents in one transaction: hundreds may sleep until the same moment, the end of planned work."""
 
 
 def oversleeping(now: datetime, but: Collection[str] = ()) -> list[str]:

@@ -1,4 +1,4 @@
-"""Alerts that a person takes out of a ticket: an event on each of the two tickets, in one transaction.
+"""Alerts that a person takes out of an incident: an event on each of the two incidents, in one transaction.
 
 The reactor is kept out meanwhile, as for a merge. Locks are taken in one order: the reactor, the key, the row.
 """
@@ -58,8 +58,8 @@ def check_alerts(given: object) -> tuple[str, ...]:
 
 @transaction.atomic
 def split_off(incident_id: str, chosen: Sequence[str], title: str, reason: str, context: Context) -> Recorded:
-    """What was recorded of the new ticket. Raises Invalid for alerts that are none of the ticket's, Refused where it
-    is resolved or nothing would be left of it."""
+    """What was recorded of the new incident. Raises Invalid for alerts that are none of the incident's,
+    Refused where it is resolved or nothing would be left of it."""
     keep_reactor_out()
     row = IncidentRow.objects.filter(pk=incident_id).first()
     if row is None:
@@ -106,9 +106,9 @@ def _in_common(told: Sequence[Alert]) -> dict[str, str]:
 
 @transaction.atomic
 def put_back(incident_id: str, context: Context) -> Recorded:
-    """Merges a ticket that was split off into the one that its alerts came from. Raises Refused for any other."""
+    """Merges an incident that was split off into the one that its alerts came from. Raises Refused for any other."""
     entry = TimelineEntry.objects.filter(incident__pk=incident_id, type="incident.split_off").first()
     if entry is None:
         number = IncidentRow.objects.filter(pk=incident_id).values_list("number", flat=True).first()
-        raise Refused(f"#{number} was not split off another ticket")
+        raise Refused(f"#{number} was not split off another incident")
     return merge(incident_id, str(entry.body["source"]["id"]), "", context)

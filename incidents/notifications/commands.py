@@ -19,11 +19,12 @@ Direct = Literal["webhook", "apprise"]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Have `person` (a login name) told of the ticket with the id `incident`, by the rules that they made.
+    """Have `person` (a login name) told of the incident with the id `incident`, by the rules that they made.
 
     `key` names this call: with one that was used before nothing happens. `why` is a sentence for the person who is
     called. `urgent` breaks through quiet hours. `when` is the time that delays are counted from. It ends as sent,
-    stopped (somebody answered the ticket, or `team` has it no more) or given up, each with its events on the ticket.
+    stopped (somebody answered the incident, or `team` has it no more) or given up, each with its events on
+    the incident.
 
     Without a person an address is told at once: `address_ref` is the name of a shared channel, or the address itself,
     of this `kind`. There is no quiet hour for an address.

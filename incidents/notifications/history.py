@@ -11,7 +11,7 @@ from incidents.notifications.models import Notification, Sending
 
 @dataclass(frozen=True, slots=True)
 class Lately:
-    """One step of a call; `number` is that of the ticket, None where there is none any more."""
+    """One step of a call; `number` is that of the incident, None where there is none any more."""
 
     number: int | None
     label: str

@@ -64,7 +64,7 @@ class Preferences(models.Model):
 
 
 class Notification(models.Model):
-    """That a person (or an address) is to be told of a ticket, and why. `key` makes it happen once.
+    """That a person (or an address) is to be told of an incident, and why. `key` makes it happen once.
 
     `state`: new (no plan yet), going, done; then `outcome` is sent, stopped or given_up, and `ended_why` says why.
     """
@@ -81,7 +81,7 @@ class Notification(models.Model):
     """The name of a shared channel, or the address itself: then it may be secret."""
     incident = models.UUIDField()
     team = models.TextField(default="", db_default="")
-    """That has the ticket when it is called for; empty where nobody said so."""
+    """That has the incident when it is called for; empty where nobody said so."""
     why = models.TextField()
     urgent = models.BooleanField(default=False)
     cause = models.TextField(null=True)

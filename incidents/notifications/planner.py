@@ -26,7 +26,7 @@ AT_ONCE = 1_000
 
 
 class Ticket(NamedTuple):
-    """What is wanted of a ticket here, whose row is wide."""
+    """What is wanted of an incident here, whose row is wide."""
 
     number: int
     severity: Severity
@@ -65,7 +65,7 @@ def _planned(
     row: Notification, ticket: Ticket | None, known: Mapping[str, Reachable]
 ) -> tuple[list[Sending], str]:
     if ticket is None:
-        return [], "there is no such ticket"
+        return [], "there is no such incident"
     if row.about == OVER:
         return _as_before(row), "what it was told by is gone"
     return _addressed(row) if row.person is None else _called(row, ticket, known.get(row.person))

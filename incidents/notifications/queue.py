@@ -62,12 +62,12 @@ def claim(now: datetime, full: Collection[str], room: Room, holder: int | None =
 
 
 def stop_answered(now: datetime) -> int:
-    """End what waits for later on tickets that somebody has answered; how many steps."""
+    """End what waits for later on incidents that somebody has answered; how many steps."""
     return retrying(partial(_stop_answered, now))
 
 
 def wake_for_critical(now: datetime) -> int:
-    """Have what quiet hours hold go now where the ticket has become critical since: how many steps."""
+    """Have what quiet hours hold go now where the incident has become critical since: how many steps."""
     critical = IncidentRow.objects.filter(pk=OuterRef("notification__incident"), severity="critical")
     asleep = Sending.objects.filter(_FREE, Exists(critical), next_at__gt=now, held__startswith=QUIET)
     asleep = asleep.filter(notification__about=CALL)
@@ -171,7 +171,7 @@ class _Judging:
     def _judge(self, one: Sending) -> Go | Stop | Hold:
         row, ticket = one.notification, self.tickets.get(one.notification.incident)
         if ticket is None:
-            return Stop("there is no such ticket")
+            return Stop("there is no such incident")
         person = self._reachable(row)
         if row.person is not None and person is None:
             return Stop(f"there is no open account {row.person}")
@@ -200,7 +200,7 @@ class _Judging:
         return None if one.method_id is None else self.rows.get(one.method_id)
 
     def _hold(self, one: Sending, until: datetime, why: str, bundling: bool) -> None:
-        """Told on the ticket once for each reason, not each time that it is looked at."""
+        """Told on the incident once for each reason, not each time that it is looked at."""
         if not bundling and not one.held:
             self.notes.add(one.notification, one, "held", why, until=until)
         one.next_at, one.held = until, one.held if bundling else why
@@ -256,7 +256,7 @@ def target_of(one: Sending) -> Target:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """Of a ticket, whose row is wide: what decides, and what is told of it."""
+    """Of an incident, whose row is wide: what decides, and what is told of it."""
 
     ticket: Ticket
     told: Mapping[str, Any]
@@ -280,7 +280,7 @@ def _tickets(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, _Known]:
 
 
 def _told(calls: Iterable[Notification]) -> set[tuple[str | None, str, uuid.UUID]]:
-    """Who was told of which ticket before, by whatever method."""
+    """Who was told of which incident before, by whatever method."""
     about = {call.incident for call in calls}
     sent = Sending.objects.filter(notification__incident__in=about, state="sent")
     return set(

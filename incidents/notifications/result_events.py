@@ -1,4 +1,4 @@
-"""What tickets are told of the calls about them: events, recorded together before a transaction ends."""
+"""What incidents are told of the calls about them: events, recorded together before a transaction ends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ log = structlog.get_logger("deliver")
 
 
 class Notes:
-    """Collected where something becomes of a call; `record` locks all their tickets, in the order of their numbers."""
+    """Collected where something becomes of a call; `record` locks all their incidents, in the order of their
+    numbers.
+    """
 
     def __init__(self) -> None:
         self._of_tickets: dict[UUID, list[tuple[Notification, NoteNotified]]] = {}
@@ -35,7 +37,7 @@ class Notes:
         tickets: int = 1,
         until: datetime | None = None,
     ) -> None:
-        """One event on the ticket, after those that were added for it before."""
+        """One event on the incident, after those that were added for it before."""
         command = NoteNotified(
             notification=row.key,
             person=row.person,
@@ -56,7 +58,7 @@ class Notes:
         tickets = IncidentRow.objects.filter(pk__in=left).order_by("number")
         rows = list(tickets.select_for_update())
         for lost in left.keys() - {row.pk for row in rows}:
-            log.warning("no such ticket", notification=left.pop(lost)[0][0].key, incident=str(lost))
+            log.warning("no such incident", notification=left.pop(lost)[0][0].key, incident=str(lost))
         while rows:
             taken = [(row, *left[row.pk].pop()) for row in rows]
             record_together([Asked(row, command, _context(call)) for row, call, command in taken])

@@ -1,4 +1,4 @@
-"""What became of messages: rows, and an event on each ticket, in one transaction.
+"""What became of messages: rows, and an event on each incident, in one transaction.
 
 A result counts only for the attempt that it is of: if the lease ended and another process took the message up, the
 number of attempts has moved on, and the late result is dropped.
@@ -78,13 +78,13 @@ def _record(results: Sequence[Result], now: datetime) -> int:
 
 
 def in_order(sendings: Iterable[Sending], rows: Mapping[UUID, Notification]) -> list[Sending]:
-    """By the numbers of their tickets."""
+    """By the numbers of their incidents."""
     numbers = numbers_of(rows.values())
     return sorted(sendings, key=lambda one: numbers.get(rows[one.notification_id].incident, 0))
 
 
 def numbers_of(rows: Iterable[Notification]) -> dict[UUID, int]:
-    """By ticket, of those that there are: a ticket's row is wide, and seldom wanted whole."""
+    """By incident, of those that there are: an incident's row is wide, and seldom wanted whole."""
     tickets = IncidentRow.objects.filter(pk__in={row.incident for row in rows})
     return dict(tickets.values_list("pk", "number"))
 
@@ -106,7 +106,7 @@ def _settle(one: Sending, row: Notification, result: Result, now: datetime, note
 
 
 def end(row: Notification, what: Outcome, why: str, now: datetime, notes: Notes) -> None:
-    """The end of a call that the caller has locked, and saves. What was never sent is told on the ticket."""
+    """The end of a call that the caller has locked, and saves. What was never sent is told on the incident."""
     if what != "sent":
         notes.add(row, None, what, why)
     row.state, row.outcome, row.ended_at, row.ended_why = "done", what, now, why

@@ -1,4 +1,4 @@
-"""Messages that are long over: their rows go, what was told stays on the tickets in the log."""
+"""Messages that are long over: their rows go, what was told stays on the incidents in the log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _looked: list[datetime] = []
 def forget(now: datetime) -> int:
     """Delete calls, with their steps, that ended longer ago than DOSSIER_NOTIFICATION_RETENTION; how many.
 
-    What is deleted was told on its ticket when it happened. Whoever is called for the same ticket again after that
+    What is deleted was told on its incident when it happened. Whoever is called for the same incident again after that
     time counts as called for the first time: no throttle holds that page back.
     """
     if _looked and now - _looked[-1] < EVERY:

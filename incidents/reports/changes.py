@@ -21,8 +21,8 @@ def _response(now: Body, before: Body) -> Iterator[Json]:
     if new is None or old is None:
         return
     for key, words in (
-        ("opened", "tickets opened"),
-        ("resolved", "tickets resolved"),
+        ("opened", "incidents opened"),
+        ("resolved", "incidents resolved"),
         ("open_at_end", "open at the end"),
     ):
         if new[key] != old[key]:

@@ -41,7 +41,7 @@ def charts(body: Json) -> list[Json]:
 
 
 def tickets_chart(body: Json) -> Json:
-    """Tickets opened, by day and severity (by hour in a daily report), in the report's time zone."""
+    """Incidents opened, by day and severity (by hour in a daily report), in the report's time zone."""
     zone = ZoneInfo(body["period"]["zone"])
     daily = body["period"]["cadence"] == "daily"
     counts: dict[tuple[str, str], int] = {}
@@ -68,7 +68,7 @@ def tickets_chart(body: Json) -> Json:
             "y": {
                 "field": "tickets",
                 "type": "quantitative",
-                "title": "tickets opened",
+                "title": "incidents opened",
                 "axis": {"values": _whole(counts), "format": "d"},
             },
             "color": {
@@ -79,11 +79,11 @@ def tickets_chart(body: Json) -> Json:
             },
         },
     }
-    return {"kind": "chart", "title": "Tickets opened", "chart": chart, "text": ""}
+    return {"kind": "chart", "title": "Incidents opened", "chart": chart, "text": ""}
 
 
 def _whole(counts: Mapping[tuple[str, str], int]) -> list[int]:
-    """Whole numbers up to the tallest bar, a few of them: half a ticket is none."""
+    """Whole numbers up to the tallest bar, a few of them: half an incident is none."""
     bars: dict[str, int] = {}
     for (when, _), count in counts.items():
         bars[when] = bars.get(when, 0) + count

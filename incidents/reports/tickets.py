@@ -1,7 +1,7 @@
-"""What a report says of tickets: which were opened and resolved, and how quickly people got to them.
+"""What a report says of incidents: which were opened and resolved, and how quickly people got to them.
 
-A ticket counts in the period in which it was opened or resolved; all is told as it stood at the report's place in the
-log. Times are those at which things happened.
+An incident counts in the period in which it was opened or resolved; all is told as it stood at the report's
+place in the log. Times are those at which things happened.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from ingest.queries import Position, read_streams
 
 Json = dict[str, Any]
 AT_ONCE = 500
-"""Tickets whose events are read with one query."""
+"""Incidents whose events are read with one query."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """A ticket as it stood, when somebody first acknowledged it, and when it came to the team that has it."""
+    """An incident as it stood, when somebody first acknowledged it, and when it came to the team that has it."""
 
     state: Incident
     acknowledged_at: datetime | None
@@ -42,7 +42,7 @@ class Ticket:
 
 
 def tickets_of(region: str, team: str, start: datetime, end: datetime, upto: Position) -> list[Ticket]:
-    """The tickets that were there in `[start, end)`, by number, of a region and a team ("" is any)."""
+    """The incidents that were there in `[start, end)`, by number, of a region and a team ("" is any)."""
     rows = IncidentRow.objects.filter(opened_at__lt=end).exclude(resolved_at__lt=start)
     ids = [str(pk) for pk in rows.order_by("number").values_list("pk", flat=True)]
     found = (one for some in _batched(ids) for one in _as_of(some, upto))
@@ -72,7 +72,7 @@ def _batched(ids: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def listed(tickets: Iterable[Ticket], start: datetime, end: datetime) -> Json:
-    """The tickets opened and resolved in `[start, end)`."""
+    """The incidents opened and resolved in `[start, end)`."""
     every = list(tickets)
     return {
         "opened": [_line(one) for one in every if start <= one.state.opened_at < end],
@@ -107,9 +107,9 @@ def _resolved_in(one: Ticket, start: datetime, end: datetime) -> bool:
 
 
 def response(tickets: Sequence[Ticket], start: datetime, end: datetime) -> Json:
-    """How quickly tickets were acknowledged, placed and resolved, and how often they were passed on.
+    """How quickly incidents were acknowledged, placed and resolved, and how often they were passed on.
 
-    `acknowledged` is measured over the tickets opened in the period, the rest over those resolved in it.
+    `acknowledged` is measured over the incidents opened in the period, the rest over those resolved in it.
     """
     opened = [one for one in tickets if start <= one.state.opened_at < end]
     resolved = [one for one in tickets if _resolved_in(one, start, end)]

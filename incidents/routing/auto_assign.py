@@ -1,4 +1,4 @@
-"""Tickets whose route says to follow suggestions: each is looked at once, soon after it was opened.
+"""Incidents whose route says to follow suggestions: each is looked at once, soon after it was opened.
 
 Which ones they are is written down where they are opened, so that a process that is killed loses none and hands none
 over twice. Learning takes seconds: it is done before the transaction, which is as short as that of any hand-over.
@@ -28,7 +28,7 @@ AT_ONCE = 100
 EVERY: Final = 1.0
 """Seconds between looks when nothing was due: whoever is called first should be of the right team."""
 PAUSE = 60.0
-"""Seconds for which a ticket that failed is passed over."""
+"""Seconds for which an incident that failed is passed over."""
 _PASSED_OVER = PassedOver("heeding", PAUSE)
 
 
@@ -63,7 +63,7 @@ def _suggested(incident: Incident) -> Suggested | None:
 
 @transaction.atomic
 def _decide(id_: str, suggested: Suggested | None) -> int:
-    # Locked before it is asked whether the ticket still waits: of two processes the second finds that it does not.
+    # Locked before it is asked whether the incident still waits: of two processes the second finds that it does not.
     row = IncidentRow.objects.select_for_update().filter(pk=id_).first()
     due = SuggestionDue.objects.filter(pk=id_).first()
     if due is None:
@@ -79,7 +79,7 @@ def _decide(id_: str, suggested: Suggested | None) -> int:
 
 
 def run(stop: threading.Event) -> None:
-    """Until `stop` is set; finishes the ticket at hand."""
+    """Until `stop` is set; finishes the incident at hand."""
     while not stop.is_set():
         stop.wait(0.0 if sweep_once("suggested teams", heed_due, now_utc()) else EVERY)
     connection.close()

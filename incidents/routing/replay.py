@@ -42,7 +42,7 @@ class NoSuchAlert(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """`ticket` is the number of the ticket that a recorded alert has or had."""
+    """`ticket` is the number of the incident that a recorded alert has or had."""
 
     explanation: Explanation
     ticket: int | None = None
@@ -109,7 +109,7 @@ def explain_pasted(
 
 
 def latest_alerts(most: int) -> list[Alert]:
-    """Those of tickets that began or rested last."""
+    """Those of incidents that began or rested last."""
     ids = MemberAlert.objects.filter(resting=False).order_by("-pk").values_list("alert", flat=True)[:most]
     return alerts([str(id) for id in ids])
 
@@ -199,7 +199,7 @@ class _Reading:
 
 
 def _opened_by_findings(streams: Iterable[str]) -> set[str]:
-    """Tickets that alerts join because they are about the component, whatever the rules."""
+    """Incidents that alerts join because they are about the component, whatever the rules."""
     ids = {stream.removeprefix("incident/") for stream in streams}
     rows = IncidentRow.objects.filter(pk__in=ids, dedup_key__startswith=FINDING_KEY)
     return {f"incident/{pk}" for pk in rows.values_list("pk", flat=True)}

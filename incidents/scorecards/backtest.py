@@ -1,4 +1,4 @@
-"""A backtest: an analyzer over recorded telemetry, scored against how tickets were resolved. Records nothing."""
+"""A backtest: an analyzer over recorded telemetry, scored against how incidents were resolved. Records nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from incidents.incident.rows import state_of
 from incidents.scorecards.queries import share_json
 
 RULE = Rule(WINDOWS_NEEDED, WINDOWS_WATCHED)
-"""A blame counts where a ticket would have opened for it."""
+"""A blame counts where an incident would have opened for it."""
 
 STATUSES = ("named", "quiet", "inconclusive", "failed")
 
@@ -85,7 +85,7 @@ def backtest(asked: Replay, progress: Callable[[int, int], None] = lambda _done,
 
 
 def confirmed(start: datetime, end: datetime, regions: Sequence[str]) -> list[Cause]:
-    """The resolved tickets of the regions whose cause failed in `[start, end)`, by number; not those of which only a
+    """The resolved incidents of the regions whose cause failed in `[start, end)`, by number; not those of which only a
     class of causes is known, which say of no blame whether it is right."""
     rows = IncidentRow.objects.filter(state="resolved").order_by("number")
     causes = (
@@ -126,7 +126,7 @@ def judged_of(window: Replayed, causes: Iterable[Cause]) -> list[Judged]:
 
 
 def held_in(window: Replayed, causes: Iterable[Cause]) -> frozenset[str]:
-    """Those of the confirmed causes, of tickets near the window, of which the window held something."""
+    """Those of the confirmed causes, of incidents near the window, of which the window held something."""
     near = {one.component for one in causes if window.start <= one.until and one.since <= window.end}
     return frozenset(name for name in near if name and window.seen.names({name}))
 

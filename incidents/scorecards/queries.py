@@ -1,8 +1,8 @@
-"""Score-cards: how often each analyzer was right about tickets that people have resolved.
+"""Score-cards: how often each analyzer was right about incidents that people have resolved.
 
-Counted from `incident_standing`, which is rebuilt from the log: one row a resolved ticket and analyzer
-(`incidents.domain.incident.outcome` says what right, wrong and missed mean). The latest resolution of a ticket counts;
-one that was reopened counts nowhere until it is resolved again.
+Counted from `incident_standing`, which is rebuilt from the log: one row a resolved incident and analyzer
+(`incidents.domain.incident.outcome` says what right, wrong and missed mean). The latest resolution of an
+incident counts; one that was reopened counts nowhere until it is resolved again.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from incidents.incident.models import IncidentRow, StandingRow
 class Card:
     """The record of one analyzer, of one version of it or of all (`version` None).
 
-    `right` and `wrong` count resolved tickets that it blamed, `missed` those whose cause it judged and did not name,
+    `right` and `wrong` count resolved incidents that it blamed, `missed` those whose cause it judged and did not name,
     `first` those right before any person or alert, `alone` those that nobody else reported at all, `matched` those
-    that somebody else reported too. `waiting` are blamed tickets that nobody has resolved yet.
+    that somebody else reported too. `waiting` are blamed incidents that nobody has resolved yet.
     """
 
     analyzer: str
@@ -47,7 +47,7 @@ class Card:
 
     @property
     def resolved(self) -> int:
-        """Resolved tickets that it blamed."""
+        """Resolved incidents that it blamed."""
         return self.right + self.wrong
 
     @property
@@ -62,8 +62,10 @@ class Card:
     def sentence(self) -> str:
         """`right in 41 of 44 resolved tickets`, or that there is none yet."""
         if self.resolved == 0:
-            return "no resolved ticket yet"
-        return f"right in {self.right} of {self.resolved} resolved ticket{'' if self.resolved == 1 else 's'}"
+            return "no resolved incident yet"
+        return (
+            f"right in {self.right} of {self.resolved} resolved incident{'' if self.resolved == 1 else 's'}"
+        )
 
     def as_json(self) -> dict[str, Any]:
         lead = self.median_lead
@@ -98,7 +100,7 @@ def share_json(share: Share) -> dict[str, Any]:
 def scorecard(
     analyzer: str, since: datetime | None = None, until: datetime | None = None, team: str | None = None
 ) -> Card:
-    """The card of one analyzer, over tickets resolved in `[since, until)`, of a team if one is given."""
+    """The card of one analyzer, over incidents resolved in `[since, until)`, of a team if one is given."""
     rows = list(_rows(since, until, team).filter(analyzer=analyzer))
     return _card(analyzer, None, rows, _waiting([analyzer], team)[analyzer])
 
@@ -113,7 +115,7 @@ def scorecards(
 ) -> dict[str, Card]:
     """By name: the analyzers asked for, and all that have a record; an empty card for one without.
 
-    The blamed tickets that wait are counted only where they are shown: that looks into every open ticket.
+    The blamed incidents that wait are counted only where they are shown: that looks into every open incident.
     """
     by_name: dict[str, list[StandingRow]] = {name: [] for name in names}
     for row in _rows(since, until, team):
@@ -123,8 +125,8 @@ def scorecards(
 
 
 def cards_as_of(tickets: Iterable[Incident], since: datetime, until: datetime) -> dict[str, Card]:
-    """The cards of all that have a record over those tickets resolved in `[since, until)`, as the states given say it:
-    what has been resolved, reopened or blamed since changes nothing.
+    """The cards of all that have a record over those incidents resolved in `[since, until)`, as the states
+    given say it: what has been resolved, reopened or blamed since changes nothing.
     """
     by_name: dict[str, list[Standing]] = {}
     waiting: Counter[str] = Counter()
@@ -204,5 +206,5 @@ def unresolved_incidents(blames: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def tickets_of(numbers: Collection[int]) -> dict[int, str]:
-    """Titles of those tickets, by number."""
+    """Titles of those incidents, by number."""
     return dict(IncidentRow.objects.filter(number__in=list(numbers)).values_list("number", "title"))

@@ -27,17 +27,17 @@ def lines(done: Backtest) -> Iterator[str]:
         yield f"first failure: {done.first_error}"
     yield ""
     right, wrong = found.count("right"), found.count("wrong")
-    yield f"{len(found.scored):5} found        blames for which a ticket would have opened"
-    yield f"{right:5} right        the confirmed cause of a resolved ticket"
+    yield f"{len(found.scored):5} found        blames for which an incident would have opened"
+    yield f"{right:5} right        the confirmed cause of a resolved incident"
     yield f"{found.found_first:5}   found first   before any person or alert"
     yield f"{found.alone:5}   found alone   that no person or alert reported"
-    yield f"{wrong:5} wrong        the ticket was resolved with another cause, or none"
-    yield f"{found.count('unconfirmed'):5} unconfirmed  no resolved ticket says"
+    yield f"{wrong:5} wrong        the incident was resolved with another cause, or none"
+    yield f"{found.count('unconfirmed'):5} unconfirmed  no resolved incident says"
     yield f"{len(found.missed):5} missed       confirmed causes that it looked at and did not name"
-    yield f"{found.passing:5} passing      blames too brief for a ticket"
+    yield f"{found.passing:5} passing      blames too brief for an incident"
     yield ""
     yield f"precision {_share(found.precision, 'no blame was confirmed or refuted')}"
-    yield f"recall    {_share(found.recall, f'{len(done.causes)} tickets were resolved in this time')}"
+    yield f"recall    {_share(found.recall, f'{len(done.causes)} incidents were resolved in this time')}"
     if found.median_lead is not None:
         yield f"lead      median {lead_words(found.median_lead)}"
     yield from _blames(done)

@@ -31,20 +31,20 @@ class ShareShape(s.Serializer[Any]):
 
 
 class CardShape(s.Serializer[Any]):
-    """How often an analyzer was right about tickets that people resolved, as the latest resolutions have it."""
+    """How often an analyzer was right about incidents that people resolved, as the latest resolutions have it."""
 
     analyzer = s.CharField()
     version = s.CharField(allow_null=True, help_text="null: all versions")
-    resolved = s.IntegerField(help_text="resolved tickets that it blamed: right + wrong")
+    resolved = s.IntegerField(help_text="resolved incidents that it blamed: right + wrong")
     right = s.IntegerField(
         help_text="its last blame names the confirmed cause, alone or in its ambiguous group"
     )
     wrong = s.IntegerField(help_text="something else was confirmed, or `none`")
     missed = s.IntegerField(help_text="it judged windows over the confirmed component and named it in none")
-    matched = s.IntegerField(help_text="right, and a person or an alert reported the ticket too")
+    matched = s.IntegerField(help_text="right, and a person or an alert reported the incident too")
     found_first = s.IntegerField(help_text="right, before any person or alert")
     found_alone = s.IntegerField(help_text="right, and no person or alert ever reported it")
-    waiting = s.IntegerField(help_text="tickets that it blamed and nobody has resolved yet")
+    waiting = s.IntegerField(help_text="incidents that it blamed and nobody has resolved yet")
     median_lead_seconds = s.FloatField(
         allow_null=True, help_text="of the matched: how long before the first report; below zero: after it"
     )
@@ -62,9 +62,9 @@ class CardListShape(s.Serializer[Any]):
 
 
 SPAN = [
-    OpenApiParameter("since", str, description="only tickets resolved from this RFC 3339 time on"),
-    OpenApiParameter("until", str, description="only tickets resolved before this RFC 3339 time"),
-    OpenApiParameter("team", str, description="only tickets of the team with this slug"),
+    OpenApiParameter("since", str, description="only incidents resolved from this RFC 3339 time on"),
+    OpenApiParameter("until", str, description="only incidents resolved before this RFC 3339 time"),
+    OpenApiParameter("team", str, description="only incidents of the team with this slug"),
 ]
 
 

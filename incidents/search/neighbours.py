@@ -1,7 +1,7 @@
-"""Where a ticket stands in a list, and what stands beside it there: for those who go through a list one by one.
+"""Where an incident stands in a list, and what stands beside it there: for those who go through a list one by one.
 
-A place is a mark: the group of the list and the edge of its order, as in a cursor. It stays what it is when the ticket
-moves on, so that whoever has dealt with one goes on where they were.
+A place is a mark: the group of the list and the edge of its order, as in a cursor. It stays what it is when
+the incident moves on, so that whoever has dealt with one goes on where they were.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MOST_COUNTED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A ticket beside another one in a list, and the mark of its place there."""
+    """An incident beside another one in a list, and the mark of its place there."""
 
     view: View
     mark: str
@@ -46,7 +46,7 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a ticket stands in a list: its place, counted from 1, of how many.
+    """Where an incident stands in a list: its place, counted from 1, of how many.
 
     `place` and `total` are None where there are more than were counted. `listed` is False for one that the list no
     longer has: the place is then that where it was.
@@ -60,7 +60,7 @@ class Standing:
 
 
 def mark(group: int, order: str, view: View) -> str:
-    """The place of a ticket in the group of a list."""
+    """The place of an incident in the group of a list."""
     return f"{group}:{write_cursor(order, False, view)}"
 
 
@@ -71,8 +71,8 @@ def standing(
     at: str | None = None,
     as_of: Position | None = None,
 ) -> Standing | None:
-    """Where a ticket stands in a list of groups, one after the other: at the mark `at`, where somebody found it, else
-    where it is now; None where it is nowhere. Raises Invalid for a mark that is none of this list.
+    """Where an incident stands in a list of groups, one after the other: at the mark `at`, where somebody
+    found it, else where it is now; None where it is nowhere. Raises Invalid for a mark that is none of this list.
     """
     now = next((n for n, filters in enumerate(groups) if _fits(filters, view)), None)
     if at is None and now is None:
@@ -116,7 +116,7 @@ def _first(source: _Source, stretches: Sequence[Stretch], columns: Columns, orde
 
 
 class _Now:
-    """The list as it is, without the ticket itself: from the table, or from those `rows` of it."""
+    """The list as it is, without the incident itself: from the table, or from those `rows` of it."""
 
     def __init__(self, itself: View, rows: QuerySet[IncidentRow] | None = None) -> None:
         self._rows = (IncidentRow.objects.all() if rows is None else rows).exclude(pk=itself.incident.id)

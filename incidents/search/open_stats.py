@@ -1,4 +1,4 @@
-"""What the tickets that nobody has resolved yet have in common: words for a search, and whether a storm is on.
+"""What the incidents that nobody has resolved yet have in common: words for a search, and whether a storm is on.
 
 All of it reads the few rows that are not resolved, however many lie behind them.
 """
@@ -18,7 +18,7 @@ from incidents.incident.view import View
 
 SUGGESTED = 8
 LATEST = 1000
-"""Resolved tickets among which a title is looked for."""
+"""Resolved incidents among which a title is looked for."""
 
 
 def storm(now: datetime) -> Storm | None:
@@ -31,7 +31,9 @@ def storm(now: datetime) -> Storm | None:
 
 
 def values_in_use(field: str, begin: str) -> list[str]:
-    """Components, analyzers or services of unresolved tickets that begin so, by how many tickets; at most a handful."""
+    """Components, analyzers or services of unresolved incidents that begin so, by how many incidents; at most
+    a handful.
+    """
     assert field in ("component", "analyzer", "service")
     with connection.cursor() as cursor:
         cursor.execute(
@@ -43,7 +45,7 @@ def values_in_use(field: str, begin: str) -> list[str]:
 
 
 def labels_in_use(begin: str) -> list[str]:
-    """`name=value` of unresolved tickets' labels that begin so, the most frequent first."""
+    """`name=value` of unresolved incidents' labels that begin so, the most frequent first."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT key || '=' || value FROM incident, jsonb_each_text(labels) WHERE state <> 'resolved'"
@@ -54,7 +56,7 @@ def labels_in_use(begin: str) -> list[str]:
 
 
 def with_title(part: str, most: int) -> Sequence[View]:
-    """Tickets whose title or component holds this text, those that are not resolved first and of these the newest.
+    """Incidents whose title or component holds this text, those that are not resolved first and of these the newest.
 
     Of the resolved ones only the latest thousand are looked at.
     """

@@ -1,4 +1,4 @@
-"""Lists of tickets: pages of them, and where one stands among the others. Nothing here writes."""
+"""Lists of incidents: pages of them, and where one stands among the others. Nothing here writes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ingest.queries import Position, read_streams, watermark
 
 PAGE_LIMIT = 200
 AT_ONCE = 500
-"""Tickets whose events are read with one query."""
+"""Incidents whose events are read with one query."""
 _TYPES = {"position": str, "quiet": bool}
 """Types of the columns in a cursor, where they are not numbers."""
 Columns = Sequence[tuple[str, bool]]
@@ -116,7 +116,7 @@ def stretches_beyond(columns: Columns, edge: Sequence[Any]) -> list[Q]:
 
 
 class Past:
-    """The tickets of a moment. Those to which nothing has happened since are rows as they are; the others are folded
+    """The incidents of a moment. Those to which nothing has happened since are rows as they are; the others are folded
     from their own events up to then, so that what it costs to look back is what changed since."""
 
     def __init__(self, as_of: Position) -> None:
@@ -131,7 +131,7 @@ class Past:
         for start in range(0, len(streams), AT_ONCE):
             for events in read_streams(streams[start : start + AT_ONCE], self._as_of).values():
                 state = fold(events)
-                assert state is not None, "a stream that has events opens a ticket"
+                assert state is not None, "a stream that has events opens an incident"
                 yield View(state, events[-1].version, str(events[-1].position))
 
 

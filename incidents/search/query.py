@@ -54,7 +54,7 @@ def _filters(terms: Sequence[Term], now: datetime, me: str | None) -> list[Filte
 
 
 _EACH = {"", "label", "is", "age", *searching.NUMBERS}
-"""Fields that a ticket has several of, or that are bounds: all have to hold."""
+"""Fields that an incident has several of, or that are bounds: all have to hold."""
 
 
 def _any(field: str, values: Sequence[str], me: str | None) -> Filter:

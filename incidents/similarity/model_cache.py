@@ -1,4 +1,4 @@
-"""The models that a process keeps of resolved tickets: made anew when those have changed, at a bounded cost."""
+"""The models that a process keeps of resolved incidents: made anew when those have changed, at a bounded cost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from incidents.domain.similarity.text import Described
 from incidents.incident.models import IncidentRow
 
 LATEST: Final = 20_000
-"""Resolved tickets that are looked at: the latest by number."""
+"""Resolved incidents that are looked at: the latest by number."""
 SPEND: Final = 20
 """A model is kept for so many times as long as it took to make, so that learning takes a twentieth of the time."""
 M = TypeVar("M")
@@ -22,7 +22,7 @@ M = TypeVar("M")
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A resolved ticket: its id, what it says, the team that resolved it, and whether a person said what it was."""
+    """A resolved incident: its id, what it says, the team that resolved it, and whether a person said what it was."""
 
     id: Any
     described: Described
@@ -32,7 +32,7 @@ class Resolved:
 
 @dataclass(slots=True)
 class Kept(Generic[M]):
-    """A model of the latest resolved tickets, which `make` gets in the order of their numbers."""
+    """A model of the latest resolved incidents, which `make` gets in the order of their numbers."""
 
     make: Callable[[list[Resolved]], M]
     _lock: Lock = field(default_factory=Lock)

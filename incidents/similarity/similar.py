@@ -1,4 +1,4 @@
-"""Past tickets that are like one, and the team that is likely to resolve it."""
+"""Past incidents that are like one, and the team that is likely to resolve it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ingest.queries import Position, moment_of, read_stream
 GROUPED = 50
 """Incidents that are grouped by component."""
 NEAR = 500
-"""Tickets that are looked at for those that were resolved at a moment."""
+"""Incidents that are looked at for those that were resolved at a moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """A past ticket, and the cosine of its words and those asked for: from 0 to 1."""
+    """A past incident, and the cosine of its words and those asked for: from 0 to 1."""
 
     incident: Incident
     similarity: float
@@ -87,13 +87,13 @@ def _kind(component: str | None) -> str | None:
 
 
 def described(incident: Incident) -> Described:
-    """An open ticket says what is blamed for it, a resolved one what it was."""
+    """An open incident says what is blamed for it, a resolved one what it was."""
     blamed = incident.component if incident.findings else None
     return Described(incident.title, incident.component, incident.labels, incident.confirmed_cause or blamed)
 
 
 def similar_to(incident: Incident, most: int = 5, as_of: Position | None = None) -> list[Alike]:
-    """The most similar resolved tickets first, of equals the latest; never the ticket itself.
+    """The most similar resolved incidents first, of equals the latest; never the incident itself.
 
     With `as_of` those that were resolved then, as they stood, out of the nearest that are resolved now.
     """
@@ -102,7 +102,7 @@ def similar_to(incident: Incident, most: int = 5, as_of: Position | None = None)
     found = _SIMILARITY.model().nearest(described(incident), most + 1)
     rows = IncidentRow.objects.in_bulk([pk for pk, _ in found])
     alike = [Alike(state_of(rows[pk]), score) for pk, score in found if pk in rows]
-    # One that was opened again since is no past ticket any more.
+    # One that was opened again since is no past incident any more.
     return [one for one in alike if one.incident.state == "resolved" and one.incident.id != incident.id][
         :most
     ]
@@ -123,7 +123,7 @@ def _similar_then(incident: Incident, most: int, as_of: Position) -> list[Alike]
 
 
 def suggested_team(incident: Incident) -> Suggestion:
-    """Which team resolved tickets that say the same; acted on by people, and where a route says so (`heeding`)."""
+    """Which team resolved incidents that say the same; acted on by people, and where a route says so (`heeding`)."""
     return _TEAMS.model().suggest(described(incident))
 
 

@@ -1,4 +1,4 @@
-"""Whose ticket it probably is: what analyzers claim, and the teams that routes give the claimed components to."""
+"""Whose incident it probably is: what analyzers claim, and the teams that routes give the claimed components to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from incidents.teams.models import Team, routing_table
 
 
 def views_of_teams(incident: Incident, learned: Learned | None = None) -> list[TeamView]:
-    """Every team, the likeliest first. What was learned from past tickets the caller brings: it takes time to load."""
+    """Every team, the likeliest first. What was learned from past incidents the caller brings: it takes time
+    to load.
+    """
     claims = claims_about(incident)
     table = routing_table()
     named = {name for claim in claims for name in claim.components}

@@ -1,10 +1,10 @@
-"""Which team will resolve a ticket, learned from those that people resolved, or that nobody can say.
+"""Which team will resolve an incident, learned from those that people resolved, or that nobody can say.
 
 Naive Bayes (multinomial) over the words of `domain.describing`, without any cause: that is what is not known yet. The
-past is gone through in its order, each ticket judged by what was known before it was resolved; how sure the method was
-is then translated into how often it was right (a logistic curve over its log-odds), and what it would have suggested is
-its record. So the probability and the record are of tickets that it had not seen. It never acts by itself: where a
-route says so, `heeding` does.
+past is gone through in its order, each incident judged by what was known before it was resolved; how sure the
+method was is then translated into how often it was right (a logistic curve over its log-odds), and what it
+would have suggested is its record. So the probability and the record are of incidents that it had not seen.
+It never acts by itself: where a route says so, `heeding` does.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from incidents.domain.similarity.text import Described, words
 THRESHOLD: Final = 0.7
 """What is less probable is not suggested."""
 LEARNS: Final = 40
-"""Resolved tickets before it judges the next one."""
+"""Resolved incidents before it judges the next one."""
 CALIBRATES: Final = 60
-"""Judged tickets, right and wrong, before it says a probability."""
+"""Judged incidents, right and wrong, before it says a probability."""
 RECORD: Final = 500
-"""The latest judged tickets that the record is about."""
+"""The latest judged incidents that the record is about."""
 SMOOTHING: Final = 0.1
 SPREAD: Final = 5.0
 """Log-odds that the curve's slope is told in."""
@@ -37,7 +37,9 @@ STEPS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Of the latest `judged` tickets it would have suggested a team for `suggested`, `right` of them the right one."""
+    """Of the latest `judged` incidents it would have suggested a team for `suggested`, `right` of them the
+    right one.
+    """
 
     judged: int
     suggested: int
@@ -55,7 +57,7 @@ class Suggestion:
 
 
 class Suggesting:
-    """What can be learned from tickets and the teams that resolved them, the first resolved one first."""
+    """What can be learned from incidents and the teams that resolved them, the first resolved one first."""
 
     def __init__(self, tickets: Sequence[Described], teams: Sequence[str]) -> None:
         self._curve: Curve | None = None
@@ -76,21 +78,21 @@ class Suggesting:
             return Suggestion(None, None, self._record, self._too_little())
         row = self._vectorizer.transform([_bare(ticket)])
         if row.nnz == 0:
-            return Suggestion(None, None, self._record, "nothing in this ticket has been seen before")
+            return Suggestion(None, None, self._record, "nothing in this incident has been seen before")
         likely = self._learned.predict_proba(row)[0]
         best = int(likely.argmax())
         probability = round(float(self._curve.probable(_log_odds(likely[best : best + 1]))[0]), 3)
         if probability < THRESHOLD:
             why = f"the likeliest team has {probability:.0%}, and less than {THRESHOLD:.0%} is not suggested"
             return Suggestion(None, probability, self._record, why)
-        why = "learned from the teams that resolved tickets which say the same"
+        why = "learned from the teams that resolved incidents which say the same"
         return Suggestion(str(self._teams[best]), probability, self._record, why)
 
     def _too_little(self) -> str:
         if len(self._teams) < 2 and self._known > LEARNS:
             return "one team resolved everything so far"
         least = LEARNS + CALIBRATES
-        resolved = "1 ticket was" if self._known == 1 else f"{self._known} tickets were"
+        resolved = "1 incident was" if self._known == 1 else f"{self._known} incidents were"
         return f"too little to learn from: {resolved} resolved with a cause, and at least {least} are needed"
 
 
@@ -101,7 +103,9 @@ def _bare(ticket: Described) -> Described:
 def _in_order(
     matrix: Any, teams: NDArray[Any], classes: NDArray[Any]
 ) -> tuple[MultinomialNB, NDArray[np.float64], NDArray[np.bool_]]:
-    """The model that knows all, and of each ticket after the first LEARNS how sure it was, and whether it was right."""
+    """The model that knows all, and of each incident after the first LEARNS how sure it was, and whether it
+    was right.
+    """
     learned, known, at = MultinomialNB(alpha=SMOOTHING), 0, LEARNS
     sure: list[float] = []
     right: list[bool] = []
@@ -135,7 +139,7 @@ class Curve:
 def fitted(sure: NDArray[np.float64], right: NDArray[np.bool_]) -> Curve | None:
     """How often it is right when it is so sure, by Newton's method; None where too little is known.
 
-    One ticket more that it was right about and one that it was wrong about: never is not said after a few. A small
+    One incident more that it was right about and one that it was wrong about: never is not said after a few. A small
     ridge keeps the steps bounded (after Platt, "Probabilistic outputs for support vector machines", 1999).
     """
     if len(right) < CALIBRATES:

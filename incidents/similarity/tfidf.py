@@ -1,4 +1,6 @@
-"""How alike tickets are: TF-IDF over what they say (`domain.describing`), and the cosine of the angle between them."""
+"""How alike incidents are: TF-IDF over what they say (`domain.describing`), and the cosine of the angle
+between them.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,12 @@ LEAST: Final = 0.4
 
 
 class Similarity:
-    """TF-IDF over described tickets, each known by an id; of those that are equally like the later wins."""
+    """TF-IDF over described incidents, each known by an id; of those that are equally like the later wins."""
 
     def __init__(self, ids: Sequence[UUID], tickets: Sequence[Described]) -> None:
         self._ids = ids
         self._vectorizer = TfidfVectorizer(analyzer=words, sublinear_tf=True, dtype=np.float32)
-        # A vocabulary without a word is refused; a ticket without one has nothing to be compared by.
+        # A vocabulary without a word is refused; an incident without one has nothing to be compared by.
         self._matrix: Any = self._vectorizer.fit_transform(tickets) if any(map(words, tickets)) else None
 
     def nearest(self, ticket: Described, most: int) -> list[tuple[UUID, float]]:

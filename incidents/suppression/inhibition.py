@@ -29,7 +29,7 @@ class Inhibition:
         for row in InhibitionRule.objects.all():
             try:
                 self._rules.append((row.pk, row.rule))
-            except UNREADABLE as error:  # it mutes nothing, and keeps no alert from its ticket
+            except UNREADABLE as error:  # it mutes nothing, and keeps no alert from its incident
                 log.warning("an inhibition rule cannot be read", rule=row.slug, error=str(error))
                 self.unreadable.append((f"the inhibition rule `{row.slug}`", str(error)))
 

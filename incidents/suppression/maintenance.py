@@ -1,4 +1,4 @@
-"""Findings of planned work: a ticket that blames what is worked on says so, once for each time of the window."""
+"""Findings of planned work: an incident that blames what is worked on says so, once for each time of the window."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ingest.queries import Context
 
 
 def note_planned(incident: Incident, at: datetime, context: Context) -> None:
-    """Note the windows in force whose patterns fit what the ticket blames."""
+    """Note the windows in force whose patterns fit what the incident blames."""
     for one in windows_in_force(at):
         name = next((name for name in sorted(incident.cause) if one.window.names(name)), None)
         if name is None:

@@ -64,7 +64,7 @@ class Holding:
         return found | {alert: Hold(str(key), why) for alert, (key, why) in inhibited.items()}
 
     def quiet(self, component: str | None, labels: Mapping[str, str]) -> InForce | None:
-        """The window in which tickets about this component sleep."""
+        """The window in which incidents about this component sleep."""
         return first_that_covers(self._windows, "quiet", component, labels)
 
     def let_go(self) -> QuerySet[SuppressedAlert]:

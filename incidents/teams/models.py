@@ -1,6 +1,6 @@
-"""Teams, their services and the rules that route tickets to them: ordinary tables that people edit.
+"""Teams, their services and the rules that route incidents to them: ordinary tables that people edit.
 
-A ticket keeps the decision and its reason in `incident.opened`, so editing a rule changes no past.
+An incident keeps the decision and its reason in `incident.opened`, so editing a rule changes no past.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ log = structlog.get_logger("catalog")
 
 
 class Team(models.Model):
-    """Who works on tickets. Exactly one team is the default, for components that no rule matches."""
+    """Who works on incidents. Exactly one team is the default, for components that no rule matches."""
 
     slug = models.SlugField(max_length=60, unique=True)
     name = models.CharField(max_length=120)
@@ -143,7 +143,7 @@ def rules_as_written() -> tuple[list[schema.Written], dict[str, str]]:
     """The rules that count, and by name those that cannot be read, with the reason.
 
     What was right when it was written may be no more (a time zone that its database has dropped); one rule must not
-    keep all alerts from their tickets.
+    keep all alerts from their incidents.
     """
     rows = list(Route.objects.select_related("team", "service", "parent"))
     written: list[schema.Written] = []
@@ -172,7 +172,7 @@ def _team(team: Team) -> rules.Team:
 
 
 class Silence(models.Model):
-    """Alerts that call nobody for a time. An expired one stays, so that a ticket's past explains itself."""
+    """Alerts that call nobody for a time. An expired one stays, so that an incident's past explains itself."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)
     matchers = models.JSONField()

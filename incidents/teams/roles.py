@@ -1,6 +1,6 @@
-"""Who somebody is to the rules of roles: a person with what they are in each team. Tables are asked, tickets are not.
+"""Who somebody is to the rules of roles: a person with what they are in each team. Tables are asked, incidents are not.
 
-What is allowed on a ticket is asked for in `incidents.permissions`, a floor further up.
+What is allowed on an incident is asked for in `incidents.permissions`, a floor further up.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def actor_name(context: Context) -> str | None:
 
 
 def person(name: str) -> Person | None:
-    """Somebody and their roles; None as long as nobody is in any team, when everybody may work on every ticket."""
+    """Somebody and their roles; None as long as nobody is in any team, when everybody may work on every incident."""
     held = Membership.objects.select_related("team").filter(user__username=name)
     roles = {row.team.slug: row.role for row in held}
     if not roles and not Membership.objects.exists():

@@ -1,4 +1,4 @@
-"""Events as deliveries: who gets which, and the ticket as it stood after each."""
+"""Events as deliveries: who gets which, and the incident as it stood after each."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Letter:
 
 
 class Histories:
-    """Tickets as they stood after the event that was last asked for.
+    """Incidents as they stood after the event that was last asked for.
 
-    What is read of a ticket is remembered, so that one with thousands of events is folded once and not for each of
-    them; of the tickets asked for last, `most` are.
+    What is read of an incident is remembered, so that one with thousands of events is folded once and not for each of
+    them; of the incidents asked for last, `most` are.
     """
 
     def __init__(self, most: int = 500) -> None:
@@ -38,7 +38,7 @@ class Histories:
         self._kept: OrderedDict[str, tuple[int, Incident]] = OrderedDict()
 
     def around(self, event: Event) -> tuple[Incident | None, Incident]:
-        """The ticket before and after an event."""
+        """The incident before and after an event."""
         before = self._before(event)
         after = evolve(before, event)
         self._kept[event.stream] = (event.version, after)
@@ -64,7 +64,7 @@ def letters(events: Iterable[Event], wanted: Wanted, histories: Histories) -> li
     made = []
     for event in events:
         if wanted.types and event.type not in wanted.types:
-            continue  # spares the ticket's history
+            continue  # spares the incident's history
         before, after = histories.around(event)
         if wanted.lets_through(event.type, before, after):
             made.append(_letter(event, after))

@@ -12,7 +12,7 @@ from ingest.queries import Position
 
 
 class Webhook(models.Model):
-    """An address that is told of tickets' events, and its place in the log.
+    """An address that is told of incidents' events, and its place in the log.
 
     All events before `position` were delivered, were not wanted, or are in `Held` or `Parked`.
     """
@@ -64,7 +64,9 @@ class Webhook(models.Model):
 
 
 class Held(models.Model):
-    """A ticket whose next event a webhook could not deliver: its later ones wait, those of other tickets do not."""
+    """An incident whose next event a webhook could not deliver: its later ones wait, those of other incidents
+    do not.
+    """
 
     webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="held")
     stream = models.CharField(max_length=255)

@@ -35,7 +35,7 @@ def is_readable(webhook: Webhook) -> bool:
 
 
 def telling_of(team: str) -> list[str]:
-    """Webhooks that want the tickets of a team, in words."""
+    """Webhooks that want the incidents of a team, in words."""
     return [
         f"the webhook {name}"
         for name in Webhook.objects.filter(teams__contains=[team]).values_list("name", flat=True)

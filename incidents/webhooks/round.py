@@ -25,14 +25,14 @@ from ingest.queries import Event, Position, now_utc, read_all, read_stream, wate
 BATCH = 100
 """Events of the log that a round takes on."""
 OF_ONE_TICKET = 50
-"""Events of a ticket that is held back which a round takes on."""
+"""Events of an incident that is held back which a round takes on."""
 HELD_AT_ONCE = 20
 KEPT_ATTEMPTS = 100
 
 
 @dataclass(slots=True)
 class Job:
-    """What one ticket has to tell. `rest` is version and position of an event after these letters."""
+    """What one incident has to tell. `rest` is version and position of an event after these letters."""
 
     stream: str
     letters: list[Letter]
@@ -48,7 +48,7 @@ class Job:
 @dataclass(slots=True)
 class Round:
     """`reached` is where the webhook stands when every job has been tried; `skipped` whether that passes events which
-    tickets that are held back will tell later; `more` whether the log has more to read at once."""
+    incidents that are held back will tell later; `more` whether the log has more to read at once."""
 
     webhook: Webhook
     address: Address
@@ -64,7 +64,7 @@ class Round:
 
 
 def begin(webhook: Webhook, histories: Histories, now: datetime, after: Position, held_first: bool) -> Round:
-    """The next round: tickets that were held back and are due, or else what the log has after a position.
+    """The next round: incidents that were held back and are due, or else what the log has after a position.
 
     Raises sealing.Unreadable.
     """
@@ -159,7 +159,7 @@ def _judge(webhook: Webhook, tries: Sequence[Try], now: datetime) -> None:
 
 
 def _settle(webhook: Webhook, job: Job, now: datetime) -> None:
-    """Parks what was refused; holds the ticket back where something is left, and lets it go where nothing is."""
+    """Parks what was refused; holds the incident back where something is left, and lets it go where nothing is."""
     tries = job.tries
     passed = [each for each in tries if each.outcome in ("taken", "refused")]
     failed = tries[-1] if len(tries) > len(passed) else None

@@ -1,4 +1,4 @@
-"""One delivery over the network, and a ticket's deliveries one after the other. Touches no database."""
+"""One delivery over the network, and an incident's deliveries one after the other. Touches no database."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from incidents.webhooks.deliveries import Letter
 TIMEOUT = 10.0
 """Seconds that a receiver has to answer."""
 TURN = 15.0
-"""Seconds after which a ticket with more to tell waits for the next round, so that others get theirs."""
+"""Seconds after which an incident with more to tell waits for the next round, so that others get theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Try:
 
 @dataclass(slots=True)
 class Trouble:
-    """What the threads of one round share: an endpoint that fails and fails is not asked for every ticket."""
+    """What the threads of one round share: an endpoint that fails and fails is not asked for every incident."""
 
     failures: int = 0
     answered: bool = False
@@ -77,7 +77,7 @@ def send(address: Address, letter: Letter, timeout: float = TIMEOUT) -> Try:
 
 
 def send_in_order(address: Address, letters: Sequence[Letter], trouble: Trouble) -> list[Try]:
-    """A ticket's deliveries up to the first that has to wait, or until its turn is over."""
+    """An incident's deliveries up to the first that has to wait, or until its turn is over."""
     tries: list[Try] = []
     end = time.monotonic() + TURN
     for letter in letters:

@@ -1,4 +1,4 @@
-"""Changes that senders tell of: a deployment, another configuration. Each is an event and a row, and opens no ticket.
+"""Changes that senders tell of: a deployment, another configuration. Each is an event and a row, and opens no incident.
 
 A change that says when it happened is known again when its sender repeats the message, because the same integration
 sends the same bytes; one that does not say it is another change each time.
@@ -35,7 +35,7 @@ SHORTEST_NAME = 3
 _COLUMNS = "id, integration, summary, source, component, details, links, notes, at, received_at, receipt"
 _SHOWN = _COLUMNS.replace("id,", "id::text,", 1).replace("receipt", "receipt::text")
 _NAMING = {"source", "component", *(label for label, _ in LABELS_OF_COMPONENTS)} - {"cluster"}
-"""Labels that name what something is about. Half of all tickets are in the same cluster."""
+"""Labels that name what something is about. Half of all incidents are in the same cluster."""
 _PORT = re.compile(r":\d{1,5}$")
 
 

@@ -21,7 +21,7 @@ REMEMBERED = timedelta(hours=1)
 """For how long it is known that an alert fired before: what flapping is told by."""
 MOST_REMEMBERED = 20
 SETTLED = timedelta(minutes=5)
-"""For how long an alert that is sent again is not taken for a new one after a person resolved its ticket: Prometheus
+"""For how long an alert that is sent again is not taken for a new one after a person resolved its incident: Prometheus
 looks at its rules once a minute, and sends what still fires as often. Not once its sender said that it is over, nor
 where it says that it began later than what was resolved."""
 
@@ -84,7 +84,7 @@ def _decide_at_rest(known: Known | None, alert: Alert, now: datetime) -> Decisio
     if alert.status == "acknowledged":
         return Decision("ignored", "it is not firing")
     if settled and known is not None and not _before(known.starts_at, alert.starts_at):
-        return Decision("repeated", "a person resolved its ticket a moment ago")
+        return Decision("repeated", "a person resolved its incident a moment ago")
     # Of two senders that stand in for each other one may be late: this firing has been resolved since.
     if (
         known is not None

@@ -9,7 +9,7 @@ often it began to fire in the last hour, this time included; `receipt` names the
 null where none did it.
 
 `change.reported`, in stream `change/<id>`: {change, integration, door, summary, source, component, at, details, links,
-notes, receipt, sha256}: something was changed, at a time that its sender said (`at`, else null). It opens no ticket.
+notes, receipt, sha256}: something was changed, at a time that its sender said (`at`, else null). It opens no incident.
 """
 
 from ingest.log.registry import EventType, register

@@ -1,4 +1,4 @@
-"""Alerts that are over though their sender does not say so: it fell silent, or a person resolved their ticket.
+"""Alerts that are over though their sender does not say so: it fell silent, or a person resolved their incident.
 
 A sender that gave its alert a time repeats what still fires, and what it no longer repeats is over: so does
 Alertmanager's API.

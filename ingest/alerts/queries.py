@@ -39,7 +39,7 @@ def firing_alerts(ids: Sequence[str]) -> list[Event]:
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What a ticket needs to know of an alert to judge where it belongs."""
+    """What an incident needs to know of an alert to judge where it belongs."""
 
     component: str | None
     title: str

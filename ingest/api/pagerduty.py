@@ -35,7 +35,7 @@ def enqueue(request: HttpRequest) -> HttpResponse:
 
 @csrf_exempt
 def enqueue_change(request: HttpRequest) -> HttpResponse:
-    """A change, which is shown beside tickets and opens none."""
+    """A change, which is shown beside incidents and opens none."""
     return _answered(request, _change)
 
 

@@ -13,7 +13,7 @@ from rest_framework.exceptions import APIException, ParseError
 from rest_framework.parsers import BaseParser
 
 BODY_LIMIT = 2 * 2**20
-"""Bytes of a request body: a report with all the evidence that a ticket takes at once, and room to spare."""
+"""Bytes of a request body: a report with all the evidence that an incident takes at once, and room to spare."""
 
 
 class TooLarge(APIException):

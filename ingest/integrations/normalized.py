@@ -1,6 +1,6 @@
 """The form that every alert door brings alerts into, whatever its sender writes. Pure.
 
-A door never refuses an alert for being long or odd: what a ticket cannot show whole is shortened and says so in
+A door never refuses an alert for being long or odd: what an incident cannot show whole is shortened and says so in
 `notes`, and the payload is kept as it came. It refuses what has no meaning: no labels, no summary, a word that is no
 status. Times are aware datetimes in UTC.
 """
@@ -197,7 +197,7 @@ def key_of(text: str) -> str:
 
 @dataclass(slots=True)
 class Notes:
-    """Collects what was changed so that a ticket can show an alert."""
+    """Collects what was changed so that an incident can show an alert."""
 
     told: list[str] = field(default_factory=list)
 

@@ -46,7 +46,7 @@ def fire(names: list[str], rule: str) -> None:
 
 
 def homes() -> Counter[str]:
-    """How many open tickets each alert that fires is a member of."""
+    """How many open incidents each alert that fires is a member of."""
     members = MemberAlert.objects.filter(resting=False).exclude(incident__state="resolved")
     return Counter(str(alert) for alert in members.values_list("alert", flat=True))
 
@@ -66,7 +66,7 @@ def test_a_storm_of_symptoms_under_one_cause_that_is_withdrawn() -> None:
         for name in hosts(rack):
             tell(START - timedelta(days=2), name, parents=[switch(rack)])
 
-    # Everything calls, and nobody knows why: a ticket for each rule.
+    # Everything calls, and nobody knows why: an incident for each rule.
     everything = [name for rack in range(RACKS) for name in hosts(rack)]
     fire(everything[: len(everything) // 2], "Unreachable")
     assert len(tickets("open")) == 1

@@ -40,7 +40,7 @@ def notes(demo: Stack) -> Notes:
 
 
 def blamed(demo: Stack) -> set[str]:
-    """What analyzers blame; the tickets of the demo's past were opened by people and have no verdict."""
+    """What analyzers blame; the incidents of the demo's past were opened by people and have no verdict."""
     found = demo.get("/api/v1/incidents", notes(demo).key)["results"]
     return {ticket["component"] for ticket in found if ticket["verdict"] is not None}
 
@@ -54,9 +54,9 @@ def kill_web(demo: Stack) -> None:
 def test_all_stories_name_the_culprits_and_nobody_else(demo: Stack) -> None:
     truth = {component for story in Demo(notes(demo).start).stories for component in story.components}
     kill_web(demo)
-    wait_for(lambda: demo.answers() and truth <= blamed(demo), 600, "the tickets")
+    wait_for(lambda: demo.answers() and truth <= blamed(demo), 600, "the incidents")
     assert blamed(demo) == truth
-    wait_for(lambda: "each culprit has its ticket" in demo.said, 10, "the last line")
+    wait_for(lambda: "each culprit has its incident" in demo.said, 10, "the last line")
 
 
 def test_nothing_was_lost_or_doubled_by_the_kill(demo: Stack) -> None:

@@ -1,4 +1,6 @@
-"""Stories of tickets that nobody answers, with time that is moved on, a real Postgres and a real receiver of pages."""
+"""Stories of incidents that nobody answers, with time that is moved on, a real Postgres and a real receiver
+of pages.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,7 @@ def pager() -> Iterator[HookSink]:
 
 
 class Story:
-    """One ticket of Storage; `later` lets time pass, and what is due is swept and delivered."""
+    """One incident of Storage; `later` lets time pass, and what is due is swept and delivered."""
 
     def __init__(self, severity: str = "critical") -> None:
         report = Report("Disks fail", component="storage_cluster/s7", severity=severity)  # type: ignore[arg-type]
@@ -64,7 +66,7 @@ class Story:
 
     @classmethod
     def at(cls, opened: datetime) -> Story:
-        """Of a ticket that is opened at that moment."""
+        """Of an incident that is opened at that moment."""
         report = Report("Disks fail", component="storage_cluster/s7", severity="critical")
         story = cls.__new__(cls)
         with transaction.atomic():

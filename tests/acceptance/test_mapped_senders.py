@@ -71,7 +71,7 @@ def test_a_service_s_problem_opens_a_ticket_is_acknowledged_and_resolves(
     title = "disk /var on db-1 is CRITICAL"
     with start(tmp_path, f"{web.address}/integrations/generic/{out.getvalue().strip()}") as watched:
         watched.say("db-1-disk", 2, "DISK CRITICAL")
-        wait_for(lambda: tickets() == [(title, "open")], 120, "the ticket")
+        wait_for(lambda: tickets() == [(title, "open")], 120, "the incident")
         watched.acknowledge("db-1", "disk /var", "alice", "looking at it")
         wait_for(lambda: tickets() == [(title, "acknowledged")], 120, "the acknowledgement")
         watched.say("db-1-disk", 0, "DISK OK")
@@ -86,7 +86,7 @@ def test_a_problem_of_zabbix_opens_a_ticket_is_acknowledged_and_resolves(web: We
     title = 'Disk "/var" of db-1 is full'
     with zabbix(tmp_path, f"{web.address}/integrations/generic/{out.getvalue().strip()}") as server:
         server.send(98)
-        wait_for(lambda: tickets() == [(title, "open")], 120, "the ticket")
+        wait_for(lambda: tickets() == [(title, "open")], 120, "the incident")
         server.acknowledge("Alice looks at it")
         wait_for(lambda: tickets() == [(title, "acknowledged")], 120, "the acknowledgement")
         server.send(10)

@@ -1,4 +1,4 @@
-"""Faults that others injected into real applications: offline, and through the door to a ticket.
+"""Faults that others injected into real applications: offline, and through the door to an incident.
 
 The recorded spans are read through `TRACES_DIR` and are no part of the project. What the method reaches on
 all of them is a benchmark (`tests/benchmarks/real_traces.py`), no test; here, one fault goes the whole way.

@@ -61,7 +61,7 @@ def states(stack: Stack, key: str, title: str) -> list[tuple[str, str | None]]:
 
 
 def are(stack: Stack, key: str, wanted: Mapping[str, tuple[str, str | None]]) -> bool:
-    """Whether there is one ticket of each title, in that state and of that component."""
+    """Whether there is one incident of each title, in that state and of that component."""
     return all(states(stack, key, title) == [state] for title, state in wanted.items())
 
 
@@ -91,7 +91,7 @@ def test_a_stock_prometheus_and_an_alertmanager_fire_and_resolve_tickets(
         ):
             for state in ("open", "resolved"):
                 wanted = {"DiskFull": (state, "host/db-1"), "NicFlaps": (state, "host/db-1")}
-                wait_for(partial(are, stack, key, wanted), PATIENCE, f"{state} tickets")
+                wait_for(partial(are, stack, key, wanted), PATIENCE, f"{state} incidents")
                 wait_for(partial(is_only, stack, key, "PagerDuty said", state), PATIENCE, f"one {state}")
 
 
@@ -104,7 +104,7 @@ def test_amtool_sends_alerts_lists_them_and_keeps_silences(stack: Stack, key: st
     amtool(
         stack, key, "alert", "add", "alertname=FanLoud", "node=n7", "--annotation=summary=Fan of n7 is loud"
     )
-    wait_for(lambda: states(stack, key, "Fan of n7") == [("open", "node/n7")], PATIENCE, "the ticket")
+    wait_for(lambda: states(stack, key, "Fan of n7") == [("open", "node/n7")], PATIENCE, "the incident")
     (alert,) = json.loads(amtool(stack, key, "alert", "query", "alertname=FanLoud", "--output=json"))
     assert alert["labels"] == {"alertname": "FanLoud", "node": "n7"}
 

@@ -46,7 +46,7 @@ KINDS = ("stop", "gray", "faint", "multi", "pair", "ramp", "flapping")
 OURS = "binomial"
 AUTHORS = {"lasso z_mean": "lasso, as published"}
 """Labels of the methods that the authors describe, and what they are called."""
-PUBLISHED = "100 faults found in a month, 70 of them with a ticket; in under 10 min (production)"
+PUBLISHED = "100 faults found in a month, 70 of them with an incident; in under 10 min (production)"
 FAULTS = {
     "stop": "stop",
     "gray": "gray (1 to 10 %)",
@@ -56,7 +56,7 @@ FAULTS = {
 }
 HISTORY_MINUTES = 720.0
 EVERY = 5.0
-HOLD = 12  # runs after which a component that is no longer blamed would open a new ticket
+HOLD = 12  # runs after which a component that is no longer blamed would open a new incident
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def run_trial(job: Job) -> tuple[set[str], Verdict]:
 
 
 def run_day(job: Job) -> Day:
-    """A healthy day: tickets opened at the first blame, and by "sure at once, weaker after two of three"."""
+    """A healthy day: incidents opened at the first blame, and by "sure at once, weaker after two of three"."""
     rng = np.random.default_rng([job.seed, 24])
     fleet = build(M, rng)
     failures = background(fleet, rng, BACKGROUNDS[job.background], 0, HISTORY_MINUTES + 60 + 1440)
@@ -167,7 +167,7 @@ def sliding(fleet: Fleet, failures: Failures, runs: int, hosts: bool = True) -> 
 
 
 class Tickets:
-    """Counts tickets as incidents would open them, one per component as long as it stays blamed."""
+    """Counts incidents as incidents would open them, one per component as long as it stays blamed."""
 
     def __init__(self, rule: bool) -> None:
         self.rule = rule
@@ -190,7 +190,7 @@ class Tickets:
 
 
 def run_detection(job: Job) -> tuple[float, float]:
-    """Minutes from onset to the ticket, at the first blame and with the rule; infinity if not within two
+    """Minutes from onset to the incident, at the first blame and with the rule; infinity if not within two
     hours.
     """
     rng = np.random.default_rng([job.seed, 7])
@@ -273,7 +273,7 @@ def day_row(background_name: str, days: int, label: str, bar: str | None, **more
     upper = (ruled + 1.92 + 1.96 * math.sqrt(ruled + 0.96)) / days
     note = f"{ruled} in {days} days (95 % bound {upper:.2f}); {at_once / days:.3f} if each blame opened one"
     return {
-        "name": f"{label} false tickets per healthy day, {background_name}",
+        "name": f"{label} false incidents per healthy day, {background_name}",
         "value": round(ruled / days, 4),
         "unit": "per day",
         "bar": bar,
@@ -290,14 +290,14 @@ def detection_row(kind: str, trials: int) -> Row:
     cost = float(np.mean(ruled[both] - first[both])) if both.any() else math.inf
     p50, p95 = (float(np.quantile(ruled, q, method="higher")) for q in (0.5, 0.95))
     return {
-        "name": f"binomial minutes from onset to ticket, {kind}, median",
+        "name": f"binomial minutes from onset to incident, {kind}, median",
         "value": round(p50, 1),
         "unit": "min",
         "bar": "<= 10" if kind == "stop" else None,
         "note": f"95 % {p95:.1f}; the rule costs {cost:.2f} min on average and delays "
-        f"{np.mean(ruled > first):.0%} of tickets; found within two hours {np.mean(np.isfinite(ruled)):.0%}, "
+        f"{np.mean(ruled > first):.0%} of incidents; found within two hours {np.mean(np.isfinite(ruled)):.0%}, "
         f"{trials} trials",
-    } | told("deepview", FAULTS[kind], time=f"{p50:.1f} min to the ticket", published=PUBLISHED)
+    } | told("deepview", FAULTS[kind], time=f"{p50:.1f} min to the incident", published=PUBLISHED)
 
 
 def calibration(trials: int) -> list[tuple[float, float]]:

@@ -1,7 +1,7 @@
-"""A storm that is held: one more alert, the inbox, the ticket and every read while 30,000 and 100,000 alerts fire.
+"""A storm that is held: one more alert, the inbox, the incident and every read while 30,000 and 100,000 alerts fire.
 
 Beside it Alertmanager with the same alerts, whose `GET /api/v2/alerts/groups` is what its own page reads. The whole
-set of processes runs: alerts come through HTTP, become members of a ticket, and live updates go on.
+set of processes runs: alerts come through HTTP, become members of an incident, and live updates go on.
 
     nice python -m tests.benchmarks.alert_storm
 
@@ -77,12 +77,12 @@ class _Storm:
             first, grown = self.firing, level - self.firing
             ours = self._grow(first, level, self._to_dossier)
             began = time.perf_counter()
-            wait_for(lambda level=level: self._members() >= level, 600, "the ticket")  # type: ignore[misc]
+            wait_for(lambda level=level: self._members() >= level, 600, "the incident")  # type: ignore[misc]
             behind = time.perf_counter() - began
             self.firing = level
             theirs = self._grow(first, level, self._to_alertmanager)
             note = f"{grown / ours:,.0f} alerts/s from one sender, Alertmanager {grown / theirs:,.0f}"
-            yield row(f"last of {level:,} alerts accepted to all in their ticket", behind, "s", None, note)
+            yield row(f"last of {level:,} alerts accepted to all in their incident", behind, "s", None, note)
             yield from self._reads(level)
         yield from self._pages_in_chromium()
         began = time.perf_counter()
@@ -137,9 +137,9 @@ class _Storm:
         yield row(f"the inbox while {level:,} fire", whole / page, "x", ">= 20", told)
         listed = p95([timed(lambda: read(f"{address}/api/v1/incidents", self.key)) for _ in range(PAGES)])
         told = f"p95 {listed:.3f} s of /api/v1/incidents"
-        yield row(f"the list of tickets while {level:,} fire", whole / listed, "x", ">= 20", told)
+        yield row(f"the list of incidents while {level:,} fire", whole / listed, "x", ">= 20", told)
         for name, path in (
-            ("the ticket's page", "/incidents/1"),
+            ("the incident's page", "/incidents/1"),
             ("its last page of alerts", f"/incidents/1?alerts={level // 100}"),
         ):
             took = p95([timed(lambda path=path: self.browser(address + path)) for _ in range(PAGES)])  # type: ignore[misc]

@@ -96,7 +96,9 @@ WEEK, WATCHED = 7, 21
 
 
 def until_ticket(job: Job) -> list[int | None]:
-    """For each device with bad firmware the days from its roll-out until a ticket, by windows of a week every day."""
+    """For each device with bad firmware the days from its roll-out until an incident, by windows of a week
+    every day.
+    """
     calm = outages.draw(replace(outages.BATCH, batch=0, days=WEEK), job.seed)
     after = outages.draw(replace(outages.BATCH, days=WATCHED), job.seed)
     late = WEEK * 1440.0
@@ -124,7 +126,7 @@ def until_ticket(job: Job) -> list[int | None]:
 
 
 def until_named(job: Job) -> list[int | None]:
-    """For each unit that fails often from one day on the days until a ticket, by windows of 30 days every day."""
+    """For each unit that fails often from one day on the days until an incident, by windows of 30 days every day."""
     month = uptimes.Month(units=1500, bad=3)
     calm, after = uptimes.draw(replace(month, bad=0), job.seed), uptimes.draw(month, job.seed)
     late = month.days * 1440.0
@@ -234,7 +236,7 @@ def figures(trials: int, first: int) -> Iterator[Row]:
     }
     jobs = [Job(first + n, "until") for n in range(max(10, trials // 10))]
     taken = [one for found in spread(until_ticket, jobs) for one in found]
-    row = windows_row("tor_availability: bad batch of 8, days until a ticket", taken, "days")
+    row = windows_row("tor_availability: bad batch of 8, days until an incident", taken, "days")
     never = sum(one is None for one in taken)
     days = told(
         "tor_availability", BATCHED, time=f"{row['value']} days; {never} of {len(taken)} in none of {WATCHED}"
@@ -269,7 +271,9 @@ def figures(trials: int, first: int) -> Iterator[Row]:
     }
     jobs = [Job(first + n, "until named") for n in range(max(4, trials // 20))]
     taken = [one for found in spread(until_named, jobs) for one in found]
-    row = windows_row("availability: units that fail 40 times as often, days until a ticket", taken, "days")
+    row = windows_row(
+        "availability: units that fail 40 times as often, days until an incident", taken, "days"
+    )
     yield row | told(
         "availability", OFTEN, time=f"{row['value']} days; {taken.count(None)} of {len(taken)} in none of 30"
     )

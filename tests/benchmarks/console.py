@@ -1,8 +1,9 @@
-"""The console with 10,000 open tickets, a million resolved ones and ten million events: server, browser, 200 watchers.
+"""The console with 10,000 open incidents, a million resolved ones and ten million events: server, browser,
+200 watchers.
 
 Server time of a page is taken in one process, in turns with the bare query of its rows through a cursor. What a person
 waits for is asked of Chromium itself: largest paint, time the page was blocked, layout shift. Then 200 consoles are
-open (streams that ask for a ticket's row on a change, as the console does; some of them real ones), tickets are
+open (streams that ask for an incident's row on a change, as the console does; some of them real ones), incidents are
 acknowledged, and the clock runs from the commit to the pixels.
 
     python -m tests.benchmarks.console [OPEN RESOLVED EVENTS]
@@ -52,7 +53,7 @@ def inside(open_: int, resolved: int, events: int) -> list[Row]:
 
 
 def _world(open_: int, resolved: int, events: int) -> int:
-    """The number of a ticket that an analyzer opened and a few people worked on; all others are rows like it."""
+    """The number of an incident that an analyzer opened and a few people worked on; all others are rows like it."""
     from django.contrib.auth import get_user_model
     from django.db import connection
 

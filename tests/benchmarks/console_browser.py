@@ -36,7 +36,7 @@ VITALS = """
   setTimeout(() => done(seen), 1500);
 })
 """
-# When the row of a ticket says that it is acknowledged, in ms since the epoch.
+# When the row of an incident says that it is acknowledged, in ms since the epoch.
 SHOWN = """
 (id) => new Promise((done) => {
   const look = () => {

@@ -1,7 +1,7 @@
 """How long `make demo` takes on a machine that has nothing, and on one that has the packages; and how much disk.
 
 The last commit is cloned twice into a fresh directory. The first clone installs with empty package caches, the second
-with those that the first has filled; then its demo runs until all stories have their tickets.
+with those that the first has filled; then its demo runs until all stories have their incidents.
 
     python -m tests.benchmarks.demo
 """
@@ -63,8 +63,8 @@ def _demo(clone: Path) -> list[dict[str, Any]]:
     rows = []
     for line, name in (
         ("Login", "start to address and login"),
-        ("Ticket #1", "start to the first ticket"),
-        ("each culprit has its ticket", "start to all stories"),
+        ("Incident #1", "start to the first incident"),
+        ("each culprit has its incident", "start to all stories"),
     ):
         wait_for(lambda line=line: line in said.read_text(), LONGEST, line)  # type: ignore[misc]
         rows.append(_row(name, time.monotonic() - began, "s"))

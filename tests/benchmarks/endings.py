@@ -1,13 +1,13 @@
-"""Whether a ticket that was resolved after the repair stays so, and one whose fault goes on is opened again.
+"""Whether an incident that was resolved after the repair stays so, and one whose fault goes on is opened again.
 
     python -m tests.benchmarks.endings [--trials N] [--first SEED]
 
 Links: NetBouncer's network (k = 8, 512 paths, 100 probes a path and minute), good links lose U(0, 1e-4). One loses
-U(.02, .3) for 12 to 17 minutes; the ticket is resolved 2 to 5 minutes after the repair, or while the fault goes on.
+U(.02, .3) for 12 to 17 minutes; the incident is resolved 2 to 5 minutes after the repair, or while the fault goes on.
 Windows of 15 minutes every 5.
 
 Nodes: 60 of the benchmarks' simulator, measured every three hours, six runs each. One is U(.08, .3) worse, in one
-metric or in those that a sick GPU spoils, for 20 to 30 hours; the ticket is resolved half an hour to 2.5 hours after
+metric or in those that a sick GPU spoils, for 20 to 30 hours; the incident is resolved half an hour to 2.5 hours after
 the repair. Windows of a day after each round.
 
 The rule of incidents is asked of each window that ends after the resolution.
@@ -57,7 +57,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Story:
-    """Who was at fault, and the minute in which its ticket was resolved. `ends` are the minutes at which windows end,
+    """Who was at fault, and the minute in which its incident was resolved. `ends` are the minutes at which windows end,
     `most` how many of them after the resolution are looked at.
     """
 
@@ -132,7 +132,7 @@ def node_window(rounds: Sequence[Sums], end: int, history: int = validator.ANALY
 
 
 def run_trial(job: Job) -> int | None:
-    """In which window after the resolution another ticket opens: 0 if in none, None if there was no first one."""
+    """In which window after the resolution another incident opens: 0 if in none, None if there was no first one."""
     analyzer = ANALYZERS[job.analyzer]
     one = node_story(job) if analyzer is validator.ANALYZER else link_story(job)
     watched: list[ScheduleWindow] = []
@@ -189,7 +189,7 @@ def figures(trials: int, first: int) -> Iterator[Row]:
                 "value": round(len(again) / max(1, len(told)), 3),
                 "unit": "",
                 "bar": ">= 1" if goes_on else "<= 0.05",
-                "note": f"{len(again)} of {len(told)} tickets, {late} later than with the first window",
+                "note": f"{len(again)} of {len(told)} incidents, {late} later than with the first window",
             }
 
 

@@ -1,10 +1,10 @@
 """Escalations due at once, to a receiver on this machine: how long until all are there, and that none is there twice.
 
-Every ticket has a policy whose next step calls one of twenty people by HTTP; what one person is told at the same moment
-may be one message. `manage.py deliver` runs (DELIVERERS=N of it, 2 by default) and all become due at one moment, the
-commit of the transaction that opens them; in the second turn one of them is killed (SIGKILL) half-way and started
-again. A message that was under way when it was killed is sent again under the same `Idempotency-Key`; told twice is a
-ticket that stands in messages of two keys.
+Every incident has a policy whose next step calls one of twenty people by HTTP; what one person is told at the
+same moment may be one message. `manage.py deliver` runs (DELIVERERS=N of it, 2 by default) and all become due
+at one moment, the commit of the transaction that opens them; in the second turn one of them is killed
+(SIGKILL) half-way and started again. A message that was under way when it was killed is sent again under the
+same `Idempotency-Key`; told twice is a incident that stands in messages of two keys.
 
     nice python -m tests.benchmarks.escalations
 
@@ -39,7 +39,7 @@ Row = dict[str, Any]
 
 
 class Receiver(ThreadingHTTPServer):
-    """Takes everything; keeps the key of each message and the ticket that it is about."""
+    """Takes everything; keeps the key of each message and the incident that it is about."""
 
     daemon_threads = True
     request_queue_size = 256
@@ -80,7 +80,7 @@ class _Taking(BaseHTTPRequestHandler):
 
 
 def main() -> list[Row]:
-    """Rows of name, value, unit, bar and a note. Takes about ten minutes, most of it to open the tickets."""
+    """Rows of name, value, unit, bar and a note. Takes about ten minutes, most of it to open the incidents."""
     with ExitStack() as running:
         environment = running.enter_context(_database())
         os.environ.update(environment)
@@ -179,12 +179,12 @@ def _measured(
     note = (
         f"{TICKETS / seconds:,.0f}/s, {DELIVERERS} processes, the first after {first:.1f} s"
         f"{'' if killed else f', {used:.1f} s of CPU of the processes'};"
-        f" {again} sent again under the same key; tickets opened in {opened:.0f} s"
+        f" {again} sent again under the same key; incidents opened in {opened:.0f} s"
     )
     return [
         row(f"{TICKETS:,} escalations due at once, {how}: all received", seconds, "s", "< 10", note),
         row(
-            f"tickets told more than once, {how}",
+            f"incidents told more than once, {how}",
             twice,
             "",
             "= 0",
@@ -195,7 +195,7 @@ def _measured(
             _notifications() - TICKETS,
             "",
             "= 0",
-            "beyond one a ticket",
+            "beyond one an incident",
         ),
     ]
 

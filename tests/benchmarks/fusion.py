@@ -1,9 +1,9 @@
-"""What several analyzers on one ticket are worth: top-1 alone and fused, and whether the fused number keeps its word.
+"""What several analyzers on one incident are worth: top-1 alone and fused, and whether the fused number keeps its word.
 
 python -m tests.benchmarks.fusion [--trials N] [--tune]
 
 A trial is a window in which one component is at fault (faint or gray), or none, in half of the windows. Two analyzers
-look at it, and what they blame is fused by the rule of tickets (`incidents.domain.incident.opinions.fused`).
+look at it, and what they blame is fused by the rule of incidents (`incidents.domain.incident.opinions.fused`).
 
 * `separate`: Deepview on the failures of two groups of units over the same paths, with backgrounds of their own: all
   that they share is the fault.
@@ -292,7 +292,7 @@ def _top1(world: str, found: Sequence[Trial]) -> Iterator[Row]:
     for name, accused in (
         (f"{NAMES[world][0]} alone", sum(bool(said[0]) for said in healthy)),
         (f"{NAMES[world][1]} alone", sum(bool(said[1]) for said in healthy)),
-        ("either (a ticket)", sum(bool(said[0] or said[1]) for said in healthy)),
+        ("either (an incident)", sum(bool(said[0] or said[1]) for said in healthy)),
         ("both on one component", sum(any(both for *_, both in together(*said, 0.5)) for said in healthy)),
     ):
         share = Share(accused, len(healthy))
@@ -312,7 +312,7 @@ def _calibration(world: str, found: Sequence[Trial]) -> Iterator[Row]:
     low, high = share.interval
     for name, discount in (
         ("best alone", 0.0),
-        ("tickets' rule", opinions.SHARED_EVIDENCE),
+        ("incidents' rule", opinions.SHARED_EVIDENCE),
         ("independent", 1.0),
     ):
         score, said, true = brier(pairs, discount)

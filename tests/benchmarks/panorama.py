@@ -189,7 +189,7 @@ def _ask_rivals(seen: Seen, reports: Reports, now: float) -> None:
 
 
 def tickets(seen: Seen, phase: int) -> set[str]:
-    """Who would get a ticket from runs every five seconds: sure at once, else named in two of three runs."""
+    """Who would get an incident from runs every five seconds: sure at once, else named in two of three runs."""
     runs = seen.named["weighted"][phase::5]
     sure = seen.sure[phase::5]
     opened: set[str] = set().union(*sure) if sure else set()
@@ -289,7 +289,7 @@ def benign_row(kind: str, seen: list[Seen]) -> Row:
         wrong, verdicts = sum(one.false(name) for one in asked), sum(one.verdicts for one in asked)
         others.append(f"{name} {wrong / max(1, verdicts):.2%}")
     note = (
-        f"[{low:.3%}, {high:.3%}] of {all_of} verdicts; tickets in {opened} of {5 * len(seen)} runs of 5 s; "
+        f"[{low:.3%}, {high:.3%}] of {all_of} verdicts; incidents in {opened} of {5 * len(seen)} runs of 5 s; "
         f"false verdicts of {', '.join(others)}"
     )
     share = false / all_of

@@ -100,7 +100,8 @@ class Tally:
 
 
 def windows_until(told: Sequence[tuple[bool, bool]]) -> int | None:
-    """How many windows it takes until a ticket: `told` says of each whether it names the culprit, and whether surely.
+    """How many windows it takes until an incident: `told` says of each whether it names the culprit, and
+    whether surely.
 
     One that is sure is enough, else two of the last three.
     """
@@ -111,11 +112,11 @@ def windows_until(told: Sequence[tuple[bool, bool]]) -> int | None:
 
 
 def windows_row(name: str, taken: Sequence[int | None], unit: str) -> dict[str, object]:
-    """The median of such windows, and how they spread; those without a ticket count as later than all others."""
+    """The median of such windows, and how they spread; those without an incident count as later than all others."""
     order = sorted(math.inf if one is None else one for one in taken)
     late = order[min(len(order) - 1, math.ceil(0.95 * len(order)) - 1)]
     first = f"{order.count(1)} after one, {order.count(2)} after two"
-    note = f"95 % within {late:g}; {first}; {order.count(math.inf)} of {len(order)} without a ticket"
+    note = f"95 % within {late:g}; {first}; {order.count(math.inf)} of {len(order)} without an incident"
     return {"name": name, "value": order[(len(order) - 1) // 2], "unit": unit, "bar": None, "note": note}
 
 

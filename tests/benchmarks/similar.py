@@ -1,13 +1,14 @@
-"""Similar past tickets and the suggested team: how long learning and asking take, and how often a suggestion is false.
+"""Similar past incidents and the suggested team: how long learning and asking take, and how often a
+suggestion is false.
 
 python -m tests.benchmarks.similar [--tickets N]
 
-Tickets are synthetic: components of twelve kinds at six teams of unequal size, each kind with symptoms of its own, some
-of which are another team's (a VM whose disk times out is Storage's; a host that is unreachable is Network's in every
-second cluster). `noise` of the tickets were resolved by any team. `lot`: all were, so every suggestion is a guess.
-`moved`: halfway through two teams swap all that they own. A suggestion is false if another team resolved the ticket;
-tickets that are asked about were not learned from, but for `moved` each is learned as soon as it was asked about, in
-blocks of a tenth.
+Incidents are synthetic: components of twelve kinds at six teams of unequal size, each kind with symptoms of
+its own, some of which are another team's (a VM whose disk times out is Storage's; a host that is unreachable
+is Network's in every second cluster). `noise` of the incidents were resolved by any team. `lot`: all were, so
+every suggestion is a guess. `moved`: halfway through two teams swap all that they own. A suggestion is false
+if another team resolved the incident; incidents that are asked about were not learned from, but for `moved`
+each is learned as soon as it was asked about, in blocks of a tenth.
 """
 
 from __future__ import annotations
@@ -78,13 +79,13 @@ def _learned(past: Sequence[Ticket]) -> Suggesting:
 
 
 def asked(model: Suggesting, some: Sequence[Ticket]) -> list[bool]:
-    """Of the tickets for which a team is suggested whether it is the right one."""
+    """Of the incidents for which a team is suggested whether it is the right one."""
     said = [(model.suggest(one).team, team) for one, team in some]
     return [suggested == team for suggested, team in said if suggested is not None]
 
 
 def world(name: str, count: int) -> tuple[list[bool], int]:
-    """The suggestions, and for how many tickets one was asked for."""
+    """The suggestions, and for how many incidents one was asked for."""
     if name == "moved":
         return _moved(count)
     noise = {"noise .1": 0.1, "noise .3": 0.3, "lot": 1.0}[name]
@@ -113,10 +114,10 @@ def figures(count: int) -> Iterator[Row]:
         said, of = world(name, count)
         false = Share(said.count(False), len(said))
         low, high = false.interval if said else (0.0, 1.0)
-        note = f"[{low:.3f}, {high:.3f}] of {len(said)} suggestions, {count} tickets learned"
+        note = f"[{low:.3f}, {high:.3f}] of {len(said)} suggestions, {count} incidents learned"
         yield _row(f"suggested team, {name}: false suggestions", false.value or 0.0, bar, note)
         coverage = "<= 0.02" if name == "lot" else None
-        yield _row(f"suggested team, {name}: coverage", len(said) / of, coverage, f"of {of} tickets")
+        yield _row(f"suggested team, {name}: coverage", len(said) / of, coverage, f"of {of} incidents")
     yield from _speed()
 
 
@@ -133,14 +134,14 @@ def _speed() -> Iterator[Row]:
             model.nearest(one, 5)
             took.append(time.perf_counter() - at)
         p95 = float(np.quantile(took, 0.95))
-        yield _row(f"similar: learn {count:,} tickets (CPU s)", seconds[count], None, "")
-        yield _row(f"similar: ask of {count:,} tickets, p95 (s)", p95, "<= 0.1", "")
+        yield _row(f"similar: learn {count:,} incidents (CPU s)", seconds[count], None, "")
+        yield _row(f"similar: ask of {count:,} incidents, p95 (s)", p95, "<= 0.1", "")
     growth = float(np.log10(seconds[10_000] / seconds[1_000]))
-    yield _row("similar: growth exponent of learning", growth, "<= 1.2", "1,000 to 10,000 tickets")
+    yield _row("similar: growth exponent of learning", growth, "<= 1.2", "1,000 to 10,000 incidents")
     past = tickets(10_000, 0.1, SEED)
     began = time.process_time()
     _learned(past)
-    yield _row("suggested team: learn 10,000 tickets (CPU s)", time.process_time() - began, None, "")
+    yield _row("suggested team: learn 10,000 incidents (CPU s)", time.process_time() - began, None, "")
 
 
 def _row(name: str, value: float, bar: str | None, note: str) -> Row:

@@ -1,8 +1,9 @@
-"""Tickets: a command to its commit, many hands on one ticket, long lists, and the rebuild of all read models.
+"""Incidents: a command to its commit, many hands on one incident, long lists, and the rebuild of all read models.
 
 In one process on a Postgres of its own with fsync on, without HTTP. A command is timed in turns with a bare INSERT of
-one small row in a transaction of its own; lists of 10,000 open tickets are read alone and with a million resolved ones
-behind them (rows copied by the server: what a list reads is only rows); a rebuild is timed against reading the log.
+one small row in a transaction of its own; lists of 10,000 open incidents are read alone and with a million
+resolved ones behind them (rows copied by the server: what a list reads is only rows); a rebuild is timed
+against reading the log.
 
     python -m tests.benchmarks.tickets [OPEN RESOLVED]
 """
@@ -24,7 +25,7 @@ COMMANDS, CROWD, LISTS = 100, 64, 40
 
 
 def main(open_: int = OPEN, resolved: int = RESOLVED) -> list[Row]:
-    """Rows of name, value, unit, bar and a note. Takes about five minutes, most of it to make the tickets."""
+    """Rows of name, value, unit, bar and a note. Takes about five minutes, most of it to make the incidents."""
     return rows_of("tickets", open_, resolved)
 
 
@@ -121,7 +122,7 @@ def _crowd() -> Iterator[Row]:
     texts = [
         event.body["text"] for event in queries.incident_events(id_) if event.type == "incident.commented"
     ]
-    note = f"{CROWD} at once on one ticket in {seconds:.2f} s; {len(failed)} refused"
+    note = f"{CROWD} at once on one incident in {seconds:.2f} s; {len(failed)} refused"
     yield _row("comments lost", CROWD - len(set(texts)), "", "= 0", note)
     yield _row("comments doubled", len(texts) - len(set(texts)), "", "= 0", "")
 
@@ -139,9 +140,9 @@ def _rebuilt() -> Iterator[Row]:
     began = time.perf_counter()
     rebuilt = rebuild()
     seconds = time.perf_counter() - began
-    note = f"{events / seconds:,.0f} against {events / scan:,.0f} events/s, {rebuilt.incidents} tickets"
+    note = f"{events / seconds:,.0f} against {events / scan:,.0f} events/s, {rebuilt.incidents} incidents"
     yield _row("rebuild of all read models against reading the log", scan / seconds, "x", None, note)
-    yield _row("tickets that differed after the rebuild", len(rebuilt.differed), "", "= 0", "")
+    yield _row("incidents that differed after the rebuild", len(rebuilt.differed), "", "= 0", "")
 
 
 # Lists
@@ -162,7 +163,7 @@ def _lists(open_: int, resolved: int) -> Iterator[Row]:
 
 
 def copies(count: int, state: str, first: int) -> None:
-    """Rows like that of a ticket, each with a number, a team and a severity of its own."""
+    """Rows like that of an incident, each with a number, a team and a severity of its own."""
     from django.db import connection
 
     from incidents.incident.models import IncidentRow
@@ -225,7 +226,7 @@ def _read() -> Iterator[tuple[str, tuple[float, float]]]:
 
 
 def _half_way() -> str:
-    """A place in the log after which half of the tickets that were made by commands have changed."""
+    """A place in the log after which half of the incidents that were made by commands have changed."""
     from incidents.incident.models import IncidentRow
 
     made = IncidentRow.objects.filter(number__lte=COMMANDS).order_by("position").values_list("position")

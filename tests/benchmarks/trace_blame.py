@@ -120,7 +120,7 @@ def simulated_rows(trials: int, first: int) -> Iterator[Row]:
     yield from reliability("simulated", stated)
     for kind in FAULTS:
         taken = spread(until_ticket, [Job(first + n, kind) for n in range(trials)])
-        row = windows_row(f"simulated, {kind}: windows until a ticket", taken, "windows")
+        row = windows_row(f"simulated, {kind}: windows until an incident", taken, "windows")
         never = sum(one is None for one in taken)
         late = f", {never} of {len(taken)} never" if never else ""
         yield row | told("trace_blame", _called(kind), time=f"{row['value']} window{late}")
@@ -175,11 +175,13 @@ def false_row(name: str, seen: Sequence[Told], bar: str | None) -> Row:
 
 
 WATCHED = 5
-"""Windows for which a fault lasts where it is asked how many it takes until a ticket."""
+"""Windows for which a fault lasts where it is asked how many it takes until an incident."""
 
 
 def until_ticket(job: Job) -> int | None:
-    """Windows from the first that is faulty until a ticket, each judged by the six before it, faulty ones included."""
+    """Windows from the first that is faulty until an incident, each judged by the six before it, faulty ones
+    included.
+    """
     rng = np.random.default_rng([job.seed, 9])
     system = build_system(rng, 12, 150.0, 3)
     fault = draw_fault(system, rng, str(job.fault))

@@ -118,7 +118,9 @@ def run_trial(job: Job) -> tuple[set[str], set[str], bool]:
 
 
 def until_ticket(job: Job) -> list[int | None]:
-    """For each node that becomes slow on a day the windows of a day until a ticket, each judged by the three before."""
+    """For each node that becomes slow on a day the windows of a day until an incident, each judged by the
+    three before.
+    """
     rng = np.random.default_rng([job.seed, 32])
     fleet = build(job.preset, rng)
     defects = draw_defects(fleet, rng, job.severity)
@@ -145,7 +147,7 @@ def ticket_rows(fleets: int, first: int) -> Iterator[Row]:
         world = name.removesuffix(AGAIN)
         jobs = jobs_of(fleets, first, severity=0.1, preset=WORLDS[world])
         taken = [one for found in spread(until_ticket, jobs) for one in found]
-        row = windows_row(f"-10 %, {world}: days until a ticket", taken, "days")
+        row = windows_row(f"-10 %, {world}: days until an incident", taken, "days")
         yield row | told("validator", f"-10 %, {name}", time=f"{row['value']} day")
 
 

@@ -1,8 +1,8 @@
-"""From the last failing row accepted by the door to the ticket on the screen, on the real set of processes.
+"""From the last failing row accepted by the door to the incident on the screen, on the real set of processes.
 
 Ten times a ToR of the demo's region stops. Its failures go through the public door, then one confirmed placement
-whose time ends the window; the clock starts when the failures are acknowledged. It stops when the ticket API shows
-the ticket, and when a browser with the inbox open has announced it, was asked to show it and does (where there is a
+whose time ends the window; the clock starts when the failures are acknowledged. It stops when the incident API shows
+the incident, and when a browser with the inbox open has announced it, was asked to show it and does (where there is a
 Chromium).
 
     python -m tests.benchmarks.visible
@@ -67,9 +67,9 @@ def _measure(stack: Stack) -> list[dict[str, Any]]:
     time.sleep(CATCH_UP)
     with _browser(stack) as page:
         took = [_trial(sender, demo, n, tor, page) for n, tor in enumerate(_busiest(demo))]
-    rows = [_row("last failing row accepted to ticket in the API", [api for api, _ in took])]
+    rows = [_row("last failing row accepted to incident in the API", [api for api, _ in took])]
     seen = [shown for _, shown in took if shown is not None]
-    return rows + ([_row("last failing row accepted to ticket in a browser", seen)] if seen else [])
+    return rows + ([_row("last failing row accepted to incident in a browser", seen)] if seen else [])
 
 
 def _busiest(demo: Demo) -> list[str]:
@@ -78,7 +78,7 @@ def _busiest(demo: Demo) -> list[str]:
 
 
 def _trial(sender: Sender, demo: Demo, trial: int, tor: str, page: Page | None) -> tuple[float, float | None]:
-    """Seconds until the API and until the browser shows the ticket of `tor`."""
+    """Seconds until the API and until the browser shows the incident of `tor`."""
     minute = BEGIN + HEALTHY + APART * trial
     units = np.flatnonzero(demo.fleet.carries(tor))
     moments = np.linspace(minute + 0.5, minute + 4.5, len(units))

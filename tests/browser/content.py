@@ -1,4 +1,4 @@
-"""What the browser tests look at: tickets made by real commands, findings judged by the real analyzer."""
+"""What the browser tests look at: incidents made by real commands, findings judged by the real analyzer."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ SENDER = Context("key:monitoring")
 
 
 def open_ticket(title: str, **fields: Any) -> int:
-    """The number of a new ticket."""
+    """The number of a new incident."""
     return commands.open_incident(Report(title, **fields), SENDER).incident.number
 
 
 def post_ticket(address: str, **fields: Any) -> int:
-    """The number of a ticket that a sender opened at the ticket API."""
+    """The number of an incident that a sender opened at the incident API."""
     key = keys.create(f"sender {uuid4()}", ["incidents:write"])
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     request = Request(f"{address}/api/v1/incidents", json.dumps(fields).encode(), headers)
@@ -85,14 +85,14 @@ def told(story: str) -> dict[str, Any]:
 
 
 def report_finding() -> int:
-    """Record a run that names a component, let the reactor act on it; the number of the ticket it opened."""
+    """Record a run that names a component, let the reactor act on it; the number of the incident it opened."""
     return report(verdict())[0]
 
 
 def report(judged: dict[str, Any]) -> list[int]:
-    """Record a run with that verdict, let the reactor act on it; the numbers of the tickets of its findings.
+    """Record a run with that verdict, let the reactor act on it; the numbers of the incidents of its findings.
 
-    The region is new each time, so that no other test's ticket takes the finding.
+    The region is new each time, so that no other test's incident takes the finding.
     """
     now = datetime.now(UTC)
     judged = {**judged, "suspects": [as_of(now, one, judged["window"]["end"]) for one in judged["suspects"]]}
@@ -138,7 +138,7 @@ def as_of(now: datetime, suspect: dict[str, Any], end: str) -> dict[str, Any]:
 
 
 def opinions_on(number: int) -> None:
-    """Let three more analyzers speak about a ticket: one agrees, one blames another, one saw nothing."""
+    """Let three more analyzers speak about an incident: one agrees, one blames another, one saw nothing."""
     incident, end = queries.get(str(number)).incident, datetime.now(UTC)
     cause, other = str(incident.component), "link/spine-12~tor-dc1-t113"
     kept = dump_sums({"paths": Sums({"hops": paths_of([(cause, other)])}, {}, 1)})
@@ -183,7 +183,7 @@ def without_updates(page: Page) -> None:
 
 
 def fill_inbox(count: int) -> None:
-    """Copy one ticket's row so often: what the inbox reads, without the minutes of as many commands."""
+    """Copy one incident's row so often: what the inbox reads, without the minutes of as many commands."""
     number = open_ticket("Disk of a storage node is slow", component="disk/d0", severity="warning")
     columns = [str(field.column) for field in IncidentRow._meta.concrete_fields]
     changed = {

@@ -23,7 +23,7 @@ def send(*alerts: Alert) -> None:
 
 
 def disk(name: str, rule: str, status: str = "firing") -> Alert:
-    """An alert of a rule; each test has its own rule, so that its alerts are a ticket of their own."""
+    """An alert of a rule; each test has its own rule, so that its alerts are an incident of their own."""
     return Alert(
         name,
         "resolved" if status == "resolved" else "firing",

@@ -1,4 +1,4 @@
-"""Escalation policies in a real browser: made by a form, followed by a ticket, hurried by a person."""
+"""Escalation policies in a real browser: made by a form, followed by an incident, hurried by a person."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_policy_is_made_and_a_ticket_says_whom_it_calls(console: Console) -> N
     page = console.open("/settings/policies")
     page.get_by_label("Name", exact=True).fill("Storage on call")
     page.get_by_label("Short name").fill(slug)
-    page.get_by_label("For the tickets of").select_option(label="Storage")
+    page.get_by_label("For the incidents of").select_option(label="Storage")
     page.get_by_label("Steps").fill("at once: person alice\nafter 5 min: person bob, severity critical")
     page.get_by_label("Acknowledged counts as forgotten after").fill("30 min")
     page.get_by_role("button", name="Make it").click()

@@ -1,4 +1,4 @@
-"""Planned work, inhibition, what is like a ticket and why its alerts are there, in a real browser."""
+"""Planned work, inhibition, what is like an incident and why its alerts are there, in a real browser."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def test_a_ticket_shows_its_symptoms_with_their_reasons_and_what_is_like_it(cons
     send(disk("q1", "DiskFar"))
     found = queries.list_incidents(limit=200).items
     ticket = next(one.incident for one in found if one.incident.component == "tor/q7")
-    # Word for word, but for the number: what is alike depends on all tickets that other tests of the worker opened.
+    # Word for word, but for the number: what is alike depends on all incidents that other tests of the worker opened.
     past = commands.open_incident(Report(ticket.title.replace("q7", "q9"), "tor/q9"), ALICE).incident
     commands.resolve(past.id, "tor/q9", "replaced", ALICE)
     page = console.open(f"/incidents/{ticket.number}")
     expect(page.get_by_text("Here because disk/q1 is contained in tor/q7.")).to_be_visible()
-    expect(page.get_by_role("heading", name="Similar past tickets")).to_be_visible(timeout=60_000)
+    expect(page.get_by_role("heading", name="Similar past incidents")).to_be_visible(timeout=60_000)
     expect(page.get_by_role("link", name=f"#{past.number} {past.title}")).to_be_visible()
     expect(page.get_by_text("No team is suggested")).to_be_visible()
     pictured(page, "similar")

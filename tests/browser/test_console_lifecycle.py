@@ -1,4 +1,4 @@
-"""A ticket goes the wrong way, is bounced, snoozed and merged, in a real browser."""
+"""An incident goes the wrong way, is bounced, snoozed and merged, in a real browser."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_ticket_is_merged_and_the_merge_is_undone(console: Console) -> None:
     target, source = content.open_ticket("Rack 12"), content.open_ticket("Row 12")
     page = console.open(f"/incidents/{source}")
     page.keyboard.press("m")
-    page.get_by_label("Merge into ticket").fill(str(target))
+    page.get_by_label("Merge into incident").fill(str(target))
     page.get_by_role("button", name="Merge", exact=True).click()
     expect(page.locator(".verdict .pill:not([data-failure])")).to_have_text("Merged")
     toast = page.locator(".toast").filter(has_text=f"Merged #{source}")

@@ -1,4 +1,4 @@
-"""What a ticket says: its analyzers, its moments, whose it is; in a real browser."""
+"""What an incident says: its analyzers, its moments, whose it is; in a real browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo's stories from the finding to the resolved ticket, with the keyboard alone and with the mouse alone."""
+"""The demo's stories from the finding to the resolved incident, with the keyboard alone and with the mouse alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def row(page: Page, number: int) -> Locator:
 
 
 def arrived(console: Console, story: str) -> tuple[Page, list[int]]:
-    """The inbox of somebody who was looking when an analyzer's findings opened tickets, and their numbers."""
+    """The inbox of somebody who was looking when an analyzer's findings opened incidents, and their numbers."""
     content.open_ticket("Was there before", severity="critical")
     page = console.open("/")
     expect(page.locator(".live")).to_have_text("Live")

@@ -34,7 +34,7 @@ def test_a_ticket_sent_to_the_api_is_announced_and_no_row_moves_until_it_is_aske
     place = inbox.locator(row(first)).bounding_box()
     expect(inbox.locator(".live")).to_have_text("Live")
     number = content.post_ticket(console.address, title="GPU node fails a check", severity="critical")
-    news = inbox.get_by_role("button", name="1 new ticket: #")
+    news = inbox.get_by_role("button", name="1 new incident: #")
     expect(news).to_contain_text("GPU node fails a check", timeout=3000)
     assert inbox.locator(row(first)).bounding_box() == place
     inbox.keyboard.press("n")
@@ -100,10 +100,10 @@ def test_what_was_refused_of_several_is_said_and_the_rest_is_undone(console: Con
     commands.acknowledge(content.ticket_id(numbers[0]), content.BOB)
     inbox.keyboard.press("e")
     toast = inbox.locator(".toast.several")
-    expect(toast).to_contain_text("Acknowledged 2 tickets")
+    expect(toast).to_contain_text("Acknowledged 2 incidents")
     expect(toast).to_contain_text(f"#{numbers[0]}: ")
     toast.get_by_role("button", name="Undo").click()
-    expect(inbox.locator(".toast.several")).to_contain_text("Taken back for 2 tickets")
+    expect(inbox.locator(".toast.several")).to_contain_text("Taken back for 2 incidents")
     assert [state(number) for number in numbers] == ["acknowledged", "open", "open"]
     console.problems.clear()  # the browser logs the aborted request
 
@@ -187,8 +187,8 @@ def test_filters_that_are_typed_stay_and_count(console: Console) -> None:
     content.open_ticket("Gneiss is critical", severity="critical")
     content.open_ticket("Gneiss is fine", severity="info")
     inbox = console.open("/")
-    inbox.get_by_label("Search tickets").fill("severity:critical gneiss")
+    inbox.get_by_label("Search incidents").fill("severity:critical gneiss")
     inbox.keyboard.press("Enter")
     inbox.wait_for_url("**search=severity%3Acritical+gneiss*")
-    expect(inbox.get_by_label("Search tickets")).to_have_value("severity:critical gneiss")
+    expect(inbox.get_by_label("Search incidents")).to_have_value("severity:critical gneiss")
     expect(inbox.locator("tr[data-id]")).to_have_count(1)

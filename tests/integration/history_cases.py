@@ -1,4 +1,4 @@
-"""A world in which anything happens to tickets, in any order: people, alerts, sweeps, deliveries and crashes.
+"""A world in which anything happens to incidents, in any order: people, alerts, sweeps, deliveries and crashes.
 
 A step is (what, which); time goes on only when a step says so. `settle` lets time pass until nothing is due any more;
 `check` then says what must hold whatever happened.
@@ -73,7 +73,7 @@ class Crash(Exception):
 
 
 def people_and_policies(url: str) -> None:
-    """Alice and Bob can be reached; Charlie cannot, and the ticket has to say so."""
+    """Alice and Bob can be reached; Charlie cannot, and the incident has to say so."""
     for name in NAMES:
         user = User.objects.create(username=name)
         Preferences.objects.create(user=user, bundle_seconds=0)
@@ -165,11 +165,11 @@ class World:
             sweep(self.now)
 
     def settling(self, _: int) -> None:
-        """Some of the alerts of a ticket that was resolved."""
+        """Some of the alerts of an incident that was resolved."""
         settling.sweep(self.now)
 
     def wake(self, _: int) -> None:
-        OF_TICKETS["sleeping tickets"](self.now)
+        OF_TICKETS["sleeping incidents"](self.now)
 
     def deliver(self, _: int) -> None:
         deliver_due(self.now)

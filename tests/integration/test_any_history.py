@@ -1,4 +1,4 @@
-"""No sequence of commands, duplicates, reorderings or crashes leaves a ticket unroutable, un-notified without a
+"""No sequence of commands, duplicates, reorderings or crashes leaves an incident unroutable, un-notified without a
 recorded reason, or different after a rebuild."""
 
 from __future__ import annotations

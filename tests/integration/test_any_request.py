@@ -283,7 +283,7 @@ def key() -> str:
 
 
 def can_all_be_shown() -> None:
-    """What is stored becomes tickets, and everything that lists it lists it."""
+    """What is stored becomes incidents, and everything that lists it lists it."""
     follow_to_the_end(follower())
     alice = Client()
     alice.force_login(get_user_model().objects.create(username="alice"))

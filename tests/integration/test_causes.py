@@ -1,4 +1,6 @@
-"""Alerts on what rests on a blamed component join its ticket as symptoms, and leave it when the blame is withdrawn."""
+"""Alerts on what rests on a blamed component join its incident as symptoms, and leave it when the blame is
+withdrawn.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +106,7 @@ def test_a_ticket_that_somebody_works_on_is_only_told() -> None:
     assert (ticket(1).incident.state, ticket(1).incident.firing) == ("open", 1)
     told = [text for text in texts(1) if "explains an alert of it" in text]
     assert len(told) == 1
-    assert "stays a ticket of its own because alice worked on it" in told[0]
+    assert "stays an incident of its own because alice worked on it" in told[0]
 
 
 def test_withdrawn_symptoms_go_back_to_the_tickets_that_they_had() -> None:

@@ -1,4 +1,4 @@
-"""Change events of PagerDuty's clients: kept, told of, shown on the tickets that they may have caused."""
+"""Change events of PagerDuty's clients: kept, told of, shown on the incidents that they may have caused."""
 
 from __future__ import annotations
 

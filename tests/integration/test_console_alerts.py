@@ -1,4 +1,4 @@
-"""The alerts of a ticket and receipts, on the pages and over the API."""
+"""The alerts of an incident and receipts, on the pages and over the API."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_many_alerts_say_what_most_of_them_have_in_common(alice: Client) -> None
         False,
         True,
     )
-    # What all of them carry stands among the ticket's facts, and what each has for itself is nothing in common.
+    # What all of them carry stands among the incident's facts, and what each has for itself is nothing in common.
     assert ("<dt>team</dt>" in shared, "<dt>disk</dt>" in shared) == (False, False)
     later = datetime.now(UTC) + timedelta(seconds=1)
     assert "What they have in common" not in html(alice, f"/incidents/1?as_of={later:%Y-%m-%dT%H:%M:%SZ}")

@@ -76,7 +76,7 @@ def test_the_list_has_what_is_installed_with_its_schedule_and_its_last_run(alice
 def test_an_analyzer_has_a_page_with_parameters_and_record(alice: Client) -> None:
     shown = page(alice, "/analyzers/tally")
     assert "a number from 0 to 1" in shown
-    assert "No resolved ticket yet" in shown
+    assert "No resolved incident yet" in shown
 
 
 def test_there_is_no_page_of_what_is_not_installed(alice: Client) -> None:
@@ -196,11 +196,11 @@ def test_a_backtest_whose_findings_nobody_resolved_is_not_scored_instead_of_wron
     finish(row)
     row.refresh_from_db()
     assert row.result is not None
-    # Resolved tickets of the same time that are about other things say nothing about it.
+    # Resolved incidents of the same time that are about other things say nothing about it.
     BacktestRow.objects.update(result={**row.result, "resolved_tickets": 4})
     shown = page(alice, f"/backtests/{row.pk}")
     assert "Right about 0" not in shown
-    assert "not scored, because no ticket about it is resolved" in shown
+    assert "not scored, because no incident about it is resolved" in shown
 
 
 @pytest.mark.usefixtures("telemetry")

@@ -77,7 +77,7 @@ def test_a_single_root_is_open_and_trouble_comes_first(alice: Client) -> None:
     page = text(alice, "/components")
     assert page.index(">dc/d1</a>") < page.index(">tor/t1</a>") < page.index(">host/h120</a>")
     assert page.index(">host/h120</a>") < page.index(">host/h0</a>")
-    assert "1 open ticket beneath" in page
+    assert "1 open incident beneath" in page
 
 
 def test_a_component_that_only_placements_name_is_found_and_said_to_be(alice: Client) -> None:
@@ -116,7 +116,7 @@ def test_a_page_names_the_neighbours_tickets_and_team(alice: Client) -> None:
     page = text(alice, "/components/tor/t1")
     assert all(f">{name}</a>" in page for name in ("dc/d1", "cluster/c1", "spine/s1", "host/h0"))
     assert f"/incidents/{number}" in page
-    assert "1 open ticket" in page
+    assert "1 open incident" in page
     assert "All 130" in page
 
 
@@ -142,9 +142,9 @@ def test_components_of_a_moment_have_the_tickets_of_then(alice: Client) -> None:
     commands.resolve(first.id, "none", "", BOB)
     later = commands.open_incident(Report("Hot again", component="tor/t1"), BOB).incident
     for pages, number, other in ((f"?at={moment}", first.number, later.number), ("", later.number, 0)):
-        assert "1 open ticket beneath" in text(alice, f"/components{pages}")
+        assert "1 open incident beneath" in text(alice, f"/components{pages}")
         page = text(alice, f"/components/tor/t1{pages}")
-        assert "1 open ticket<" in page
+        assert "1 open incident<" in page
         assert (f"/incidents/{number}" in page, f"/incidents/{other}" in page) == (True, False)
     assert "beneath</span>" not in text(
         alice, f"/components?at={quote((NOW - timedelta(days=1)).isoformat())}"

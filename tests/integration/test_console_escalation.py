@@ -1,4 +1,4 @@
-"""Escalations in the console: the line on a ticket's page, and the page of policies."""
+"""Escalations in the console: the line on an incident's page, and the page of policies."""
 
 from __future__ import annotations
 

@@ -252,7 +252,7 @@ def test_without_scripts_the_page_says_what_went_and_what_not(alice: Client) -> 
     commands.acknowledge(ticket(second).id, BOB)
     form = {"verb": "acknowledge", "number": [first, second]}
     body = alice.post("/incidents/several", form, follow=True).content.decode()
-    assert "Acknowledged 1 ticket" in body
+    assert "Acknowledged 1 incident" in body
     assert f"Not done for 1: #{second}: " in body
 
 

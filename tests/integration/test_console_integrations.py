@@ -108,7 +108,7 @@ def test_the_page_of_a_test_alert_waits_for_its_incident_and_names_it(alice: Cli
     keys.create("everything", ["alerts"])
     receipt = alice.post(f"/integration/{row().pk}/test", {"door": test_alerts.DOORS[0]}).headers["Location"]
     before = alice.get(receipt).content.decode()
-    assert "Opening a ticket…" in before
+    assert "Opening an incident…" in before
     assert 'hx-trigger="every 1s"' in before
     follow_to_the_end(follower())
     after = alice.get(receipt).content.decode()

@@ -1,4 +1,4 @@
-"""Hand-overs, snoozes and merges by the forms of a ticket's page."""
+"""Hand-overs, snoozes and merges by the forms of an incident's page."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_the_inbox_is_filtered_by_team_severity_and_text(alice: Client) -> None:
 
 
 def test_every_ticket_is_on_exactly_one_page(alice: Client) -> None:
-    numbers = {opened(f"Ticket {place}") for place in range(60)}
+    numbers = {opened(f"Incident {place}") for place in range(60)}
     for number in sorted(numbers)[::3]:
         commands.acknowledge(id_of(number), BOB)
     address: str | None = ""
@@ -248,7 +248,7 @@ def test_only_the_signed_in_get_a_token_for_live_updates(alice: Client) -> None:
 
 
 def test_an_analyzer_without_a_record_says_so(alice: Client) -> None:
-    assert "No resolved ticket yet" in alice.get(reverse("analyzers")).content.decode()
+    assert "No resolved incident yet" in alice.get(reverse("analyzers")).content.decode()
 
 
 def test_a_missing_schedule_is_named_with_one_full_stop() -> None:

@@ -148,7 +148,7 @@ def test_progress_is_told_step_by_step(
 
     monkeypatch.setattr("incidents.reports.produce.compose", looked)
     on_demand.make(id, later)
-    assert ["Step 1 of 2: runs" in seen[0], "Step 2 of 2: tickets" in seen[1]] == [True, True]
+    assert ["Step 1 of 2: runs" in seen[0], "Step 2 of 2: incidents" in seen[1]] == [True, True]
     assert "Fans are loud" in alice.get(f"/reports/{id}").content.decode()
 
 

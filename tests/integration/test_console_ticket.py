@@ -1,4 +1,4 @@
-"""The page of a ticket: what it says first, what it lets whom do, its timeline and what its evidence rests on."""
+"""The page of an incident: what it says first, what it lets whom do, its timeline and what its evidence rests on."""
 
 from __future__ import annotations
 
@@ -139,7 +139,9 @@ def test_evidence_is_a_file_also_without_scripts(alice: Client) -> None:
     commands.attach_evidence(id_of(number), [piece], content.ALICE)
     (shown,) = queries.evidence(str(number))
     response = alice.get(f"/incidents/{number}/evidence/{shown.version}/{shown.place}.csv")
-    assert response.headers["Content-Disposition"] == f'attachment; filename="ticket-{number}-slow-disks.csv"'
+    assert (
+        response.headers["Content-Disposition"] == f'attachment; filename="incident-{number}-slow-disks.csv"'
+    )
     read = list(csv.reader(StringIO(response.content.decode())))
     assert read == [["disk", "why"], ["disk/d1", f"'{HOSTILE}"], ["disk/d2", "'-1 %"]]
 

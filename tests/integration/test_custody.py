@@ -1,4 +1,4 @@
-"""Tickets that move between teams: over the API, in lists, in metrics."""
+"""Incidents that move between teams: over the API, in lists, in metrics."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def test_many_tickets_go_on_with_as_few_statements_as_a_few() -> None:
     taken = []
     for many in (2, 30):
         ids = [ticket() for _ in range(many)]
-        sweeping._audited[:] = [timezone.now()]  # it looks for tickets without a timer once in a while
+        sweeping._audited[:] = [timezone.now()]  # it looks for incidents without a timer once in a while
         with CaptureQueriesContext(connection) as asked:
             sweep(timezone.now())
         assert [calls(id_) for id_ in ids] == [["alice"]] * many

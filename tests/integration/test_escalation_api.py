@@ -1,4 +1,4 @@
-"""Escalation policies over HTTP; where a ticket's escalation stands; and that people escalate it."""
+"""Escalation policies over HTTP; where an incident's escalation stands; and that people escalate it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a ticket to the next one of the list that it was opened from, and back to its row."""
+"""From an incident to the next one of the list that it was opened from, and back to its row."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def id_of(number: int) -> str:
 
 
 def row_address(client: Client, list_: str, number: int) -> str:
-    """Where the row of a ticket leads in the inbox."""
+    """Where the row of an incident leads in the inbox."""
     body = client.get(f"/?{list_}").content.decode()
     found = re.search(rf'href="(/incidents/{number}\?[^"]*)"', body)
     assert found is not None
@@ -44,7 +44,7 @@ def row_address(client: Client, list_: str, number: int) -> str:
 
 
 def beside(client: Client, address: str) -> dict[str, str]:
-    """Of a ticket's page: where the list's links lead, and how far one is."""
+    """Of an incident's page: where the list's links lead, and how far one is."""
     body = client.get(address).content.decode()
     bar = body[body.index('class="among') : body.index('id="ticket"')]
     links = {

@@ -1,4 +1,4 @@
-"""Tickets that go on to the team that is suggested for them, learned from tickets that were really resolved."""
+"""Incidents that go on to the team that is suggested for them, learned from incidents that were really resolved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alerts become tickets: each test sends alerts as a door does and lets the follower run."""
+"""Alerts become incidents: each test sends alerts as a door does and lets the follower run."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def ticket(number: int = 1) -> queries.View:
 
 @transaction.atomic
 def tidy(now: datetime) -> int:
-    return OF_TICKETS["quiet tickets"](now)
+    return OF_TICKETS["quiet incidents"](now)
 
 
 def texts(number: int = 1) -> list[str]:
@@ -134,7 +134,7 @@ def test_an_alert_on_the_component_of_a_finding_joins_its_ticket() -> None:
     send(alert(component=S7))
     (view,) = tickets()
     assert (view.incident.alerts, view.incident.firing) == (1, 1)
-    assert texts()[-1] == f"an alert fired: disk7 is slow; its component {S7} is what this ticket is about"
+    assert texts()[-1] == f"an alert fired: disk7 is slow; its component {S7} is what this incident is about"
     send(alert(status="resolved", component=S7))
     assert ticket().incident.state == "open"  # the analyzer has not said that it is over
 
@@ -146,7 +146,7 @@ def test_a_storm_of_many_rules_is_one_more_ticket() -> None:
     assert len(found) == STORM_TICKETS + 1
     assert max(view.incident.alerts for view in found) == 70
     assert any(
-        "storm: prometheus opened more than 100 tickets" in text for text in texts(found[0].incident.number)
+        "storm: prometheus opened more than 100 incidents" in text for text in texts(found[0].incident.number)
     )
 
 

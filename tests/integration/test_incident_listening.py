@@ -1,4 +1,4 @@
-"""What other analyzers say about a ticket, from runs in the log to opinions, misses and score-cards."""
+"""What other analyzers say about an incident, from runs in the log to opinions, misses and score-cards."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def test_a_resolution_makes_the_score_cards() -> None:
     run("deepview", suspect(T1))
     run("voting")
     resolve(T1)
-    assert scorecard("deepview").sentence == "right in 1 of 1 resolved ticket"
+    assert scorecard("deepview").sentence == "right in 1 of 1 resolved incident"
     assert (scorecard("voting").missed, scorecard("voting").resolved) == (1, 0)
 
 
@@ -279,7 +279,7 @@ def test_the_api_gives_the_card_of_an_analyzer_and_of_each_version(api: Client) 
 
 def test_an_analyzer_without_a_record_says_so(api: Client) -> None:
     card = api.get("/api/v1/analyzers/deepview/scorecard").json()
-    assert (card["sentence"], card["precision"]["value"]) == ("no resolved ticket yet", None)
+    assert (card["sentence"], card["precision"]["value"]) == ("no resolved incident yet", None)
 
 
 def test_cards_of_a_span_leave_out_what_was_resolved_before(api: Client) -> None:

@@ -1,4 +1,4 @@
-"""Findings in the log become tickets. Each test appends what runs record and lets the follower run."""
+"""Findings in the log become incidents. Each test appends what runs record and lets the follower run."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_ambiguous_groups_that_meet_are_one_ticket() -> None:
 
 def test_what_another_ticket_was_narrowed_away_from_opens_one_of_its_own() -> None:
     run(0, suspect(S7, T12, sure=True))
-    run(5, suspect(T12, sure=True))  # the ticket is about the switch alone from now on; it keeps its key
+    run(5, suspect(T12, sure=True))  # the incident is about the switch alone from now on; it keeps its key
     run(10, suspect(S7, sure=True))
     assert [queries.get(str(number)).incident.component for number in numbers()] == [T12, S7]
 

@@ -1,4 +1,4 @@
-"""Two people act on one ticket: the first wins, the other is told who did what and when."""
+"""Two people act on one incident: the first wins, the other is told who did what and when."""
 
 from __future__ import annotations
 

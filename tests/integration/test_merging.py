@@ -1,4 +1,4 @@
-"""Merged tickets: what belonged to them goes on in their target, and comes back when they are split."""
+"""Merged incidents: what belonged to them goes on in their target, and comes back when they are split."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def two_of_alerts() -> None:
 
 
 def fires_in() -> dict[int, list[str]]:
-    """By number: keys of the alerts that fire as members of a ticket that is not resolved."""
+    """By number: keys of the alerts that fire as members of an incident that is not resolved."""
     found: dict[int, list[str]] = {}
     for one in queries.list_incidents(order="oldest").items:
         if one.incident.state == "resolved":
@@ -178,7 +178,7 @@ def test_both_timelines_tell_of_the_merge() -> None:
 
 def test_a_ticket_is_not_merged_into_itself() -> None:
     two_of_alerts()
-    with pytest.raises(Invalid, match="this ticket itself"):
+    with pytest.raises(Invalid, match="this incident itself"):
         merge(1, into=1)
 
 
@@ -265,7 +265,7 @@ def _newest_three() -> list[int]:
 
 
 def _try(what: str, which: object, ids: list[str]) -> set[str]:
-    """Keys of the alerts that a resolution settled: whoever resolves a ticket has said that they are over."""
+    """Keys of the alerts that a resolution settled: whoever resolves an incident has said that they are over."""
     try:
         if what == "merge":
             assert isinstance(which, tuple)

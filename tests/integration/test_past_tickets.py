@@ -1,4 +1,4 @@
-"""Tickets of the past, recorded with their own times."""
+"""Incidents of the past, recorded with their own times."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def lamps() -> Team:
-    """A team that there is no ticket of, with Bob in it; Alice is staff."""
+    """A team that there is no incident of, with Bob in it; Alice is staff."""
     User.objects.create(username="alice", is_staff=True)
     team = Team.objects.create(slug="lamps", name="Lamps")
     Membership.objects.create(team=team, user=User.objects.create(username="bob"), role="admin")
@@ -122,7 +122,7 @@ def test_a_service_that_is_worked_on_stays() -> None:
 
 
 def handed_over() -> str:
-    """A ticket that the lamps gave to somebody who has not answered."""
+    """An incident that the lamps gave to somebody who has not answered."""
     Route = RoutesView
     add(Route, name="lit", pattern="lamp/*", team="lamps")
     id_ = commands.open_incident(Report("Dark", component="lamp/1"), ALICE).incident.id
@@ -155,7 +155,7 @@ def test_a_ticket_that_opens_again_under_a_removed_team_goes_to_the_default_with
     commands.merge(id_, other, "", ALICE)
     remove(TeamsView, "lamps")
     commands.split(id_, "", ALICE)
-    assert [OF_TICKETS["stray tickets"](timezone.now()) for _ in range(2)] == [1, 0]
+    assert [OF_TICKETS["stray incidents"](timezone.now()) for _ in range(2)] == [1, 0]
     default = Team.objects.get(is_default=True).slug
     assert IncidentRow.objects.get(pk=id_).team == default
     why = incident_events(id_)[-1].body["reason"]

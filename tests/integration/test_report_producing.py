@@ -171,7 +171,7 @@ def test_a_report_says_what_changed_since_the_one_before() -> None:
     produce(daily(), DAY, NOW)
     found = ProducedReport.objects.get(pk=f"daily-{TODAY}").body["changes"]
     assert found["since"] == f"daily-{TODAY - timedelta(days=1)}"
-    assert "tickets opened: 1, before 0" in [line["sentence"] for line in found["lines"]]
+    assert "incidents opened: 1, before 0" in [line["sentence"] for line in found["lines"]]
 
 
 def test_an_installation_without_events_has_no_reports() -> None:

@@ -55,7 +55,7 @@ def somebody(who: str, name: str = "charlie") -> Client:
 
 @pytest.fixture
 def ticket() -> str:
-    """A ticket of the storage team, in a house where roles hold."""
+    """An incident of the storage team, in a house where roles hold."""
     bob = get_user_model().objects.create(username="bob")
     Membership.objects.create(team=Team.objects.get(slug="storage"), user=bob, role="responder")
     return commands.open_incident(

@@ -161,7 +161,7 @@ def test_a_replay_counts_apart_what_asked_no_rule(post: Call) -> None:
     )
     told = post("routes/replay", {"routes": []}).json()
     assert (told["alerts"], told["held"], told["to_cause"]) == (3, 1, 1)
-    # The finding opened a ticket of Network, and d2 one of Storage; neither rule would be left.
+    # The finding opened an incident of Network, and d2 one of Storage; neither rule would be left.
     assert (told["findings"], told["differ"]) == (1, 2)
 
 

@@ -1,4 +1,4 @@
-"""From outages at the door to a ticket: a class of ToRs that misses what its dependents need."""
+"""From outages at the door to an incident: a class of ToRs that misses what its dependents need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From rows at the door to a ticket: Deepview on its default schedule."""
+"""From rows at the door to an incident: Deepview on its default schedule."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def run_all(schedule: Schedule) -> list[Run]:
 
 
 def marked_in_the_grid() -> list[list[tuple[str, str]]]:
-    """Of each of the two hours what the grid marks, and whether a ticket or a run blames it."""
+    """Of each of the two hours what the grid marks, and whether an incident or a run blames it."""
     key = keys.create("reader", ["incidents:read"])
     asked = {"rows": "tor", "columns": "storage_cluster", "steps": "2", "end": (TOP + 2 * HOUR).isoformat()}
     told = Client(headers={"Authorization": f"Bearer {key}"}).get("/api/v1/grid", asked).json()

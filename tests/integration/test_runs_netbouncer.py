@@ -1,4 +1,4 @@
-"""From probes over known paths at the door to a ticket about the link that loses them."""
+"""From probes over known paths at the door to an incident about the link that loses them."""
 
 from __future__ import annotations
 

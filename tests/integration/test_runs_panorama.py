@@ -1,4 +1,4 @@
-"""From observations at the door to a ticket: a gray failure that heartbeats do not see."""
+"""From observations at the door to an incident: a gray failure that heartbeats do not see."""
 
 from __future__ import annotations
 

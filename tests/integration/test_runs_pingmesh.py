@@ -1,4 +1,4 @@
-"""From probes and topology at the door to a ticket: a ToR that drops packets."""
+"""From probes and topology at the door to an incident: a ToR that drops packets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From incidents of nodes at the door to a ticket that asks for validation."""
+"""From incidents of nodes at the door to an incident that asks for validation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_node_that_is_likely_to_fail_becomes_a_ticket_with_the_reason() -> Non
     door.post(rows, kind="node_incident")
     params = {"target_probability": 0.05, "horizon_hours": 2.0}
     schedule = hourly(name="advice", analyzer="selector", params=params, length=60 * HOUR)
-    for minutes in (0, 5):  # advice opens a ticket when it is given twice
+    for minutes in (0, 5):  # advice opens an incident when it is given twice
         assert claim_window(schedule, "default", begin + timedelta(hours=60, minutes=minutes), NOW)
         (run,) = work()
         assert (run.status, [one["component"] for one in run.blamed]) == ("named", ["node/n07"])

@@ -1,4 +1,4 @@
-"""From spans at the door to a ticket: one slow service."""
+"""From spans at the door to an incident: one slow service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From benchmark results at the door to a ticket: one gray node of forty."""
+"""From benchmark results at the door to an incident: one gray node of forty."""
 
 from __future__ import annotations
 

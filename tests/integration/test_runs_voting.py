@@ -1,4 +1,4 @@
-"""From probes at the door to a ticket: voting on a lossy link."""
+"""From probes at the door to an incident: voting on a lossy link."""
 
 from __future__ import annotations
 

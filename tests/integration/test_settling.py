@@ -1,4 +1,4 @@
-"""A person resolves the ticket of a storm: its alerts are settled in parts, while senders and people go on."""
+"""A person resolves the incident of a storm: its alerts are settled in parts, while senders and people go on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def storm(
     log_database: str,  # noqa: ARG001  what follows the log has to commit
     monkeypatch: pytest.MonkeyPatch,
 ) -> list[str]:
-    """A ticket with five alerts that was resolved; two of them are settled, and two more each time."""
+    """An incident with five alerts that was resolved; two of them are settled, and two more each time."""
     monkeypatch.setattr(resolve, "AT_ONCE", 2)
     send(*(alert(f"d{n}") for n in range(5)))
     ids = [one.id for one in queries.members("1")[0]]

@@ -1,4 +1,4 @@
-"""One action on several tickets over the API."""
+"""One action on several incidents over the API."""
 
 from __future__ import annotations
 

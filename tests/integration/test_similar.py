@@ -1,4 +1,4 @@
-"""Past tickets that are like one, over the API and beside its page, and the team that resolved such ones."""
+"""Past incidents that are like one, over the API and beside its page, and the team that resolved such ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snoozed tickets: what wakes them, and that nothing is lost while they sleep."""
+"""Snoozed incidents: what wakes them, and that nothing is lost while they sleep."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def snoozed_alert(until: datetime | None) -> None:
 
 
 def swept(now: datetime) -> int:
-    return OF_TICKETS["sleeping tickets"](now)
+    return OF_TICKETS["sleeping incidents"](now)
 
 
 def test_the_sweep_wakes_what_is_due_once_and_nothing_else() -> None:

@@ -1,4 +1,4 @@
-"""Alerts that people take out of a ticket: by the API, by the page, and put back."""
+"""Alerts that people take out of an incident: by the API, by the page, and put back."""
 
 from __future__ import annotations
 

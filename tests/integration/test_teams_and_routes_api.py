@@ -1,4 +1,4 @@
-"""Teams and routes over HTTP: what would not work is refused, and what is changed decides the next ticket."""
+"""Teams and routes over HTTP: what would not work is refused, and what is changed decides the next incident."""
 
 from __future__ import annotations
 

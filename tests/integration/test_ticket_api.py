@@ -1,4 +1,4 @@
-"""The ticket API as a machine with a key sees it."""
+"""The incident API as a machine with a key sees it."""
 
 from __future__ import annotations
 

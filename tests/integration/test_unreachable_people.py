@@ -97,7 +97,7 @@ def test_who_is_called_by_nothing_is_no_warning(alice: Client) -> None:
 
 
 def failed_call() -> str:
-    """A ticket whose only call reached nobody."""
+    """An incident whose only call reached nobody."""
     policy(steps=[{"after": 0, "actions": [{"person": "alice"}]}], repeats=0)
     id_ = ticket()
     Clock(id_).later()

@@ -183,7 +183,7 @@ def test_an_endpoint_that_is_down_is_left_alone_and_gets_everything_when_it_is_b
     with http_sink(lambda _: ((503 if down.is_set() else 200), {}, b"")) as sink:
         webhook = hook(sink.url, types=["incident.opened"])
         for n in range(30):
-            ticket(f"ticket {n}")
+            ticket(f"incident {n}")
         deliver(lambda: Webhook.objects.get().retry_at is not None)
         asked = len(sink.got)
         assert asked <= 12
@@ -248,7 +248,7 @@ def test_a_receiver_that_hangs_holds_up_no_other_webhook(monkeypatch: pytest.Mon
         hook(hanging.url, "hangs")
         well = hook(sink.url, "well")
         for n in range(5):
-            ticket(f"ticket {n}")
+            ticket(f"incident {n}")
         began = time.monotonic()
         with running():
             while not at_end(well):
@@ -335,7 +335,7 @@ def test_two_senders_do_not_send_twice() -> None:
         webhook = hook(sink.url, types=["incident.opened"])
         with running(), running():
             for n in range(20):
-                ticket(f"ticket {n}")
+                ticket(f"incident {n}")
             _until(lambda: at_end(webhook))
     assert sorted(number for number, _ in told(sink)) == list(range(1, 21))
 

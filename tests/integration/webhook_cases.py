@@ -46,7 +46,7 @@ def comment(id: str, text: str) -> None:
 
 
 def told(sink: Sink) -> list[tuple[int, str]]:
-    """Ticket and what was said of it, as received."""
+    """Incident and what was said of it, as received."""
     return [_said(got) for got in list(sink.got)]
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from tests.acceptance.stack import Stack, wait_for
 from tests.pictures.full import configuration
 
-TOLD = "each culprit has its ticket"
+TOLD = "each culprit has its incident"
 PATIENCE = 900.0  # seconds, on a busy machine
 ALERTS = 60
 STORM = 4_000
@@ -66,7 +66,7 @@ def empty(home: Path) -> Iterator[World]:
 
 @contextmanager
 def told(home: Path) -> Iterator[World]:
-    """The demo after its stories, with alerts, an acknowledged and a resolved ticket, and someone on call."""
+    """The demo after its stories, with alerts, an acknowledged and a resolved incident, and someone on call."""
     stack = Stack(home, "demo", "--speed", "200")
     try:
         stack.start(PATIENCE)
@@ -82,7 +82,7 @@ def told(home: Path) -> Iterator[World]:
 
 
 def fill(world: World) -> None:
-    """Many open tickets, and lists of settings as a large organisation has them."""
+    """Many open incidents, and lists of settings as a large organisation has them."""
     file = world.stack.home / "full.yaml"
     file.write_text(configuration(datetime.now(UTC)))
     world.stack.manage("config", "apply", str(file))
@@ -100,7 +100,7 @@ def storm(world: World) -> None:
         found = world.stack.get("/api/v1/incidents?search=is%3Astorm", key)["results"]
         return [one for one in found if int(one["alerts"]) > STORM / 2]
 
-    wait_for(lambda: bool(collecting()), PATIENCE, "the ticket of the storm")
+    wait_for(lambda: bool(collecting()), PATIENCE, "the incident of the storm")
     world.places["storm"] = str(collecting()[0]["number"])
 
 
@@ -140,7 +140,7 @@ def _worked_on(stack: Stack, key: str) -> dict[str, str]:
     def alerted() -> list[dict[str, Any]]:
         return [one for one in stack.get("/api/v1/incidents?limit=100", key)["results"] if one["alerts"]]
 
-    wait_for(lambda: bool(alerted()), 60, "the ticket of the alerts")
+    wait_for(lambda: bool(alerted()), 60, "the incident of the alerts")
     runs = stack.get("/api/v1/runs?limit=100", key)["results"]
     run = next(one for one in runs if one["status"] == "named")
     reports = [one["id"] for one in stack.get("/api/v1/reports?limit=100", key)["results"]]
@@ -160,7 +160,7 @@ def _worked_on(stack: Stack, key: str) -> dict[str, str]:
 
 
 def _trace_blamed(stack: Stack, key: str) -> None:
-    """A ticket of an analyzer that the demo does not feed: a service answers late in the last minute."""
+    """An incident of an analyzer that the demo does not feed: a service answers late in the last minute."""
     scenario = stack.home / "traces"
     stack.manage("simulate", "trace_slow", "--seed", "1", "--out", str(scenario))
     rows = [json.loads(line) for line in (scenario / "span.ndjson").read_text().splitlines()]
@@ -176,7 +176,7 @@ def _trace_blamed(stack: Stack, key: str) -> None:
     wait_for(
         lambda: any(one["analyzer"] == "trace_blame" for one in stack.get(asked, key)["results"]),
         120,
-        "the ticket of the traces",
+        "the incident of the traces",
     )
 
 

@@ -1,4 +1,4 @@
-"""Tickets that escalate, for tests: Alice is called first, Bob five minutes later."""
+"""Incidents that escalate, for tests: Alice is called first, Bob five minutes later."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def policy(**fields: Any) -> Policy:
 
 @dataclass
 class Ticket:
-    """A ticket and its escalation, with a clock; `policies` is what a look-up finds, by team."""
+    """An incident and its escalation, with a clock; `policies` is what a look-up finds, by team."""
 
     policies: dict[str, Policy] = field(default_factory=lambda: {"storage": policy()})
     away: set[str] = field(default_factory=set)

@@ -101,7 +101,7 @@ def word(
     end: datetime = NOON,
     score: float | None = None,
 ) -> Word:
-    """What a window that blames no ticket says: nothing, or that something else is at fault."""
+    """What a window that blames no incident says: nothing, or that something else is at fault."""
     return Word(
         analyzer=analyzer,
         version="1.0.0",

@@ -71,7 +71,7 @@ def test_no_two_boxes_of_a_drawing_overlap() -> None:
 
 def test_an_empty_column_takes_no_place() -> None:
     alone = drawn(blast_graph("rack/r1", [], [], [], [], {"rack/r1": Trouble(1)}))
-    assert [(box.x, box.under) for box in alone.boxes] == [(0, "1 ticket")]
+    assert [(box.x, box.under) for box in alone.boxes] == [(0, "1 incident")]
 
 
 def test_a_long_name_is_cut_in_its_middle_and_told_whole_on_hover() -> None:

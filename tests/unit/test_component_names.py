@@ -1,4 +1,4 @@
-"""One form of a component's name for doors, verdicts and tickets."""
+"""One form of a component's name for doors, verdicts and incidents."""
 
 import json
 

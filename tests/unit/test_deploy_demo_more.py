@@ -1,4 +1,4 @@
-"""What the demo tells besides Deepview's stories: a month of outages, a lossy link, last week's tickets."""
+"""What the demo tells besides Deepview's stories: a month of outages, a lossy link, last week's incidents."""
 
 import threading
 from datetime import UTC, datetime, timedelta
@@ -63,12 +63,12 @@ def test_the_truth_is_told_of_the_stories_tickets_and_not_of_last_weeks(demo: De
     witness = Witness(Sender("http://localhost", "key", threading.Event()), Screen(out), demo)
     last_week = [told(n, trouble.ticket.opened_at) for n, trouble in enumerate(draw(START, demo.seed))]
     witness.look([told(900, START + timedelta(hours=3)), told(901, START), *last_week])
-    said = [line for line in out.getvalue().splitlines() if "Ticket" in line]
+    said = [line for line in out.getvalue().splitlines() if "Incident" in line]
     assert [line.split()[1] for line in said] == ["#901", "#900"]
 
 
 def told(number: int, opened: datetime) -> dict[str, Any]:
-    """A ticket that a verdict opened, as the ticket API gives it."""
+    """An incident that a verdict opened, as the incident API gives it."""
     return {
         "id": str(number),
         "number": number,

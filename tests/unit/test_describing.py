@@ -1,4 +1,4 @@
-"""A ticket as words: its own name weighs most, and its kind still counts."""
+"""An incident as words: its own name weighs most, and its kind still counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is called for a ticket that nobody answers; what stops that and what starts it again."""
+"""Who is called for an incident that nobody answers; what stops that and what starts it again."""
 
 from __future__ import annotations
 

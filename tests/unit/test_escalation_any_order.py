@@ -1,4 +1,4 @@
-"""Whatever is done to a ticket and in whatever order: it is never left alone without a reason."""
+"""Whatever is done to an incident and in whatever order: it is never left alone without a reason."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class AnyOrder(RuleBasedStateMachine):
             assert folded(self.ticket.events) == one == escalation_from(as_json(one))
 
     def teardown(self) -> None:
-        """Left alone, a ticket that is open is climbed to the end of its policy."""
+        """Left alone, an incident that is open is climbed to the end of its policy."""
         if self.ticket.escalation is None:
             return
         self.ticket.policies = {team: policy(acknowledgement_timeout=None) for team in self.ticket.policies}

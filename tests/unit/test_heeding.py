@@ -1,4 +1,4 @@
-"""When a ticket goes on by itself to the team that is suggested for it."""
+"""When an incident goes on by itself to the team that is suggested for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Step = tuple[c.Command, str]
 
 
 def heed(*steps: Step, suggested: Suggested = NETWORK) -> c.HandOver | None:
-    """Of a ticket that Alice reported and storage got, after commands by their actors."""
+    """Of an incident that Alice reported and storage got, after commands by their actors."""
     state, past = _told([(opened(), "user:alice"), *steps])
     return heeded(state, past, suggested, "disks", TEAMS)
 
@@ -36,7 +36,7 @@ def _told(steps: Sequence[Step]) -> tuple[Incident, list[Recorded]]:
 def test_an_untouched_ticket_goes_to_the_suggested_team_which_reads_why() -> None:
     assert heed() == c.HandOver(
         "network",
-        "suggested with 84 % by resolved tickets that say the same, and of its last 60 suggestions 52 were right;"
+        "suggested with 84 % by resolved incidents that say the same, and of its last 60 suggestions 52 were right;"
         " the route `disks` says to follow suggestions",
     )
 

@@ -1,4 +1,4 @@
-"""Hand-overs, their answers, and how long each team and person had the ticket."""
+"""Hand-overs, their answers, and how long each team and person had the incident."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two tickets made one, and taken apart."""
+"""Two incidents made one, and taken apart."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOURCE_ID = "22222222-2222-4222-8222-222222222222"
 
 
 def other(*commands: c.Command, first: c.Command | None = None) -> Incident:
-    """A second ticket, #2."""
+    """A second incident, #2."""
     return replace(after(first or opened(title="Disks of s7"), *commands), id=SOURCE_ID, number=2)
 
 

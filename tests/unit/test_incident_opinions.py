@@ -1,4 +1,4 @@
-"""Several analyzers on one ticket: who agrees, what they are worth together, who contradicts."""
+"""Several analyzers on one incident: who agrees, what they are worth together, who contradicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tickets that are put aside, and what wakes them."""
+"""Incidents that are put aside, and what wakes them."""
 
 from __future__ import annotations
 

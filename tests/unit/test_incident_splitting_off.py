@@ -1,4 +1,4 @@
-"""Alerts that a person takes out of a ticket, into one of their own."""
+"""Alerts that a person takes out of an incident, into one of their own."""
 
 from __future__ import annotations
 

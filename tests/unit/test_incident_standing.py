@@ -1,4 +1,4 @@
-"""How analyzers stand on a resolved ticket."""
+"""How analyzers stand on a resolved incident."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alerts that join a ticket as symptoms and leave it again."""
+"""Alerts that join an incident as symptoms and leave it again."""
 
 from __future__ import annotations
 

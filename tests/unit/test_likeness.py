@@ -1,4 +1,4 @@
-"""Past tickets that are like one: the same words, components, labels and causes, the rarer the more."""
+"""Past incidents that are like one: the same words, components, labels and causes, the rarer the more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a message says of many tickets: some are described, the others are named to machines and counted for people."""
+"""What a message says of many incidents: some are described, the others are named to machines and counted for
+people.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose ticket it probably is, as far as analyzers can say."""
+"""Whose incident it probably is, as far as analyzers can say."""
 
 from __future__ import annotations
 

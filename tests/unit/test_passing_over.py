@@ -1,4 +1,4 @@
-"""What tickets say of silences, windows and rules that could not be read."""
+"""What incidents say of silences, windows and rules that could not be read."""
 
 from __future__ import annotations
 

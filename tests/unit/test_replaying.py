@@ -29,7 +29,7 @@ def fired(key: str, minutes: int = 0, change: str = "fired", **more: Any) -> Rec
 
 
 def replayed(recorded: Iterable[Recorded], *rules: Rule) -> Replay:
-    """Each that begins to fire comes to a ticket of its group."""
+    """Each that begins to fire comes to an incident of its group."""
     told = [
         item for one in recorded for item in ((one, Joined([one.id], cause=False)) if one.routed else (one,))
     ]

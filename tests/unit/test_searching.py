@@ -71,7 +71,7 @@ def test_a_word_asks_for_what_it_says(text: str, meant: list[Filter]) -> None:
         ("hops:many", "must be a number"),
         ("hops:2.5", "must be a number"),
         ("age:<99999w", "must be such as"),
-        ("number:x", "must be the number of a ticket"),
+        ("number:x", "must be the number of an incident"),
         ("component:**********a*", "at most ten *"),
         ("x" * 1001, "at most 1000 characters"),
         ("a\0b", "control characters"),

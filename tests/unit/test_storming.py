@@ -1,4 +1,4 @@
-"""Whether tickets come faster than people read."""
+"""Whether incidents come faster than people read."""
 
 from __future__ import annotations
 

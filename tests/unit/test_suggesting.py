@@ -14,7 +14,7 @@ KINDS = {"network": "tor", "storage": "storage_cluster", "compute": "host"}
 
 
 def past(count: int, noise: float = 0.0, seed: int = 1) -> tuple[list[Described], list[str]]:
-    """Tickets on components of three kinds, each resolved by the kind's team or, by `noise`, by any."""
+    """Incidents on components of three kinds, each resolved by the kind's team or, by `noise`, by any."""
     draw = random.Random(seed)
     tickets, teams = [], []
     for _ in range(count):
@@ -61,7 +61,7 @@ def test_nothing_is_suggested_where_one_team_resolves_everything() -> None:
 
 def test_nothing_is_suggested_for_what_was_never_seen() -> None:
     said = Suggesting(*past(300)).suggest(Described("ΩΩΩ", "laser/7"))
-    assert (said.team, said.why) == (None, "nothing in this ticket has been seen before")
+    assert (said.team, said.why) == (None, "nothing in this incident has been seen before")
 
 
 def test_the_confirmed_cause_is_not_looked_at() -> None:

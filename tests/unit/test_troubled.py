@@ -1,4 +1,4 @@
-"""Where in a tree of components the open tickets are."""
+"""Where in a tree of components the open incidents are."""
 
 from incidents.domain.components.incidents_below import tickets_beneath
 

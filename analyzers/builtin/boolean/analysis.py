@@ -1,7 +1,7 @@
 """Boolean tomography as an analyzer: what the classic methods conclude from good and bad paths.
 
 They know no rates and no chance, so nothing here is a probability: scores are null, no suspect is `sure`, and a
-finding opens a ticket only when it comes back in further windows. What they take for granted is checked
+finding opens an incident only when it comes back in further windows. What they take for granted is checked
 (`assumptions`): they abstain where good paths are not recorded, and are not quiet where bad paths stay unexplained.
 """
 

@@ -22,7 +22,9 @@ PARAMS = (
     Param(
         "sure_margin", 3.0, "binomial: nats above the threshold that make one window enough", low=0, high=100
     ),
-    Param("min_rate", 0.001, "binomial: least share of a component's units worth a ticket", low=0, high=0.5),
+    Param(
+        "min_rate", 0.001, "binomial: least share of a component's units worth an incident", low=0, high=0.5
+    ),
     Param(
         "min_witnesses", 2.0, "binomial: least number of hosts (else units) that must speak", low=1, high=1000
     ),

@@ -1,7 +1,7 @@
 """Which components to blame: forward selection by likelihood ratio, with swaps, joint refit and backward
 pruning.
 
-Evidence is in nats (log-likelihood gained). Clumps are what makes false tickets: a host that dies takes
+Evidence is in nats (log-likelihood gained). Clumps are what makes false incidents: a host that dies takes
 twenty units with it and looks like twenty independent failures. So every component is judged twice, on units
 and on witnesses (hosts, each counting once), and the smaller figure counts. The stop is an information
 criterion: evidence must exceed the log of how many chances a healthy day gives to be fooled.
@@ -43,7 +43,7 @@ class Rules:
     """When a component may be blamed.
 
     `threshold[j]` is the evidence needed against component j, in nats; `noise` is how unevenly components fail in
-    health; `smallest` is the least theta worth a ticket; `witnesses[j]` is how many of them must speak against j;
+    health; `smallest` is the least theta worth an incident; `witnesses[j]` is how many of them must speak against j;
     `allowed[j]` is false for all but one of components that are always together.
     """
 

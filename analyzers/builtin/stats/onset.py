@@ -23,7 +23,7 @@ def last_unusual(counts: NDArray[Any], expected: float) -> int:
     """The last slice that fails, without those at the end that together fail no more than is usual, where `expected`
     failures of the whole window are. Some slice has to fail.
 
-    Else what always fails a little would keep a component failing after its repair, and open its ticket again.
+    Else what always fails a little would keep a component failing after its repair, and open its incident again.
     """
     failing = np.flatnonzero(counts)
     since = np.cumsum(counts[::-1])[::-1][failing]

@@ -27,7 +27,7 @@ PARAMS = (
 
 KNOWN, RECENT = 6, 2
 """Windows that say what is normal, and newer ones that are read past: what begins then would be normal at once, because
-an ending that some window saw is no longer new, and one window alone is seldom sure enough for a ticket.
+an ending that some window saw is no longer new, and one window alone is seldom sure enough for an incident.
 """
 
 HISTORY = KNOWN + RECENT

@@ -26,7 +26,7 @@ PARAMS = (
     Param(
         "sure_margin", 8.0, "explain: nats above the threshold that make one window enough", low=0, high=100
     ),
-    Param("min_loss", 5e-5, "explain: least loss rate of a component worth a ticket", low=0, high=0.5),
+    Param("min_loss", 5e-5, "explain: least loss rate of a component worth an incident", low=0, high=0.5),
     Param(
         "min_flows", 3, "least number of pairs of hosts that must have lost packets there", low=1, high=1000
     ),

@@ -63,7 +63,7 @@ class Migration(migrations.Migration):
                 (
                     "name",
                     models.CharField(
-                        help_text="permanent: tickets remember which schedule blamed a component",
+                        help_text="permanent: incidents remember which schedule blamed a component",
                         max_length=60,
                         unique=True,
                         validators=[

@@ -76,7 +76,7 @@ def show(home: Home, screen: Screen, speed: float) -> None:
 
 
 def feed(file: Path, screen: Screen, speed: float) -> None:
-    """In a process of its own: send the world, and compare tickets with what is true of it. Goes on for ever."""
+    """In a process of its own: send the world, and compare incidents with what is true of it. Goes on for ever."""
     notes = Notes.load(file)
     assert notes is not None
     sender = Sender(
@@ -112,9 +112,9 @@ def introduce(notes: Notes, screen: Screen) -> None:
     screen.say()
     screen.say(f"  Dossier   {address}/")
     screen.say(f"  Login     {notes.user} / {notes.password}")
-    screen.say("  Look at   1. the inbox: tickets open by themselves while the stories are told")
+    screen.say("  Look at   1. the inbox: incidents open by themselves while the stories are told")
     screen.say(
-        "            2. a ticket: who is blamed, how surely, and the evidence; acknowledge and resolve it"
+        "            2. an incident: who is blamed, how surely, and the evidence; acknowledge and resolve it"
     )
     screen.say(f"            3. last week's report, at {address}/reports")
     screen.say(f"  As JSON   curl -H 'Authorization: Bearer {notes.key}' {address}/api/v1/incidents")

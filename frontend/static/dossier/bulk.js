@@ -1,9 +1,9 @@
-// What is done to several tickets: in batches, with how far it is, what was refused and why, and the way back.
+// What is done to several incidents: in batches, with how far it is, what was refused and why, and the way back.
 import { actOnSeveral } from "./keys.js";
 import { refresh } from "./parts.js";
 import { rowOf, touched } from "./rows.js";
 
-const BATCH = 20; // tickets in one request
+const BATCH = 20; // incidents in one request
 const bar = document.querySelector(".bulk");
 const form = document.querySelector("#several");
 let all = null; // numbers of all that match, once they were asked for
@@ -12,7 +12,7 @@ let stopped = false;
 
 const boxes = () => [...document.querySelectorAll("td.pick input")];
 const picked = () => all ?? boxes().filter((box) => box.checked).map((box) => Number(box.value));
-const tickets = (count) => `${count.toLocaleString("en")} ticket${count === 1 ? "" : "s"}`;
+const tickets = (count) => `${count.toLocaleString("en")} incident${count === 1 ? "" : "s"}`;
 
 function count() {
   if (!bar) return;

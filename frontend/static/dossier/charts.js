@@ -174,7 +174,7 @@ document.addEventListener("click", (event) => {
 
 const whenIdle = window.requestIdleCallback || ((callback) => setTimeout(callback, 200));
 
-// Whoever prints a ticket has not scrolled to all of it: once the page is at rest, what nobody has seen yet is drawn
+// Whoever prints an incident has not scrolled to all of it: once the page is at rest, what nobody has seen yet is drawn
 // too, one by one. What is folded away has no width and waits until it is opened.
 function drawTheRest() {
   const next = [...document.querySelectorAll("[data-chart]")].find((one) => !drawn.has(one) && one.offsetParent);
@@ -185,7 +185,7 @@ function drawTheRest() {
 }
 
 export function startCharts() {
-  // The first ticket that is opened shall not wait for the library (nor the server's first visitor for its making).
+  // The first incident that is opened shall not wait for the library (nor the server's first visitor for its making).
   if (document.body.dataset.watch === "incidents") whenIdle(() => fetch(bundle, { priority: "low", cache: "force-cache" }).catch(() => {}));
   onPart((part, before) => {
     part.querySelectorAll("[data-chart]").forEach((element) => seen.observe(element));

@@ -242,7 +242,7 @@ function take(text) {
   if (names) place = { row: Math.max(cells.rows.indexOf(names[0]), 0), column: Math.max(cells.columns.indexOf(names[1]), 0) };
 }
 
-/** What came since: newer telemetry moves the steps on, a run or a ticket marks what it blames. */
+/** What came since: newer telemetry moves the steps on, a run or an incident marks what it blames. */
 async function renew() {
   if (!told || !following || playing || step() !== Number(slider.max)) return;
   const address = new URL(grid.dataset.cells, location.href);

@@ -22,7 +22,7 @@ function move(step) {
   all[next].scrollIntoView({ block: "nearest" });
 }
 
-/** From a ticket to the one beside it in the list that it was opened from. */
+/** From an incident to the one beside it in the list that it was opened from. */
 function beside(step) {
   const list = document.querySelector(".among");
   const link = list?.querySelector(step > 0 ? "[rel=next]" : "[rel=prev]");
@@ -50,7 +50,7 @@ function accept() {
   if (form) send(form, form.querySelector("button"));
 }
 
-/** The panel of the ticket; in a list that of the rows that are selected, or of the one at hand. */
+/** The panel of the incident; in a list that of the rows that are selected, or of the one at hand. */
 function panel(name) {
   if (list && !list.aim(current())) return;
   openPanel(name);

@@ -61,7 +61,7 @@ function concerns(message) {
   return wanted.includes(change.about) || wanted.includes(change.id);
 }
 
-// Which ticket it was is for whoever shows more than what a fresh copy of the page has; without an id, any of them.
+// Which incident it was is for whoever shows more than what a fresh copy of the page has; without an id, any of them.
 const tell = (id) => document.dispatchEvent(new CustomEvent("ticketchanged", { detail: id }));
 
 function startPolling() {

@@ -1,4 +1,4 @@
-// Ctrl+K or ⌘K: go anywhere, or act on the ticket at hand, by typing. Actions are those that the page itself shows.
+// Ctrl+K or ⌘K: go anywhere, or act on the incident at hand, by typing. Actions are those that the page itself shows.
 import { openPanel, send } from "./actions.js";
 import { combobox, fetched } from "./combobox.js";
 
@@ -8,7 +8,7 @@ const place = document.querySelector("#palette-found");
 
 const wordsOf = (element) => [...element.childNodes].filter((one) => one.nodeName !== "KBD").map((one) => one.textContent).join("").replace(/\s+/g, " ").trim();
 
-/** What can be done here: the panels and buttons of the ticket, by their words. */
+/** What can be done here: the panels and buttons of the incident, by their words. */
 function actions() {
   const scope = document.querySelector("main .actions:not(.bulk .actions)");
   if (!scope) return [];
@@ -20,8 +20,8 @@ function actions() {
 function withActions(list, text) {
   const fitting = actions().filter(([words]) => words.toLowerCase().includes(text.toLowerCase()));
   if (!fitting.length) return list;
-  const group = Object.assign(document.createElement("div"), { role: "group", ariaLabel: "On this ticket" });
-  group.append(Object.assign(document.createElement("div"), { className: "group", textContent: "On this ticket" }));
+  const group = Object.assign(document.createElement("div"), { role: "group", ariaLabel: "On this incident" });
+  group.append(Object.assign(document.createElement("div"), { className: "group", textContent: "On this incident" }));
   group.firstChild.setAttribute("aria-hidden", "true");
   for (const [words, act] of fitting) {
     const option = document.createElement("div");

@@ -1,4 +1,4 @@
-// Coming back to the list from a ticket: the same rows in the same order, at the same height, the row at hand marked.
+// Coming back to the list from an incident: the same rows in the same order, at the same height, the row at hand marked.
 // What the list showed is kept for this tab when one leaves it; rows that the first page lacks are read by id.
 import { readPage, refresh } from "./parts.js";
 

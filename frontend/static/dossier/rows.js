@@ -15,7 +15,7 @@ const within = () => document.querySelector("[data-part=rows]");
 
 export const rowOf = (number) => within()?.querySelector(`tr[data-number="${CSS.escape(number)}"]`);
 
-/** A live message named this ticket; without one, any may have changed. */
+/** A live message named this incident; without one, any may have changed. */
 export function touched(id) {
   if (id) changed.add(id);
   else everything = true;
@@ -28,7 +28,7 @@ function address(table, ids) {
   return found;
 }
 
-/** A few tickets that changed are asked for alone; nothing to show them in, or nobody said which: the whole page. */
+/** A few incidents that changed are asked for alone; nothing to show them in, or nobody said which: the whole page. */
 newsFrom(() => {
   const table = within()?.querySelector("table.inbox");
   if (!table || everything || !changed.size || changed.size > MOST) return null;
@@ -103,7 +103,7 @@ function sayArrivals() {
   bar.hidden = !arrived.size && !storm;
   if (bar.hidden) return;
   const [latest] = arrived.values();
-  const news = arrived.size === 1 ? `1 new ticket: ${latest}` : arrived.size ? `${arrived.size} new tickets, first ${latest}` : "Show";
+  const news = arrived.size === 1 ? `1 new incident: ${latest}` : arrived.size ? `${arrived.size} new incidents, first ${latest}` : "Show";
   const words = storm ? `A storm is on. ${news}` : news;
   if (bar.querySelector(".words").textContent !== words) bar.querySelector(".words").textContent = words;
 }

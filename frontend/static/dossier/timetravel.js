@@ -1,4 +1,4 @@
-// Going through a ticket's past: the slider's steps are the events of its timeline, the page is drawn as of each, and
+// Going through an incident's past: the slider's steps are the events of its timeline, the page is drawn as of each, and
 // the address follows, so that every moment can be shared. What stands between the slider's ends comes with the page.
 import { adopt, onPart, readPage } from "./parts.js";
 import { exact } from "./zone.js";

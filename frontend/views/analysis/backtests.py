@@ -169,7 +169,7 @@ def _seen(row: BacktestRow) -> Iterable[Seen]:
 
 
 def _blamed(rows: Iterable[BacktestRow]) -> set[int]:
-    """Numbers of the tickets that results name."""
+    """Numbers of the incidents that results name."""
     results = [row.result for row in rows if row.result is not None]
     told = {one["ticket"] for result in results for one in (*result["blames"], *result["missed_tickets"])}
     return {number for number in told if number is not None}

@@ -46,8 +46,8 @@ TITLES = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the browser: `beneath` counts what it contains by kind, `open` its unresolved tickets, `under` those of
-    what it contains; `branch` is shown without asking. `known` is whether the topology tells of it."""
+    """A line of the browser: `beneath` counts what it contains by kind, `open` its unresolved incidents,
+    `under` those of what it contains; `branch` is shown without asking. `known` is whether the topology tells of it."""
 
     name: str
     beneath: Sequence[tuple[str, int]]
@@ -200,7 +200,7 @@ def _relations(topology: TopologySnapshot, name: str, at: datetime | None) -> li
 
 
 def _worst_first(trouble: Trouble, names: Iterable[str]) -> list[str]:
-    """Those with most open tickets on or beneath them first, the rest as they come."""
+    """Those with most open incidents on or beneath them first, the rest as they come."""
     return sorted(names, key=lambda name: -trouble.beneath.get(name, 0))
 
 
@@ -248,7 +248,7 @@ def _moment(request: HttpRequest) -> datetime | None:
 
 
 def _place(at: datetime | None) -> Position | None:
-    """In the log: tickets are told as they stood there."""
+    """In the log: incidents are told as they stood there."""
     return None if at is None else position_at(at)
 
 

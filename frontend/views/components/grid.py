@@ -153,7 +153,7 @@ def _worst(rows: Sequence[str], columns: Sequence[str], carried: Any, failed: An
 
 
 def _marked(found: Grid) -> list[dict[str, Any]]:
-    """What is blamed in the step that is shown, a component once: by tickets and analyzers."""
+    """What is blamed in the step that is shown, a component once: by incidents and analyzers."""
     by: dict[str, dict[str, Any]] = {}
     for mark in found.marks[found.at]:
         entry = by.setdefault(mark.component, {"component": mark.component, "tickets": [], "runs": []})

@@ -56,7 +56,7 @@ def _posted(request: HttpRequest) -> HttpResponse:
     except (IntegrityError, WrongExpectedVersion, Conflict):
         changed = {"slug": "someone else changed this at the same time; look again"}
         return _shown(request, edited, typed, changed)
-    messages.success(request, f"{typed['name']} is kept. Tickets that are open stay as they are.")
+    messages.success(request, f"{typed['name']} is kept. Incidents that are open stay as they are.")
     return HttpResponseRedirect(reverse("services"))
 
 
@@ -132,7 +132,7 @@ def service_act(request: HttpRequest, slug: str, verb: str) -> HttpResponse:
         raise Http404("no such verb")
     try:
         ServicesView.acting_for(context_of(request)).perform_destroy(row)
-        removed(request, "service", slug, f"{row.name} is gone. Tickets keep its name.")
+        removed(request, "service", slug, f"{row.name} is gone. Incidents keep its name.")
     except Conflict as error:
         messages.error(request, str(error.detail))
     except WrongExpectedVersion:

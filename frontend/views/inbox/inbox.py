@@ -41,7 +41,7 @@ MOST_COUNTED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Tickets with the marks of their places in the list."""
+    """Incidents with the marks of their places in the list."""
 
     heading: str
     tickets: Sequence[tuple[queries.View, str]]
@@ -135,7 +135,7 @@ def _choices(listing: Listing) -> dict[str, Any]:
 
 
 def tabs_of(listing: Listing, counts: Mapping[Any, int], given: QueryDict) -> list[dict[str, Any]]:
-    """The tabs of the list that an address asks for, with how many tickets each shows."""
+    """The tabs of the list that an address asks for, with how many incidents each shows."""
     return [
         {
             "tab": tab,
@@ -148,10 +148,10 @@ def tabs_of(listing: Listing, counts: Mapping[Any, int], given: QueryDict) -> li
 
 
 def counts_of(listing: Listing) -> Mapping[Any, int]:
-    """How many tickets there are of each state; nothing where the page says none."""
+    """How many incidents there are of each state; nothing where the page says none."""
     if listing.as_of is not None or listing.problems:
         return {}
-    # With a search, every resolved ticket is looked at to count those that fit: only where they are what is shown.
+    # With a search, every resolved incident is looked at to count those that fit: only where they are what is shown.
     resolved = not listing.filters or "resolved" in listing.tab.states
     return queries.counts(listing.filters, MOST_COUNTED, resolved=resolved)
 
@@ -161,8 +161,8 @@ def _total(tab: Tab, counts: Mapping[Any, int]) -> int:
 
 
 def _count(tab: Tab, counts: Mapping[Any, int]) -> str:
-    """Resolved tickets are counted only so far: to count a million takes as long as everything else on the page. Empty
-    where not everything that the tab shows was counted."""
+    """Resolved incidents are counted only so far: to count a million takes as long as everything else on the
+    page. Empty where not everything that the tab shows was counted."""
     if any(state not in counts for state in tab.states):
         return ""
     more = "+" if "resolved" in tab.states and counts.get("resolved", 0) >= MOST_COUNTED else ""
@@ -172,7 +172,9 @@ def _count(tab: Tab, counts: Mapping[Any, int]) -> str:
 @page
 @require_safe
 def matching(request: HttpRequest) -> HttpResponse:
-    """The numbers of all tickets that an address asks for, as far as one action may go; and whether there are more."""
+    """The numbers of all incidents that an address asks for, as far as one action may go; and whether there
+    are more.
+    """
     listing = listing_of(request)
     if listing.problems or listing.as_of:
         return JsonResponse({"numbers": [], "more": False})

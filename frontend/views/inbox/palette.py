@@ -1,4 +1,4 @@
-"""The palette: whatever is typed becomes tickets, components and pages to go to."""
+"""The palette: whatever is typed becomes incidents, components and pages to go to."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def palette(request: HttpRequest) -> HttpResponse:
     """Groups of places, best first within each; none for a text that nothing fits."""
     text = request.GET.get("q", "").replace("\0", "").strip()[:LONGEST]
     groups = [
-        ("Tickets", _tickets(text)),
+        ("Incidents", _tickets(text)),
         ("Pages", _pages(text, request)),
         ("Components", _components(text)),
     ]
     rest = Place(
-        f"{reverse('inbox')}?{urlencode({'tab': 'all', 'search': text})}", f"Search all tickets for {text}"
+        f"{reverse('inbox')}?{urlencode({'tab': 'all', 'search': text})}", f"Search all incidents for {text}"
     )
     context = {
         "groups": [(name, places) for name, places in groups if places],

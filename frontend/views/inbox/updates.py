@@ -1,4 +1,4 @@
-"""News for an inbox that is open: the tickets that changed, and what the page says around its list.
+"""News for an inbox that is open: the incidents that changed, and what the page says around its list.
 
 A change is announced to every console at once, and all of them ask at the same moment. What they have in common is
 read once for each position of the log; the page itself would be six times the work.

@@ -1,4 +1,4 @@
-"""What people do to tickets: one form each, one event each, and what could not be done, said plainly."""
+"""What people do to incidents: one form each, one event each, and what could not be done, said plainly."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def cause_of(form: Form) -> str:
 
 
 def until_of(form: Form) -> datetime | None:
-    """Until when a ticket is put aside: after so many hours, at a time, or None until it changes."""
+    """Until when an incident is put aside: after so many hours, at a time, or None until it changes."""
     chosen = str(form.get("for", ""))
     if chosen == "change":
         return None
@@ -49,7 +49,7 @@ def until_of(form: Form) -> datetime | None:
 
 
 def _linked(incident_id: str, form: Form, context: Context) -> commands.Recorded:
-    """To an address, or to the ticket whose number is given."""
+    """To an address, or to the incident whose number is given."""
     to = str(form.get("href", "")).strip()
     if to.removeprefix("#").isdecimal():
         return commands.relate(incident_id, ticket_of({"into": to}), context)
@@ -62,7 +62,7 @@ def _attached(form: Form) -> list[dict[str, str]]:
 
 
 def ticket_of(form: Form) -> str:
-    """The id of the ticket that a form names by its number, with or without #."""
+    """The id of the incident that a form names by its number, with or without #."""
     try:
         return queries.get(str(form.get("into", "")).strip().removeprefix("#")).incident.id
     except queries.NoSuchIncident as error:
@@ -109,7 +109,7 @@ VERBS: dict[str, tuple[Verb, str, str]] = {
 @page
 @require_POST
 def act(request: HttpRequest, number: int, verb: str) -> HttpResponse:
-    """Carry out one verb on one ticket, then go back to where it was asked."""
+    """Carry out one verb on one incident, then go back to where it was asked."""
     if verb not in VERBS:
         raise Http404(verb)
     command, done, back = VERBS[verb]

@@ -1,4 +1,4 @@
-"""The alerts of a ticket, and the page of a receipt: what was sent, and what became of it."""
+"""The alerts of an incident, and the page of a receipt: what was sent, and what became of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LONGEST_SHOWN = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An alert of a ticket, since when it stands as it does, and why it is there."""
+    """An alert of an incident, since when it stands as it does, and why it is there."""
 
     it: Alert
     since: datetime
@@ -45,7 +45,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One page of a ticket's alerts, those that fire first."""
+    """One page of an incident's alerts, those that fire first."""
 
     alerts: list[Shown]
     total: int
@@ -82,7 +82,7 @@ class Section:
 
 
 def section(number: str, asked: str, as_of: Position | None = None) -> Section:
-    """The page of a ticket's alerts that an address asks for, now or as of a moment. Raises Invalid."""
+    """The page of an incident's alerts that an address asks for, now or as of a moment. Raises Invalid."""
     if not (asked.isascii() and asked.isdigit() and 1 <= int(asked[:9]) <= MOST_PAGES):
         raise Invalid("alerts", "must be the number of a page, from 1")
     here = int(asked)

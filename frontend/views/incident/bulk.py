@@ -1,4 +1,4 @@
-"""One action on several tickets out of the forms of the inbox; what is done with them stands in `incidents.bulk`."""
+"""One action on several incidents out of the forms of the inbox; what is done with them stands in `incidents.bulk`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from incidents.domain.incident.bulk import VERBS as ALLOWED
 from incidents.domain.incident.bulk import Step
 
 MOST_IN_ONE = 100
-"""Tickets of one request: the page sends its batches and shows how far it is."""
+"""Incidents of one request: the page sends its batches and shows how far it is."""
 JSON = "application/json"
 Form = Mapping[str, str]
 
@@ -46,10 +46,10 @@ READ: Mapping[str, Callable[[Form], dict[str, Any]]] = {
 @page
 @require_POST
 def several(request: HttpRequest) -> HttpResponse:
-    """Carry out one verb on each of the tickets `number`. The fields of the form are named `verb-field`.
+    """Carry out one verb on each of the incidents `number`. The fields of the form are named `verb-field`.
 
     With `Accept: application/json` the answer lists `done` (with what undoes each) and `refused` (with why); otherwise
-    it is said on the page. A form that fits no ticket is a 400 and nothing is done.
+    it is said on the page. A form that fits no incident is a 400 and nothing is done.
     """
     wants_json = JSON in request.headers.get("Accept", "")
     verb = request.POST.get("verb", "")
@@ -87,7 +87,7 @@ def _numbers(form: QueryDict) -> list[int]:
     ]
     numbers = list(dict.fromkeys(int(text) for text in given))
     if not numbers:
-        raise Invalid("number", "says no ticket; select some first")
+        raise Invalid("number", "says no incident; select some first")
     if len(numbers) > MOST_IN_ONE:
         raise Invalid("number", f"must be at most {MOST_IN_ONE} at once")
     return numbers
@@ -107,7 +107,7 @@ def _form(verb: str, given: QueryDict, numbers: Sequence[int]) -> dict[str, str]
 
 def _say(request: HttpRequest, done: str, outcome: Outcome) -> None:
     if count := len(outcome.done):
-        messages.success(request, f"{done} {count} ticket{'' if count == 1 else 's'}")
+        messages.success(request, f"{done} {count} incident{'' if count == 1 else 's'}")
     if outcome.refused:
         first = outcome.refused[0]
         more = " …" if len(outcome.refused) > 1 else ""

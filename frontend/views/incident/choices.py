@@ -1,4 +1,4 @@
-"""What the forms of a ticket need: what may be chosen, and which of them this person is not offered."""
+"""What the forms of an incident need: what may be chosen, and which of them this person is not offered."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Problem:
     reason: str
     typed: Mapping[str, str]
     meanwhile: Sequence[Happened] = ()
-    """What others did since this page was shown: the form below is there again, for the ticket as it is now."""
+    """What others did since this page was shown: the form below is there again, for the incident as it is now."""
 
 
 def asking(
     state: queries.Incident, suspects: Sequence[Mapping[str, Any]], name: str, problem: Problem | None
 ) -> dict[str, Any]:
-    """The context of a ticket's forms, for the person with this name."""
+    """The context of an incident's forms, for the person with this name."""
     refused = refusals(name, ANYWHERE | AT_ITS_TEAM, state.id)
     no_team = without_team(state.team, queries.team_slugs()) if state.state == "resolved" else None
     panels = _panels(state, refused) - ({"reopen"} if no_team else set())

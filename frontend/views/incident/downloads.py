@@ -24,14 +24,14 @@ LARGEST_PLACE = 10_000
 @page
 @require_safe
 def attached_csv(_: HttpRequest, number: int, version: int, place: int) -> HttpResponse:
-    """The rows of a piece of evidence as it was attached to a ticket."""
+    """The rows of a piece of evidence as it was attached to an incident."""
     if max(version, place) > 2**31 - 1:
         raise Http404("no such piece of evidence")
     pieces = queries.evidence(str(number), everything=True)
     found = next((one for one in pieces if (one.version, one.place) == (version, place)), None)
     if found is None:
         raise Http404("no such piece of evidence")
-    return _csv(f"ticket-{number}-{found.title}", *rows_of(found))
+    return _csv(f"incident-{number}-{found.title}", *rows_of(found))
 
 
 @page

@@ -1,4 +1,4 @@
-"""A ticket's timeline: one kind of line or all, the older ones folded; and its moments, for going through them."""
+"""An incident's timeline: one kind of line or all, the older ones folded; and its moments, for going through them."""
 
 from __future__ import annotations
 

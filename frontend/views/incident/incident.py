@@ -149,7 +149,9 @@ def _joins(alerts: Section) -> list[dict[str, Any]]:
 
 
 def _shared(reference: str, state: queries.Incident, alerts: Section) -> dict[str, Any] | None:
-    """What many alerts have in common, as far as the facts of the ticket do not say it; None where that is nothing."""
+    """What many alerts have in common, as far as the facts of the incident do not say it; None where that is
+    nothing.
+    """
     if alerts.total < MANY_ALERTS:
         return None
     found = queries.shared_labels(reference)
@@ -158,7 +160,7 @@ def _shared(reference: str, state: queries.Incident, alerts: Section) -> dict[st
 
 
 def _latest_findings(view: queries.View, entries: Sequence[queries.Entry]) -> dict[str, Mapping[str, Any]]:
-    """By analyzer, newest first: the latest finding that blames the ticket's cause."""
+    """By analyzer, newest first: the latest finding that blames the incident's cause."""
     findings: dict[str, Mapping[str, Any]] = {}
     for entry in reversed(entries):
         finding = entry.body.get("finding")

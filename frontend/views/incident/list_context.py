@@ -1,4 +1,4 @@
-"""A ticket among the others of the list that one came from: its place there, its neighbours, the way back."""
+"""An incident among the others of the list that one came from: its place there, its neighbours, the way back."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from incidents import queries
 from incidents.commands import Invalid
 
 LIST, PLACE = "list", "place"
-"""Parameters of a ticket's address: the list that it was opened from, and its mark there."""
+"""Parameters of an incident's address: the list that it was opened from, and its mark there."""
 _LONGEST = 4000
 
 
 @dataclass(frozen=True, slots=True)
 class Among:
-    """What a ticket's page shows of the list. `tail` is what its own addresses carry on, `""` without a list."""
+    """What an incident's page shows of the list. `tail` is what its own addresses carry on, `""` without a list."""
 
     query: str = ""
     tail: str = ""
@@ -31,12 +31,12 @@ class Among:
 
 
 def of_list(listing: Listing, given: QueryDict) -> str:
-    """The list of an address, as the addresses of its tickets carry it."""
+    """The list of an address, as the addresses of its incidents carry it."""
     return address(given, tab=listing.tab.name, cursor=None).removeprefix("?")
 
 
 def among(request: HttpRequest, number: int) -> Among:
-    """Of the list that the address of a ticket names. A list that makes no sense is none: the ticket is shown."""
+    """Of the list that the address of an incident names. A list that makes no sense is none: the incident is shown."""
     asked = request.GET.get(LIST, "")
     if not asked or len(asked) > _LONGEST or "\0" in asked:
         return Among()
@@ -60,7 +60,7 @@ def among(request: HttpRequest, number: int) -> Among:
 
 
 def carried(request: HttpRequest) -> str:
-    """What an address of the ticket says of its list, as the query of another one; empty where it says nothing."""
+    """What an address of the incident says of its list, as the query of another one; empty where it says nothing."""
     kept = {name: value for name in (LIST, PLACE) if (value := request.GET.get(name))}
     return f"?{urlencode(kept)}" if LIST in kept and len(kept[LIST]) <= _LONGEST else ""
 

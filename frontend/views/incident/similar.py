@@ -1,5 +1,5 @@
-"""What stands beside a ticket and is fetched beside its page, which does not wait: past tickets that are like it, the
-team that resolved such, what fails with its component.
+"""What stands beside an incident and is fetched beside its page, which does not wait: past incidents that are
+like it, the team that resolved such, what fails with its component.
 
 Learning brings a hundred megabytes and takes its time, so that only what is fetched beside a page asks for it.
 """
@@ -45,7 +45,7 @@ def similar(request: HttpRequest, number: int) -> HttpResponse:
 @page
 @require_safe
 def teams(request: HttpRequest, number: int) -> HttpResponse:
-    """The teams that a ticket could be handed to, with what analyzers say of each and what past tickets teach."""
+    """The teams that an incident could be handed to, with what analyzers say of each and what past incidents teach."""
     from incidents.similarity.similar import suggested_team
 
     incident = queries.get(str(number)).incident
@@ -63,7 +63,7 @@ def teams(request: HttpRequest, number: int) -> HttpResponse:
 @page
 @require_safe
 def blast(request: HttpRequest, number: int) -> HttpResponse:
-    """What fails with the ticket's component, as a drawing and as a list."""
+    """What fails with the incident's component, as a drawing and as a list."""
     as_of = moment_in(request)
     incident = queries.get(str(number), as_of).incident
     graph = None

@@ -1,4 +1,4 @@
-"""Alerts that belong to another matter, taken out of a ticket by hand into one of their own."""
+"""Alerts that belong to another matter, taken out of an incident by hand into one of their own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from incidents.domain.permissions import Forbidden
 @page
 @require_POST
 def split_off(request: HttpRequest, number: int) -> HttpResponse:
-    """The alerts that were chosen open a ticket, which is named with a way to take it back."""
+    """The alerts that were chosen open an incident, which is named with a way to take it back."""
     asked, here = request.POST, f"{reverse('incident', args=[number])}{carried(request)}"
     chosen = asked.getlist("alert")
     try:

@@ -1,4 +1,4 @@
-"""The line on a ticket's page that says who is called next and when."""
+"""The line on an incident's page that says who is called next and when."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Who is called for a ticket, step by step, and where that stands in words."""
+    """Who is called for an incident, step by step, and where that stands in words."""
 
     says: str
     steps: Sequence[PlannedStep]
 
 
 def escalation_of(it: Incident, now: datetime, as_of: Position | None) -> Standing | None:
-    """How far the calls for a ticket have come, or had come at a moment."""
+    """How far the calls for an incident have come, or had come at a moment."""
     return standing(it, now) if as_of is None else standing_at(it.id, as_of)
 
 

@@ -1,4 +1,4 @@
-"""Escalation policies: who is called for a ticket that nobody answers; staff change them, managers their own."""
+"""Escalation policies: who is called for an incident that nobody answers; staff change them, managers their own."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def policies(request: HttpRequest) -> HttpResponse:
     errors = _kept(request, edited, typed)
     if errors:
         return _listed(request, edited, typed, errors)
-    messages.success(request, f"Kept {typed['name']}. Tickets that begin to wait from now on follow it.")
+    messages.success(request, f"Kept {typed['name']}. Incidents that begin to wait from now on follow it.")
     return HttpResponseRedirect(reverse("policies"))
 
 
@@ -56,7 +56,7 @@ def remove_policy(request: HttpRequest, slug: str) -> HttpResponse:
     row = _found(slug)
     try:
         PoliciesView.acting_for(context_of(request)).perform_destroy(row)
-        words = f"{row.name} is gone. Tickets that follow it already go on as they are."
+        words = f"{row.name} is gone. Incidents that follow it already go on as they are."
         removed(request, "escalation_policy", slug, words)
     except Conflict as error:
         messages.error(request, str(error.detail))
@@ -110,7 +110,7 @@ def _words(policy: Policy) -> list[str]:
     ]
     if policy.acknowledgement_timeout is not None:
         silence = spoken(policy.acknowledgement_timeout)
-        told.append(f"Begins again when nothing is done about an acknowledged ticket for {silence}.")
+        told.append(f"Begins again when nothing is done about an acknowledged incident for {silence}.")
     if policy.restart_when_worse:
         told.append("Begins again when the severity rises.")
     return told

@@ -166,7 +166,7 @@ def _taken_again(request: HttpRequest, row: IntegrationKey) -> HttpResponse:
         messages.error(request, "Not read: the mapping makes no alert of this payload.")
         return HttpResponseRedirect(reverse("integration", args=[row.pk]))
     taken = receive(parsed, Delivery(row.name, GENERIC, one.content_type, one.payload))
-    messages.success(request, "Read and committed. The ticket follows within seconds.")
+    messages.success(request, "Read and committed. The incident follows within seconds.")
     return HttpResponseRedirect(reverse("receipt", args=[taken.receipt]))
 
 
@@ -335,7 +335,7 @@ def act(request: HttpRequest, pk: int, verb: str) -> HttpResponse:
         raise Http404(verb)
     taken = test_alerts.send_sample(row.name, door, user_name(request))
     messages.success(
-        request, "Sent and committed. The ticket follows within seconds and is over in five minutes."
+        request, "Sent and committed. The incident follows within seconds and is over in five minutes."
     )
     return HttpResponseRedirect(reverse("receipt", args=[taken.receipt]))
 

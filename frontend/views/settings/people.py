@@ -31,7 +31,7 @@ FEW = 12
 """Members of a team up to which the page unfolds it."""
 MEANS = {
     "viewer": "reads",
-    "responder": "works on the team's tickets; says something, and hands over, anywhere",
+    "responder": "works on the team's incidents; says something, and hands over, anywhere",
     "manager": "also configures what belongs to the team: routes, schedules, policies, people",
     "admin": "as a manager, and makes managers",
 }

@@ -14,7 +14,7 @@ from incidents.teams.models import Route
 
 TEXTS = ("name", "parent", "pattern", "team", "service", "severity", "policy")
 GROUPS = ("", "rule", "labels", "all", "alone")
-"""As the rule above has it; what one alert rule fires on; by labels; all in one ticket; each alone."""
+"""As the rule above has it; what one alert rule fires on; by labels; all in one incident; each alone."""
 
 _FOLLOWS = {None: "", True: "yes", False: "no"}
 

@@ -98,7 +98,7 @@ def _posted(request: HttpRequest) -> HttpResponse:
         told.errors = {"name": "someone else changed the rules at the same time; look again"}
         return _shown(request, told)
     messages.success(
-        request, f"{serializer.data['name']} is in force. Tickets that are open stay where they are."
+        request, f"{serializer.data['name']} is in force. Incidents that are open stay where they are."
     )
     return HttpResponseRedirect(reverse("routes"))
 
@@ -143,7 +143,7 @@ def _shown(request: HttpRequest, told: _Page) -> HttpResponse:
     names = sorted(name for name in _extensible(levels) if name != told.name)
     context = {
         "told": told,
-        # The way of a ticket is read along all rules that were tried.
+        # The way of an incident is read along all rules that were tried.
         "rules": found.rows if explained is None else levels,
         "list": None if explained else found,
         "default": table.default,
@@ -210,7 +210,7 @@ def _names(level: dict[str, Any]) -> set[str]:
     return {level["rule"].name}.union(*map(_names, level["children"]))
 
 
-_BY: dict[tuple[str, ...], str] = {(): "all in one ticket", EACH_ALONE: "each alone"}
+_BY: dict[tuple[str, ...], str] = {(): "all in one incident", EACH_ALONE: "each alone"}
 
 
 def _gives(rule: Rule) -> list[str]:
@@ -238,7 +238,7 @@ def route_act(request: HttpRequest, name: str, verb: str) -> HttpResponse:
     try:
         if verb == "remove":
             catalog.perform_destroy(row)
-            removed(request, "route", name, f"{name} is gone. Tickets that are open stay where they are.")
+            removed(request, "route", name, f"{name} is gone. Incidents that are open stay where they are.")
         elif verb in ("up", "down"):
             catalog.move(row, down=verb == "down")
         else:

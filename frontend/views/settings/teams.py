@@ -1,4 +1,4 @@
-"""Teams: who works on tickets. Everybody reads, staff make, change and remove them."""
+"""Teams: who works on incidents. Everybody reads, staff make, change and remove them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def teams(request: HttpRequest) -> HttpResponse:
         TeamsView.acting_for(context_of(request)).put(serializer)
     except (Conflict, IntegrityError, WrongExpectedVersion):
         return _shown(request, row, typed, {"slug": "somebody else changed this a moment ago; look again"})
-    messages.success(request, f"{typed['name']} is kept. Tickets that are open stay where they are.")
+    messages.success(request, f"{typed['name']} is kept. Incidents that are open stay where they are.")
     return HttpResponseRedirect(reverse("teams"))
 
 

@@ -1,4 +1,4 @@
-"""Webhooks: whom Dossier tells of tickets' events, how they do, and what they could not take. For staff."""
+"""Webhooks: whom Dossier tells of incidents' events, how they do, and what they could not take. For staff."""
 
 from __future__ import annotations
 

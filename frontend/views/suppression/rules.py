@@ -151,7 +151,7 @@ def inhibitions(request: HttpRequest) -> HttpResponse:
         errors = _kept(request, InhibitionsView, InhibitionSerializer(data=told))
         if not errors:
             messages.success(
-                request, "In force. Open tickets whose firing alerts it covers page nobody until it ends."
+                request, "In force. Open incidents whose firing alerts it covers page nobody until it ends."
             )
             return HttpResponseRedirect(reverse("inhibitions"))
     found = listed(request, list(InhibitionRule.objects.all()), _words_of_rule, lambda row: (row.slug,))
@@ -198,7 +198,7 @@ def _removed(request: HttpRequest, kind: type[Holding], slug: str, back: str) ->
         raise Http404("there is none of that name")
     if getattr(request.user, "is_staff", False):
         catalog.perform_destroy(row)
-        words = f"{slug} is gone. What it held back gets its ticket within a minute."
+        words = f"{slug} is gone. What it held back gets its incident within a minute."
         removed(request, kind.kind, slug, words)
     else:
         messages.error(request, "That is for staff.")

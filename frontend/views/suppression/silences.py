@@ -114,17 +114,17 @@ def _groups(lines: Sequence[tuple[str, Silence]]) -> list[dict[str, object]]:
 
 
 def _suggested(number: str) -> str:
-    """What the alerts of a ticket have in common, as matchers."""
+    """What the alerts of an incident have in common, as matchers."""
     common = writing.labels_in_common(number)
     return write_matchers(Matcher(name, value) for name, value in common.items())
 
 
 def _created(request: HttpRequest, made: Silence) -> HttpResponse:
-    """Says what the silence does, with an undo; back to the ticket that it was made from."""
+    """Says what the silence does, with an undo; back to the incident that it was made from."""
     view = _ticket(request.POST.get("ticket", ""))
     back = f"silence {made.pk}"
     if view is None:
-        messages.success(request, "Silenced. Open tickets that it covers notify nobody.", extra_tags=back)
+        messages.success(request, "Silenced. Open incidents that it covers notify nobody.", extra_tags=back)
         return HttpResponseRedirect(reverse("silences"))
     one, until = view.incident, exact_words(made.ends_at)
     if one.silence is not None:

@@ -204,7 +204,7 @@ def _list_alerts(request: HttpRequest, _: str) -> HttpResponse:
 
 @_answers("incidents:read", "GET")
 def groups(request: HttpRequest, _: str) -> HttpResponse:
-    """Tickets with the alerts that are members of them; those without a ticket are one group of their receiver."""
+    """Incidents with the alerts that are members of them; those without an incident are one group of their receiver."""
     return _firing(request, grouped)
 
 

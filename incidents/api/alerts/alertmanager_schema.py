@@ -81,7 +81,7 @@ def describe_alertmanager(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     paths = {
         "/api/v2/alerts": {"get": _read("alerts", "Alerts that fire.", array(_ALERT), *_WHICH)},
         "/api/v2/alerts/groups": {
-            "get": _read("groups", "Alerts that fire, by their tickets.", array(_GROUP), *_WHICH)
+            "get": _read("groups", "Alerts that fire, by their incidents.", array(_GROUP), *_WHICH)
         },
         "/api/v2/status": {"get": _read("status", "The version whose API this is.", _VERSION)},
         "/api/v2/receivers": {"get": _read("receivers", "Teams.", array(_RECEIVER), _RECEIVERS)},

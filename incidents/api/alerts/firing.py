@@ -1,6 +1,6 @@
 """The alerts that fire, as Alertmanager's API v2 lists them: read and written in parts, for there may be 100,000.
 
-The receiver of an alert is the team that would get it; its groups are tickets.
+The receiver of an alert is the team that would get it; its groups are incidents.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ def listed(wanted: Wanted, silences: Sequence[Silence], table: RoutingTable, now
 
 
 def grouped(wanted: Wanted, silences: Sequence[Silence], table: RoutingTable, now: datetime) -> bytes:
-    """The answer of `GET /api/v2/alerts/groups`: tickets with their alerts; those without a ticket are one group."""
+    """The answer of `GET /api/v2/alerts/groups`: incidents with their alerts; those without an incident are
+    one group.
+    """
     groups: dict[tuple[str, str], list[bytes]] = {}
     for part in _chosen(wanted, silences, table, now):
         numbers = queries.ticket_numbers([one.alert.id for one in part])

@@ -1,4 +1,4 @@
-"""GET /api/v1/incidents/{id}/alerts: the alerts of a ticket, those that fire first; now, or as of a moment."""
+"""GET /api/v1/incidents/{id}/alerts: the alerts of an incident, those that fire first; now, or as of a moment."""
 
 from __future__ import annotations
 

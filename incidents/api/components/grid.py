@@ -55,7 +55,7 @@ class CellsShape(s.Serializer[Any]):
 class MarkShape(s.Serializer[Any]):
     component = s.CharField()
     by = s.ChoiceField(choices=("ticket", "run"))
-    title = s.CharField(help_text="of the ticket; of a run its analyzer")
+    title = s.CharField(help_text="of the incident; of a run its analyzer")
     number = s.IntegerField(allow_null=True)
     run = s.UUIDField(allow_null=True)
     score = s.FloatField(allow_null=True)

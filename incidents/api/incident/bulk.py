@@ -1,4 +1,4 @@
-"""One action on several tickets over HTTP."""
+"""One action on several incidents over HTTP."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SHAPES: Mapping[str, type[s.Serializer[Any]]] = {
     "merge": shapes.MergeShape,
     "undo": shapes.UndoShape,
 }
-"""The fields of each action, as for one ticket."""
+"""The fields of each action, as for one incident."""
 READ: Mapping[str, Callable[[str, Any], Any]] = {"until": time_of, "into": reference}
 ACTIONS = (*VERBS, *(verb for verb in BACK if verb not in VERBS))
 

@@ -1,4 +1,4 @@
-"""Shapes of the ticket API, for its OpenAPI document and for the names of fields."""
+"""Shapes of the incident API, for its OpenAPI document and for the names of fields."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class ReportShape(s.Serializer[Any]):
 
 
 class OpinionShape(s.Serializer[Any]):
-    """The latest word of one analyzer on a ticket."""
+    """The latest word of one analyzer on an incident."""
 
     analyzer = s.CharField()
     version = s.CharField()
     says = s.ChoiceField(
         choices=["blames", "blames_other", "saw_nothing", "no_longer_blames"],
-        help_text="blames: names this ticket's cause; blames_other: looked at it and names `component` instead;"
+        help_text="blames: names this incident's cause; blames_other: looked at it and names `component` instead;"
         " saw_nothing: looked at it and names nothing there; no_longer_blames: a later window of the same"
         " schedule does not name it any more",
     )
@@ -63,7 +63,7 @@ class OpinionShape(s.Serializer[Any]):
     run = s.CharField(help_text="the run that said so")
     schedules = s.ListField(child=s.CharField(), help_text="schedules that still say so")
     window = s.DictField(help_text="start and end of the telemetry that it rests on")
-    first_at = s.DateTimeField(allow_null=True, help_text="when it first blamed this ticket")
+    first_at = s.DateTimeField(allow_null=True, help_text="when it first blamed this incident")
 
 
 class CustodyShape(s.Serializer[Any]):
@@ -204,7 +204,7 @@ class TimelineShape(s.Serializer[Any]):
 
 
 class AttachedShape(EvidenceShape):
-    """Evidence on a ticket, with the run, analyzer, version and parameters that it comes from."""
+    """Evidence on an incident, with the run, analyzer, version and parameters that it comes from."""
 
     id = s.CharField(help_text="the event that attached it")
     at = s.DateTimeField()

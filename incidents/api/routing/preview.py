@@ -81,7 +81,7 @@ class ExplainedShape(s.Serializer[Any]):
     explanation = s.CharField()
     rules = RuleTriedShape(many=True)
     ticket = s.IntegerField(
-        allow_null=True, help_text="number of the ticket that the recorded alert has or had"
+        allow_null=True, help_text="number of the incident that the recorded alert has or had"
     )
     alerts = s.IntegerField(allow_null=True, help_text="in the payload, where one was given")
     refused = s.ListField(
@@ -100,7 +100,7 @@ ToReplayShape._declared_fields["from"] = s.DateTimeField(required=False, help_te
 
 class ExampleShape(s.Serializer[Any]):
     kind = s.ChoiceField(choices=["alert", "finding", "report"])
-    id = s.CharField(help_text="of the alert; else number of the ticket")
+    id = s.CharField(help_text="of the alert; else number of the incident")
     title = s.CharField()
     component = s.CharField(allow_null=True)
     at = s.DateTimeField()
@@ -127,17 +127,17 @@ class ReplayedShape(s.Serializer[Any]):
         help_text="of these alerts: held back by a silence, planned work or inhibition, as they would be again"
     )
     to_cause = s.IntegerField(
-        help_text="of these alerts: joined the ticket of their cause, as they would again"
+        help_text="of these alerts: joined the incident of their cause, as they would again"
     )
-    findings = s.IntegerField(help_text="that opened a ticket")
-    reports = s.IntegerField(help_text="that opened a ticket")
+    findings = s.IntegerField(help_text="that opened an incident")
+    reports = s.IntegerField(help_text="that opened an incident")
     differ = s.IntegerField(help_text="of all of these, without `held` and `to_cause`")
     tickets_before = s.IntegerField(
         help_text="that the other alerts would have opened by their groups alone, without storms"
     )
     tickets_after = s.IntegerField()
     left_out = s.ListField(
-        child=s.CharField(), help_text="what decides on tickets beside the rules, and is not replayed"
+        child=s.CharField(), help_text="what decides on incidents beside the rules, and is not replayed"
     )
     differences = DifferenceShape(many=True, help_text="of each field, the one that concerns most first")
 

@@ -47,7 +47,7 @@ class WhenShape(s.Serializer[Any]):
 
 
 class GroupingShape(s.Serializer[Any]):
-    """Which alerts share a ticket."""
+    """Which alerts share an incident."""
 
     by = s.ListField(
         child=s.CharField(),
@@ -61,7 +61,7 @@ class GroupingShape(s.Serializer[Any]):
         max_value=schema.LONGEST_WINDOW,
         allow_null=True,
         required=False,
-        help_text="how long after its opening a ticket takes new alerts; null: while it is open",
+        help_text="how long after its opening an incident takes new alerts; null: while it is open",
     )
 
 
@@ -114,7 +114,7 @@ class RouteSerializer(Strict, s.ModelSerializer[Route]):
     follow_suggestion = s.BooleanField(
         allow_null=True,
         required=False,
-        help_text="whether a ticket that nobody has touched is handed over, once, to the team that is suggested for it",
+        help_text="whether an incident that nobody has touched is reassigned, once, to its predicted team",
     )
 
     class Meta:
@@ -157,7 +157,7 @@ class ServiceSerializer(Strict, s.ModelSerializer[Service]):
         queryset=Team.objects.all(),
         allow_null=True,
         required=False,
-        help_text="who gets its tickets where no route names a team",
+        help_text="who gets its incidents where no route names a team",
     )
     patterns = s.ListField(
         child=s.CharField(max_length=schema.PATTERN_LIMIT),

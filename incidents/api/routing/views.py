@@ -27,7 +27,7 @@ class ByOrder(CursorPagination):
 
 
 class RoutesView(Catalog):
-    """The rules that say where a ticket goes: a tree, tried from the top, the deepest one that matches decides."""
+    """The rules that say where an incident goes: a tree, tried from the top, the deepest one that matches decides."""
 
     kind = "route"
     queryset = Route.objects.select_related("team", "service", "parent")

@@ -81,7 +81,7 @@ class SilencesView(IncidentAPI):
         responses={201: SilenceShape, **ERRORS},
     )
     def post(self, request: Request) -> Response:
-        """Silence alerts until a time. Tickets that are open stay open."""
+        """Silence alerts until a time. Incidents that are open stay open."""
         body = fields(request, NewSilenceShape)
         told = body["matchers"]
         matchers = read_matchers(told) if isinstance(told, str) else told
@@ -102,7 +102,7 @@ class SilenceView(IncidentAPI):
 
     @extend_schema(operation_id="silences_end", responses={200: SilenceShape, **ERRORS, **MISSING})
     def delete(self, request: Request, id: str) -> Response:
-        """End it now; what still fires gets its ticket within a minute. It stays in the list as expired."""
+        """End it now; what still fires gets its incident within a minute. It stays in the list as expired."""
         row = _found(id)
         silences.end_silence(row, context(request))
         return Response(_as_json(row, 0))

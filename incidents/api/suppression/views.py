@@ -101,7 +101,7 @@ class MaintenanceSerializer(Strict, s.ModelSerializer[MaintenanceWindow]):
     mode = s.ChoiceField(
         choices=("hold", "quiet"),
         required=False,
-        help_text="hold: alerts open no ticket until it ends; quiet: they open tickets that sleep until it ends",
+        help_text="hold: alerts open no incident until it ends; quiet: they open incidents that sleep until it ends",
     )
     rule = s.CharField(
         max_length=200, required=False, allow_blank=True, help_text="RFC 5545, such as FREQ=WEEKLY;BYDAY=SU"

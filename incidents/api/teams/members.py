@@ -16,7 +16,7 @@ from incidents.teams.references import named_by
 
 
 class TeamsView(Catalog):
-    """Who works on tickets."""
+    """Who works on incidents."""
 
     kind = "team"
     queryset = Team.objects.all()

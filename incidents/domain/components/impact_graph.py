@@ -19,7 +19,7 @@ MOST_SERVICES: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Open tickets about a component, and alerts that fire on it."""
+    """Open incidents about a component, and alerts that fire on it."""
 
     tickets: int = 0
     alerts: int = 0

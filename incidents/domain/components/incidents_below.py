@@ -1,4 +1,4 @@
-"""Where in a tree of components the open tickets are. Pure."""
+"""Where in a tree of components the open incidents are. Pure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 def tickets_beneath(
     causes: Iterable[Sequence[str]], parents: Callable[[str], Sequence[str]]
 ) -> Mapping[str, int]:
-    """By name how many tickets are about it or about what it contains, however deep. `causes` are the components of
-    each ticket; of several that one contains, a ticket counts once. What contains itself ends the way up."""
+    """By name how many incidents are about it or about what it contains, however deep. `causes` are the components of
+    each incident; of several that one contains, an incident counts once. What contains itself ends the way up."""
     found: Counter[str] = Counter()
     ways: dict[str, frozenset[str]] = {}
     for cause in causes:

@@ -1,13 +1,13 @@
-"""Escalation policies: who is called for a ticket that nobody answers, in which order and after how long.
+"""Escalation policies: who is called for an incident that nobody answers, in which order and after how long.
 
 A policy is steps; each has actions and is taken `after` so many seconds since the one before it (the first: since the
 start). After the last step people have `repeat_after` seconds to answer; then the steps are taken again, `repeats`
-times, and then it is recorded that nobody answered. A ticket that was acknowledged and on which then nobody does
+times, and then it is recorded that nobody answered. An incident that was acknowledged and on which then nobody does
 anything for `acknowledgement_timeout` seconds escalates again.
 
 An action is an object with one name, that of what it does: `{"person": "alice"}`, `{"schedule": "storage-primary"}`,
 `{"team": "storage"}` and `{"owner": true}` call people, `{"channel": "storage-chat"}` tells a shared channel, which may
-be a webhook, `{"severity": "critical"}` makes the ticket worse, `{"bridge": "https://meet.example/dossier-{number}"}`
+be a webhook, `{"severity": "critical"}` makes the incident worse, `{"bridge": "https://meet.example/dossier-{number}"}`
 links it to a call that people join.
 """
 
@@ -172,7 +172,7 @@ def _whole(field: str, value: object, least: int, most: int) -> int:
 
 
 def check_reason(text: object) -> str:
-    """Why a person escalates a ticket."""
+    """Why a person escalates an incident."""
     return check_text("reason", text, 2000, blank=False)
 
 

@@ -1,8 +1,8 @@
-"""When a ticket goes on by itself to the team that was learned for it: where its route says so, and nobody was there
+"""When an incident goes on by itself to the team that was learned for it: where its route says so, and nobody was there
 before. Pure.
 
 It is a hand-over as people make them, so it can be bounced back or undone; what was done to it once, by anybody, leaves
-the ticket to people.
+the incident to people.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from incidents.domain.incident.state import Fact, Incident
 _SAID: Final = frozenset(
     {"incident.commented", "incident.linked", "incident.severity_set", "incident.title_set"}
 )
-"""The same by Dossier itself is no sign that somebody looks at the ticket."""
+"""The same by Dossier itself is no sign that somebody looks at the incident."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Suggested:
 def heeded(
     state: Incident, past: Iterable[Fact], suggested: Suggested, route: str, teams: Collection[str]
 ) -> HandOver | None:
-    """What the rule `route` asks for; None where the ticket stays. `past` are all events of the ticket."""
+    """What the rule `route` asks for; None where the incident stays. `past` are all events of the incident."""
     if suggested.team == state.team or suggested.team not in teams or state.state != "open":
         return None
     if any(_touched(event) for event in past):
@@ -42,7 +42,7 @@ def heeded(
     record = f", and of its last {suggested.made} suggestions {suggested.right} were right"
     return HandOver(
         suggested.team,
-        f"suggested with {100 * suggested.probability:.0f} % by resolved tickets that say the same"
+        f"suggested with {100 * suggested.probability:.0f} % by resolved incidents that say the same"
         f"{record if suggested.made else ''}; the route `{route}` says to follow suggestions",
     )
 

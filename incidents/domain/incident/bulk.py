@@ -1,4 +1,4 @@
-"""What is done to several tickets at once, and the way back of each: pure."""
+"""What is done to several incidents at once, and the way back of each: pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Step:
 
 
 def way_back(verb: str, before: Incident) -> Step | None:
-    """What undoes a verb for a ticket that stood like `before`; None where nothing does."""
+    """What undoes a verb for an incident that stood like `before`; None where nothing does."""
     if verb == "acknowledge":
         return Step("unacknowledge")
     if verb in ("hand_over", "snooze", "merge"):

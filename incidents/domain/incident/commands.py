@@ -54,7 +54,7 @@ def _set(command: object, name: str, value: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a person or a sender says is wrong. With a `dedup_key` it joins the open ticket of that key."""
+    """What a person or a sender says is wrong. With a `dedup_key` it joins the open incident of that key."""
 
     title: str
     component: str | None = None
@@ -73,7 +73,7 @@ class Report:
         if self.severity is not None:
             check_severity("severity", self.severity)
         if self.dedup_key is not None:
-            # An empty key would collapse every ticket of a careless sender into one.
+            # An empty key would collapse every incident of a careless sender into one.
             _set(self, "dedup_key", check_line("dedup_key", self.dedup_key))
         _set(self, "description", check_text("description", self.description))
         _set(self, "labels", check_labels("labels", self.labels))
@@ -89,7 +89,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Opens a ticket from a report. Id, number and routing are decided outside, so that this stays pure."""
+    """Opens an incident from a report. Id, number and routing are decided outside, so that this stays pure."""
 
     id: str
     number: int
@@ -99,9 +99,9 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class OpenForFinding:
-    """Opens a ticket from a finding; `why` says why it did not wait (`sure`, or so many windows).
+    """Opens an incident from a finding; `why` says why it did not wait (`sure`, or so many windows).
 
-    Its dedup key is `dedup_key`, which no open ticket has.
+    Its dedup key is `dedup_key`, which no open incident has.
     """
 
     id: str
@@ -114,7 +114,9 @@ class OpenForFinding:
 
 @dataclass(frozen=True, slots=True)
 class OpenForAlerts:
-    """Opens a ticket for alerts that belong together: `alerts[0]` gives it its title and component, but for a storm."""
+    """Opens an incident for alerts that belong together: `alerts[0]` gives it its title and component, but
+    for a storm.
+    """
 
     id: str
     number: int
@@ -127,7 +129,7 @@ class OpenForAlerts:
 
 @dataclass(frozen=True, slots=True)
 class JoinAlerts:
-    """Alerts that fire and belong to this open ticket, and why they do."""
+    """Alerts that fire and belong to this open incident, and why they do."""
 
     members: tuple[Member, ...]
     why: str
@@ -135,7 +137,7 @@ class JoinAlerts:
 
 @dataclass(frozen=True, slots=True)
 class RestAlerts:
-    """Members of this ticket that fire no more. `flapping` are those of them that will probably fire again."""
+    """Members of this incident that fire no more. `flapping` are those of them that will probably fire again."""
 
     alerts: tuple[str, ...]
     flapping: tuple[str, ...] = ()
@@ -143,7 +145,7 @@ class RestAlerts:
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """Nothing that this ticket is about fires any more; resolves it unless an analyzer or a person had a part in it.
+    """Nothing that this incident is about fires any more; resolves it unless an analyzer or a person had a part in it.
 
     `known_until` as `Resolve` has it.
     """
@@ -162,7 +164,7 @@ class NoteWorse:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A report with the dedup key of this open ticket."""
+    """A report with the dedup key of this open incident."""
 
     report: Report
 
@@ -177,7 +179,7 @@ class JoinFinding:
 
 @dataclass(frozen=True, slots=True)
 class RecordFinding:
-    """A finding whose failures all precede the resolution: kept on the resolved ticket, opens nothing."""
+    """A finding whose failures all precede the resolution: kept on the resolved incident, opens nothing."""
 
     finding: Finding
 
@@ -194,7 +196,7 @@ class NoteNoLongerBlamed:
 
 @dataclass(frozen=True, slots=True)
 class NoteOpinion:
-    """What a finished window of a schedule that does not blame this ticket says about it."""
+    """What a finished window of a schedule that does not blame this incident says about it."""
 
     word: Word
 
@@ -341,7 +343,7 @@ class Reopen:
 
 @dataclass(frozen=True, slots=True)
 class NotePlanned:
-    """Planned work is going on at what this ticket blames."""
+    """Planned work is going on at what this incident blames."""
 
     window: str
     component: str

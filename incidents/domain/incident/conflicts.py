@@ -1,6 +1,6 @@
-"""Commands that were overtaken: what somebody did to the same side of a ticket since the asker last saw it.
+"""Commands that were overtaken: what somebody did to the same side of an incident since the asker last saw it.
 
-A ticket has sides that are decided apart: who works on it and how it stands, its severity, its title. Only what
+An incident has sides that are decided apart: who works on it and how it stands, its severity, its title. Only what
 changed the side that a command is about makes it stale; a comment, a finding or an alert never does.
 """
 

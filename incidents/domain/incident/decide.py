@@ -74,7 +74,7 @@ def _open(command: c.Open) -> Bodies:
         "component": report.component,
         "ambiguous_with": [],
         "region": report.region,
-        # A report without a key stands alone, so its ticket's key is its own.
+        # A report without a key stands alone, so its incident's key is its own.
         "dedup_key": report.dedup_key or f"incident:{command.id}",
         "labels": dict(report.labels),
         "links": [dict(link) for link in report.links],
@@ -171,7 +171,7 @@ _AS_BEFORE: Mapping[str, Any] = {
 
 
 def _conclusion(opinions: Opinions, cause: frozenset[str]) -> Mapping[str, Any]:
-    """What the analyzers that blame the cause say together. None leaves the ticket as it is."""
+    """What the analyzers that blame the cause say together. None leaves the incident as it is."""
     together = agreeing(opinions, cause)
     if not together:
         return _AS_BEFORE
@@ -273,7 +273,7 @@ def _undo(state: Incident, command: c.Undo) -> Bodies:
     if what == "merge":
         raise Refused(f"#{state.number} is not merged")
     if what == "split_off":
-        raise Refused(f"#{state.number} was not split off another ticket")
+        raise Refused(f"#{state.number} was not split off another incident")
     return undo_snooze(state, command.overriding) if what == "snooze" else undo_hand_over(state)
 
 

@@ -1,4 +1,4 @@
-"""What follows from alerts: tickets that they open, join and leave."""
+"""What follows from alerts: incidents that they open, join and leave."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def open_for_alerts(command: c.OpenForAlerts) -> Bodies:
 
 
 def _of_a_group(command: c.OpenForAlerts) -> dict[str, Any]:
-    """What a ticket is about: its first alert, and what all of them say alike."""
+    """What an incident is about: its first alert, and what all of them say alike."""
     first = command.alerts[0]
     return {
         "title": first.title,
@@ -89,7 +89,7 @@ def rest_alerts(_: Incident, command: c.RestAlerts) -> Bodies:
 
 
 def settle(state: Incident, command: c.Settle) -> Bodies:
-    """Alerts that are over resolve a ticket that only they made; what else is known waits for a person."""
+    """Alerts that are over resolve an incident that only they made; what else is known waits for a person."""
     if state.state == "resolved" or state.firing or state.findings or state.alert_at is None:
         return []
     if any(one.waits for one in state.merged.values()):

@@ -22,7 +22,7 @@ from incidents.domain.values import LINKS_LIMIT, SEVERITIES
 
 Due = Literal["policy", "step", "exhausted", "forgotten"]
 """What an escalation waits for: that its policy is looked up, that a step is taken, that its end or the silence on an
-acknowledged ticket is recorded.
+acknowledged incident is recorded.
 """
 
 BRIDGE_TEXT: Final = "Join the call"
@@ -97,7 +97,7 @@ def due(escalation: Escalation, now: datetime) -> Due | None:
 def _clock_was_set_back(escalation: Escalation, now: datetime) -> bool:
     """Whether its time is further ahead than it ever waits: nobody stays uncalled for as long as the clock went wrong.
 
-    That an acknowledged ticket was forgotten is found later, then: somebody is on it.
+    That an acknowledged incident was forgotten is found later, then: somebody is on it.
     """
     if escalation.due_at is None or escalation.phase not in ("starting", "climbing"):
         return False
@@ -218,7 +218,7 @@ def _next_at(escalation: Escalation, policy: Policy, somebody: bool, now: dateti
 
 
 def _made(state: Incident, reached: Sequence[Reached]) -> Bodies:
-    """What a step changes about the ticket itself."""
+    """What a step changes about the incident itself."""
     events: Bodies = []
     wanted = [s for s in SEVERITIES if any(_does(r, "severity", s) for r in reached)]
     if wanted and is_worse(wanted[0], state.severity) and not state.severity_by_person:

@@ -1,8 +1,9 @@
-"""How far a ticket's escalation has come. It is folded from the ticket's events, beside the ticket (`domain.incident`).
+"""How far an incident's escalation has come. It is folded from the incident's events, beside the incident
+(`domain.incident`).
 
-Who is to be called next, and when, follows from the log alone: the event that makes a ticket wait for somebody is what
-starts the clock, in the transaction that records it. So at every moment a ticket that waits either has a time at which
-something happens (`due_at`) or says why nothing will (`exhausted`, `uncalled`).
+Who is to be called next, and when, follows from the log alone: the event that makes an incident wait for
+somebody is what starts the clock, in the transaction that records it. So at every moment an incident that
+waits either has a time at which something happens (`due_at`) or says why nothing will (`exhausted`, `uncalled`).
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ class Escalation:
     due_at: datetime | None
     """When it goes on; None: not before somebody does something."""
     routed_team: str
-    """The team that the ticket was opened for, whose route may have named `routed_policy`."""
+    """The team that the incident was opened for, whose route may have named `routed_policy`."""
     routed_policy: str | None
     settled: bool = False
-    """Whether it is known which policy holds for the team that has the ticket, or that none does."""
+    """Whether it is known which policy holds for the team that has the incident, or that none does."""
     policy: Policy | None = None
-    """As it was when the escalation started: changes of the policy concern tickets that come after."""
+    """As it was when the escalation started: changes of the policy concern incidents that come after."""
     run: int = 0
     """How often it was started."""
     round: int = 1
@@ -48,7 +49,7 @@ class Escalation:
     """Of `policy.steps` the one to take next; after the last of the last round their number."""
     started_at: datetime | None = None
     worked_at: datetime | None = None
-    """When a person last did something about an acknowledged ticket."""
+    """When a person last did something about an acknowledged incident."""
     called: tuple[str, ...] = ()
     """Who was called in this run, each once."""
 
@@ -77,7 +78,7 @@ _PLAIN: Final = tuple(one.name for one in fields(Escalation) if one.name not in 
 
 
 def follow(known: Escalation | None, after: Incident, event: Fact) -> Escalation | None:
-    """The escalation after `event`; `after` is the ticket after it. None before the ticket was opened."""
+    """The escalation after `event`; `after` is the incident after it. None before the incident was opened."""
     if event.type == "incident.opened":
         team, policy = event.body["routing"]["team"], event.body["policy"]
         return Escalation("starting", "it was opened", event.occurred_at, team, policy)
@@ -91,7 +92,7 @@ def follow(known: Escalation | None, after: Incident, event: Fact) -> Escalation
     return _worked(known, event) if event.type in _WORK else known
 
 
-# What turns a ticket to somebody else, or to nobody
+# What turns an incident to somebody else, or to nobody
 # ----------------------------------------------------------------------------------------------------------
 _MOVES: Final = frozenset({"incident.handed_over", "incident.bounced", "incident.hand_over_undone"})
 _TURNS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
@@ -134,7 +135,7 @@ def _forgotten_at(policy: Policy | None, worked_at: datetime) -> datetime | None
     return worked_at + timedelta(seconds=policy.acknowledgement_timeout)
 
 
-# What people do about a ticket that they have acknowledged
+# What people do about an incident that they have acknowledged
 # ----------------------------------------------------------------------------------------------------------
 _WORK: Final = frozenset(
     f"incident.{name}"

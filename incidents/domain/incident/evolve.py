@@ -119,7 +119,7 @@ def _alerts_rested(state: Incident, event: Fact) -> Incident:
 
 def _finding_joined(state: Incident, event: Fact) -> Incident:
     finding, body = event.body["finding"], event.body
-    # A ticket that took another in is blamed by whoever names that one's cause, too; its verdict stays its own.
+    # An incident that took another in is blamed by whoever names that one's cause, too; its verdict stays its own.
     names = body["leads"] or bool(state.merged_causes & {finding["component"], *finding["ambiguous_with"]})
     blamed = _blamed(state, finding, names, event.occurred_at)
     return replace(
@@ -287,7 +287,7 @@ _EVOLVE: dict[str, Callable[[Incident, Fact], Incident]] = {
     "incident.linked": _linked,
     "incident.resolved": _resolved,
     "incident.reopened": _reopened,
-    # How far an escalation has come is folded beside the ticket (`domain.escalation`).
+    # How far an escalation has come is folded beside the incident (`domain.escalation`).
     **dict.fromkeys(ESCALATION, _as_it_was),
 }
 

@@ -68,7 +68,9 @@ def explain(
 ) -> Explanation | None:
     """Why an alert on `component` is a symptom of one of `causes`; None where it is not, as far as `links` tell."""
     if component in causes:
-        return Explanation(component, component, 0, f"its component {component} is what this ticket is about")
+        return Explanation(
+            component, component, 0, f"its component {component} is what this incident is about"
+        )
     layer, seen = {component: _Way((), ())}, {component}
     for distance in range(1, hops + 1):
         layer = _next(layer, seen, links)
@@ -102,10 +104,10 @@ def _sentence(component: str, way: _Way) -> str:
 
 
 def is_blamed(opinions: Opinions) -> bool:
-    """Whether an analyzer still says that the ticket's cause has failed; a forecast explains nothing yet."""
+    """Whether an analyzer still says that the incident's cause has failed; a forecast explains nothing yet."""
     return any(one.says == "blames" and not one.forecast for one in opinions.values())
 
 
 def explains(state: Incident) -> bool:
-    """Whether alerts on what rests on the ticket's cause are its symptoms."""
+    """Whether alerts on what rests on the incident's cause are its symptoms."""
     return state.state != "resolved" and bool(state.findings) and is_blamed(state.opinions)

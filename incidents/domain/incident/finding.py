@@ -1,4 +1,4 @@
-"""A finding as the log holds it (`finding.reported`): a suspect of one run that is worth a ticket."""
+"""A finding as the log holds it (`finding.reported`): a suspect of one run that is worth an incident."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from incidents.domain.incident.opinions import FAILS
 from incidents.domain.time import optional_time, parse_rfc3339, rfc3339
 
 FINDING_KEY: Final = "finding:"
-"""How the dedup key of a ticket begins that a finding opened."""
+"""How the dedup key of an incident begins that a finding opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,11 @@ class Finding:
 
     @property
     def dedup_key(self) -> str:
-        """One open ticket for one blamed component of a region."""
+        """One open incident for one blamed component of a region."""
         return f"{FINDING_KEY}{self.region}:{self.component}"
 
     def reference(self) -> dict[str, Any]:
-        """What a ticket's events keep of it; the whole finding stays in the run's stream."""
+        """What an incident's events keep of it; the whole finding stays in the run's stream."""
         return {
             "run": self.run,
             "schedule": self.schedule,

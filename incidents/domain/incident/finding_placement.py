@@ -1,4 +1,4 @@
-"""What findings mean for tickets: which ticket a finding belongs to, when it may open one, how it reads.
+"""What findings mean for incidents: which incident a finding belongs to, when it may open one, how it reads.
 
 Pure policy; the reactor asks it and carries out the answer.
 """
@@ -83,7 +83,7 @@ def _open_or_wait(finding: Finding, windows: Sequence[ScheduleWindow]) -> Placem
     if finding.sure:
         return OpenNew("opened at once because the analyzer is sure")
     if finding.schedule is None:
-        return Wait("waits: a single run opens a ticket only when the analyzer is sure")
+        return Wait("waits: a single run opens an incident only when the analyzer is sure")
     watched = consecutive(windows, finding.window_end)
     blamed = sum(any(cause & finding.cause for cause in window.causes) for window in watched)
     if blamed >= WINDOWS_NEEDED:
@@ -112,7 +112,7 @@ def _shares_cause(incident: Incident, finding: Finding) -> bool:
 def names_cause(incident: Incident, finding: Finding) -> bool:
     """Whether one names the other's component: more than groups that merely meet.
 
-    Only such a finding may change what the ticket says.
+    Only such a finding may change what the incident says.
     """
     return (
         incident.component is None
@@ -122,7 +122,7 @@ def names_cause(incident: Incident, finding: Finding) -> bool:
 
 
 def _distance(incident: Incident, finding: Finding) -> int:
-    """0: the same component; 1: one names the other's; 2: the groups merely meet; 3: it is of a merged ticket."""
+    """0: the same component; 1: one names the other's; 2: the groups merely meet; 3: it is of a merged incident."""
     if incident.component == finding.component:
         return 0
     if names_cause(incident, finding):
@@ -141,7 +141,7 @@ def feed_of(kind: str, region: str) -> str:
 
 
 def known_until(resolved: Incident, region: str, kinds: Collection[str] | None) -> datetime:
-    """The data time up to which whoever resolved the ticket could know of failures: what failed later is news.
+    """The data time up to which whoever resolved the incident could know of failures: what failed later is news.
 
     That is the moment of the resolution where telemetry is live, and as far as it had come where it was behind: of
     several kinds the one furthest behind counts, of kinds that are not known all that were.
@@ -156,12 +156,12 @@ def known_until(resolved: Incident, region: str, kinds: Collection[str] | None) 
 
 
 def cause_after(incident: Incident, finding: Finding) -> tuple[str | None, tuple[str, ...]]:
-    """The ticket's component and ambiguous group once `finding` has joined.
+    """The incident's component and ambiguous group once `finding` has joined.
 
     The component stays as long as the finding allows it; a finding that names one of the group instead
-    narrows the cause; a finding whose group merely meets the ticket's changes nothing. The group never grows:
+    narrows the cause; a finding whose group merely meets the incident's changes nothing. The group never grows:
     what one window told apart stays apart when a later one, with less to go on, cannot. Else a fading failure
-    would take in a stranger, and hide the ticket that this one deserves when it fails itself.
+    would take in a stranger, and hide the incident that this one deserves when it fails itself.
     """
     if incident.component is None:
         return finding.component, finding.ambiguous_with
@@ -231,7 +231,7 @@ def is_worse(a: Severity, b: Severity) -> bool:
 
 
 class Blame(Protocol):
-    """What a title and a verdict are made of: a finding, or an analyzer's opinion of a ticket."""
+    """What a title and a verdict are made of: a finding, or an analyzer's opinion of an incident."""
 
     @property
     def analyzer(self) -> str: ...

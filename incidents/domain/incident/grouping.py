@@ -1,9 +1,9 @@
-"""Which ticket an alert belongs to, and why: pure.
+"""Which incident an alert belongs to, and why: pure.
 
-- An alert joins the open ticket that it is a member of already.
-- Else the open ticket of a finding that names its component: the alert is a symptom of that cause.
-- Else the open ticket of its group: what the same rule fired on, for the same team; or as its route groups them.
-- Else it opens a ticket; in a storm, when an integration has just opened STORM_TICKETS of them that are as severe or
+- An alert joins the open incident that it is a member of already.
+- Else the open incident of a finding that names its component: the alert is a symptom of that cause.
+- Else the open incident of its group: what the same rule fired on, for the same team; or as its route groups them.
+- Else it opens an incident; in a storm, when an integration has just opened STORM_TICKETS of them that are as severe or
   worse, one for the rest (`domain.storming`).
 """
 
@@ -21,19 +21,19 @@ from incidents.domain.time import optional_time
 from incidents.domain.values import SEVERITIES, TEXT_LIMIT, Severity
 
 STORM_KEY: Final = "storm:"
-"""What the dedup key of a ticket that collects a storm begins with."""
+"""What the dedup key of an incident that collects a storm begins with."""
 STORM_TICKETS: Final = 100
 STORM_SPAN: Final = timedelta(minutes=5)
-"""An integration that opened so many tickets within so long is in a storm."""
+"""An integration that opened so many incidents within so long is in a storm."""
 FLAPS: Final = 5
-"""An alert that fired so often within an hour is flapping: its ticket is not resolved while it rests."""
+"""An alert that fired so often within an hour is flapping: its incident is not resolved while it rests."""
 SETTLED: Final = timedelta(minutes=15)
-"""A ticket that was held open for a flapping alert is resolved once nothing fired for so long."""
+"""An incident that was held open for a flapping alert is resolved once nothing fired for so long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """What an event `alert.reported` tells tickets."""
+    """What an event `alert.reported` tells incidents."""
 
     alert: str
     integration: str
@@ -123,10 +123,10 @@ def _is_link(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The ticket of an alert by its dedup key, and why it is that one.
+    """The incident of an alert by its dedup key, and why it is that one.
 
-    With a `group_key` it is the latest ticket of that group, unless it was opened longer ago than `window`: then a new
-    one opens, and no dedup key could be that of both.
+    With a `group_key` it is the latest incident of that group, unless it was opened longer ago than `window`:
+    then a new one opens, and no dedup key could be that of both.
     """
 
     dedup_key: str
@@ -135,7 +135,7 @@ class Place:
     window: timedelta | None = None
 
     def opened_as(self, number: int) -> str:
-        """The dedup key of the ticket with this number."""
+        """The dedup key of the incident with this number."""
         return self.dedup_key if self.group_key is None else f"{self.dedup_key}#{number}"
 
 
@@ -158,7 +158,7 @@ def _alone_or_by_rule(alert: Reported, team: str, *, alone: bool) -> Place:
 
 
 def _group(alert: Reported, routing: Routing, by: Sequence[str]) -> Place:
-    """One ticket for what a route gets with the same labels, whichever integration sends it."""
+    """One incident for what a route gets with the same labels, whichever integration sends it."""
     values = {name: _value(alert, routing, name) for name in by}
     rule = routing.path[-1] if routing.path else ""
     told = f"{rule}:{routing.team}:{','.join(f'{name}={value}' for name, value in values.items())}"
@@ -186,19 +186,19 @@ def _within(why: str, grouping: Grouping) -> str:
 
 
 def storm_place(integration: str, team: str) -> Place:
-    """Where an alert that has no ticket yet goes in a storm."""
+    """Where an alert that has no incident yet goes in a storm."""
     within = f"within {_minutes(STORM_SPAN)}, as severe or worse"
-    why = f"storm: {integration} opened more than {STORM_TICKETS} tickets {within}"
+    why = f"storm: {integration} opened more than {STORM_TICKETS} incidents {within}"
     return Place(f"{STORM_KEY}{integration}:{team}", why)
 
 
 def is_storm(dedup_key: str) -> bool:
-    """Whether a ticket collects what comes too fast to be a ticket each."""
+    """Whether an incident collects what comes too fast to be an incident each."""
     return dedup_key.startswith(STORM_KEY)
 
 
 def symptom(component: str) -> str:
-    return f"its component {component} is what this ticket is about"
+    return f"its component {component} is what this incident is about"
 
 
 def _minutes(span: timedelta) -> str:
@@ -221,7 +221,7 @@ def in_common(alerts: Sequence[Reported]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """An alert that joins a ticket; `again` if it was a member before and had been resolved."""
+    """An alert that joins an incident; `again` if it was a member before and had been resolved."""
 
     alert: str
     title: str

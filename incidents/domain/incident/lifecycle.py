@@ -1,4 +1,4 @@
-"""Commands that put a ticket aside, make two of them one, and take such steps back; part of `commands`."""
+"""Commands that put an incident aside, make two of them one, and take such steps back; part of `commands`."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Snooze:
 
 @dataclass(frozen=True, slots=True)
 class WakeWhenDue:
-    """Wakes a snoozed ticket whose time has come."""
+    """Wakes a snoozed incident whose time has come."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergeInto:
-    """Into another ticket, which takes it in (`Absorb`) in the same transaction."""
+    """Into another incident, which takes it in (`Absorb`) in the same transaction."""
 
     into: Incident
     reason: str = ""
@@ -47,7 +47,7 @@ class MergeInto:
 
 @dataclass(frozen=True, slots=True)
 class Absorb:
-    """The other side of `MergeInto`; `alerts` are those of the source that fire and are none of this ticket's yet."""
+    """The other side of `MergeInto`; `alerts` are those of the source that fire and are none of this incident's yet."""
 
     source: Incident
     alerts: tuple[str, ...]
@@ -56,7 +56,7 @@ class Absorb:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Takes a merged ticket out again; `alerts` are those of its own that still fire."""
+    """Takes a merged incident out again; `alerts` are those of its own that still fire."""
 
     target: Incident
     alerts: tuple[str, ...]

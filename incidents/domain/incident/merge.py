@@ -1,6 +1,6 @@
-"""Tickets about the same thing made one, and taken apart again.
+"""Incidents about the same thing made one, and taken apart again.
 
-A merged ticket points to its target and is worked on no more. The target covers what it covered: its alerts that fire
+A merged incident points to its target and is worked on no more. The target covers what it covered: its alerts that fire
 are members of the target, reports and alerts of its key and findings that blame its cause join the target. Taken
 apart, it stands as before, with those of its alerts that still fire; what joined the target meanwhile stays there.
 """
@@ -18,7 +18,7 @@ from incidents.domain.incident.state import AWAKE, Fact, Incident, Merged, perso
 from incidents.domain.values import Refused
 
 MOST: Final = 200
-"""Tickets that one takes in: more are a storm, and want a rule."""
+"""Incidents that one takes in: more are a storm, and want a rule."""
 
 
 def merge_into(state: Incident, command: c.MergeInto) -> Bodies:
@@ -30,7 +30,7 @@ def merge_into(state: Incident, command: c.MergeInto) -> Bodies:
 def absorb(state: Incident, command: c.Absorb) -> Bodies:
     refuse_resolved(state)
     if len(state.merged) >= MOST:
-        raise Refused(f"#{state.number} holds {MOST} merged tickets already")
+        raise Refused(f"#{state.number} holds {MOST} merged incidents already")
     source = command.source
     body = {
         "incident": _reference(source),

@@ -1,4 +1,4 @@
-"""Each attempt to tell somebody of a ticket, as an event on it: it changes nothing else about the ticket."""
+"""Each attempt to tell somebody of an incident, as an event on it: it changes nothing else about the incident."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def sentence(_: str, body: Mapping[str, Any]) -> str:
     others = body["tickets"] - 1
     if body["outcome"] == "sent":
         together = (
-            f", with {others} other ticket{'' if others == 1 else 's'} in one message" if others else ""
+            f", with {others} other incident{'' if others == 1 else 's'} in one message" if others else ""
         )
         return f"{whom} was told{together}: {body['reason']}"
     if body["outcome"] == "failed":

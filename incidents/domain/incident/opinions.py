@@ -1,6 +1,6 @@
-"""What each analyzer says about one ticket, and what several that agree are worth together.
+"""What each analyzer says about one incident, and what several that agree are worth together.
 
-Of an analyzer only its latest word counts. `blames`: it names the ticket's cause. `blames_other`: it looked at the
+Of an analyzer only its latest word counts. `blames`: it names the incident's cause. `blames_other`: it looked at the
 cause and names something else on the same paths. `saw_nothing`: it looked and names nothing there.
 `no_longer_blames`: it did, and a later window of the same schedule does not.
 """
@@ -33,7 +33,7 @@ _WEIGHT: Mapping[Says, int] = {"blames": 2, "blames_other": 1, "saw_nothing": 0,
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """What a finished window of a schedule says about a ticket that it does not blame.
+    """What a finished window of a schedule says about an incident that it does not blame.
 
     `component` is what it names instead, None when it names nothing there.
     """
@@ -53,7 +53,7 @@ class Word:
 class Opinion:
     """The latest word of one analyzer. Component, group and score are those that it blames or blamed last.
 
-    `schedules` are those that still say so; `first_at` is when it first blamed this ticket, None if it never did.
+    `schedules` are those that still say so; `first_at` is when it first blamed this incident, None if it never did.
     """
 
     analyzer: str
@@ -121,7 +121,7 @@ def opinion_from(body: Mapping[str, Any]) -> Opinion:
 def blaming(before: Opinion | None, finding: Mapping[str, Any], leads: bool, at: datetime | None) -> Opinion:
     """The opinion after a finding joined, from the finding's reference.
 
-    One that merely meets the ticket's group (`leads` false) names a neighbour; it does not take back what the
+    One that merely meets the incident's group (`leads` false) names a neighbour; it does not take back what the
     same analyzer says of the cause itself.
     """
     if not leads and before is not None and before.says == "blames":
@@ -214,7 +214,7 @@ def _spoken(word: Word, says: Says, first_at: datetime | None) -> Opinion:
 def agreeing(opinions: Opinions, cause: frozenset[str]) -> list[Opinion]:
     """Those that blame the cause about the same time as the newest of them: its window overlaps theirs.
 
-    The one whose sentence the ticket shows comes first: the highest score, then a known failure rate, then the name.
+    The one whose sentence the incident shows comes first: the highest score, then a known failure rate, then the name.
     Forecasts agree with one another only: they say nothing about a fault that is there.
     """
     blames = [one for one in opinions.values() if one.says == "blames" and one.cause & cause]

@@ -1,14 +1,14 @@
-"""How each analyzer stands on a resolved ticket: right, wrong, or it missed the cause. What score-cards count.
+"""How each analyzer stands on a resolved incident: right, wrong, or it missed the cause. What score-cards count.
 
-The cause that the ticket was resolved with is the truth. An analyzer is
+The cause that the incident was resolved with is the truth. An analyzer is
 
-* `right` if its last blame on this ticket, the component or one that it could not tell apart from it, is that cause;
+* `right` if its last blame on this incident, the component or one that it could not tell apart from it, is that cause;
 * `wrong` if it is not, or if nothing was at fault ("none");
 * neither if it is a class of causes, such as "firmware": that says what kind of thing failed, not which;
 * `missed` if a component was at fault, it judged windows over that component, and named it nowhere
   (`incident.cause_missed`).
 
-One that blames something else is judged on that one's ticket, one that saw nothing where nothing was at fault is
+One that blames something else is judged on that one's incident, one that saw nothing where nothing was at fault is
 not counted: silence is the rule.
 """
 
@@ -29,7 +29,7 @@ Outcome = Literal["right", "wrong", "missed"]
 class Standing:
     """`component` and `score` are of its last blame, None if it missed.
 
-    `first`: it was right before any person or alert reported the ticket; `alone`: none ever did, it was found by
+    `first`: it was right before any person or alert reported the incident; `alone`: none ever did, it was found by
     analyzers only. `lead_seconds` is how long before the first report it blamed, below zero if after; None
     if it was not right or nobody reported.
     """
@@ -45,7 +45,7 @@ class Standing:
 
 
 def standings(state: Incident) -> list[Standing]:
-    """By name of the analyzer; none while the ticket is not resolved, or where only a class was confirmed."""
+    """By name of the analyzer; none while the incident is not resolved, or where only a class was confirmed."""
     if state.state != "resolved" or state.confirmed_cause is None or is_class(state.confirmed_cause):
         return []
     blamed = [_blamed(state, one) for one in state.opinions.values() if has_blamed(one)]
@@ -59,7 +59,7 @@ def standings(state: Incident) -> list[Standing]:
 
 
 def has_blamed(opinion: Opinion) -> bool:
-    """Whether its last word on this ticket's cause was a blame, still held or not."""
+    """Whether its last word on this incident's cause was a blame, still held or not."""
     return opinion.says in ("blames", "no_longer_blames")
 
 
@@ -67,7 +67,7 @@ def failing_span(state: Incident, resolved_at: datetime) -> tuple[datetime, date
     """The data time in which the cause failed and should have been found.
 
     As far as findings tell: from the first failure known, else the earliest window that is still remembered, to
-    the last failure or window. A ticket that nobody blamed failed as long as it was open.
+    the last failure or window. An incident that nobody blamed failed as long as it was open.
     """
     remembered = [one.window_start for one in state.opinions.values() if has_blamed(one)]
     since = state.failing_since or min([state.opened_at, *remembered])

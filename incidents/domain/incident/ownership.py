@@ -1,8 +1,8 @@
-"""Who has a ticket: hand over, accept, bounce back, and how long each team and person had it.
+"""Who has an incident: hand over, accept, bounce back, and how long each team and person had it.
 
 A hand-over waits for an answer: the receiving team accepts it, bounces it back to the team that sent it, or passes
 it on. Time with a team counts from opening to resolution, also while nobody there has looked; so the sum over teams
-is how long the ticket was open.
+is how long the incident was open.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _unanswered(state: Incident, what: str) -> HandedOver:
 # Folding
 # ----------------------------------------------------------------------------------------------------------
 def accounted(state: Incident, at: datetime) -> Incident:
-    """The time up to `at` added to the team and the person that have the ticket; a resolved one is with nobody."""
+    """The time up to `at` added to the team and the person that have the incident; a resolved one is with nobody."""
     until = max(at, state.counted_at)
     if state.state == "resolved":
         return replace(state, counted_at=until)
@@ -81,7 +81,7 @@ def _plus(times: Mapping[str, float], name: str, seconds: float) -> Mapping[str,
 
 
 def moved(state: Incident, team: str, at: datetime, **changed: Any) -> Incident:
-    """The ticket at another team, where nobody has seen it yet."""
+    """The incident at another team, where nobody has seen it yet."""
     fresh: dict[str, Any] = {
         "team": team,
         "team_since": at,
@@ -117,7 +117,7 @@ def accepted(state: Incident, event: Fact) -> Incident:
 
 
 def bounced(state: Incident, event: Fact) -> Incident:
-    """Back to whoever had it there: who sends a ticket away must not lose sight of it."""
+    """Back to whoever had it there: who sends an incident away must not lose sight of it."""
     sent = state.handed_over
     return moved(
         state,
@@ -146,5 +146,5 @@ def hand_over_undone(state: Incident, event: Fact) -> Incident:
 
 
 def seconds_to_team(state: Incident) -> float:
-    """From its opening until the ticket came to the team that has it, to stay."""
+    """From its opening until the incident came to the team that has it, to stay."""
     return round(max(0.0, (state.team_since - state.opened_at).total_seconds()), 3)

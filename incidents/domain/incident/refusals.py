@@ -16,7 +16,7 @@ Bodies = list[tuple[str, Mapping[str, Any]]]
 
 
 def opening(id_: str, number: int, routing: Routing, group_key: str | None = None) -> dict[str, Any]:
-    """How every ticket opens: what it is called by, and what its route decided."""
+    """How every incident opens: what it is called by, and what its route decided."""
     window = routing.grouping.window
     return {
         "id": id_,

@@ -1,6 +1,6 @@
-"""Tickets put aside until a time, or until something changes; and what wakes them before.
+"""Incidents put aside until a time, or until something changes; and what wakes them before.
 
-A snoozed ticket loses nothing: alerts and findings go on joining it. One that gets worse wakes in any case. One that
+A snoozed incident loses nothing: alerts and findings go on joining it. One that gets worse wakes in any case. One that
 sleeps until it changes wakes with the first alert or report that joins, and with the first blame of an analyzer that
 did not blame it before; repeats of what was known are no change. It wakes as open, with its owner: somebody has to
 look again.
@@ -67,7 +67,7 @@ def override(overriding: Sequence[Mapping[str, Any]]) -> Bodies:
 
 
 def woken_by(state: Incident, bodies: Bodies) -> Bodies:
-    """What is added to events that wake a snoozed ticket."""
+    """What is added to events that wake a snoozed incident."""
     if state.state != "snoozed":
         return []
     why = next((why for type_, body in bodies if (why := _change(state, type_, body))), None)

@@ -1,7 +1,8 @@
-"""Alerts that a person takes out of a ticket, because they are about something else: they open one of their own. Pure.
+"""Alerts that a person takes out of an incident, because they are about something else: they open one of
+their own. Pure.
 
-The ticket that they leave says so by one event, the new one is opened and told by another; both name each other. The
-new ticket stays with the team that has the old one, and with whoever works on that: nobody is called anew for what
+The incident that they leave says so by one event, the new one is opened and told by another; both name each other. The
+new incident stays with the team that has the old one, and with whoever works on that: nobody is called anew for what
 somebody has already. Merged into the old one, it is as if it had never been split off.
 """
 
@@ -24,7 +25,7 @@ MOST = 1_000
 
 @dataclass(frozen=True, slots=True)
 class OpenSplitOff:
-    """Opens a ticket with members of `source`, of which `resting` fire no more. `title` is empty for the first
+    """Opens an incident with members of `source`, of which `resting` fire no more. `title` is empty for the first
     alert's; `component` and `labels` are what the alerts have in common."""
 
     id: str
@@ -54,7 +55,7 @@ class SplitAlertsOff:
 
 
 def open_split_off(command: OpenSplitOff) -> Bodies:
-    """The ticket that they leave was asked first: here nothing is refused."""
+    """The incident that they leave was asked first: here nothing is refused."""
     source, first = command.source, command.members[0]
     stays = f"it stays with {source.team}, as #{source.number} that its alerts were split off"
     # A policy that a route named is for the team that it routed to.
@@ -106,7 +107,7 @@ def split_alerts_off(state: Incident, command: SplitAlertsOff) -> Bodies:
 # Folding
 # ----------------------------------------------------------------------------------------------------------
 def split_off(state: Incident, event: Fact) -> Incident:
-    """Of the new ticket."""
+    """Of the new incident."""
     body = event.body
     return replace(
         state,
@@ -117,7 +118,7 @@ def split_off(state: Incident, event: Fact) -> Incident:
 
 
 def alerts_split_off(state: Incident, event: Fact) -> Incident:
-    """Of the ticket that they left."""
+    """Of the incident that they left."""
     return replace(
         state,
         alerts=max(0, state.alerts - len(event.body["alerts"])),
@@ -142,7 +143,7 @@ def told_alerts_split_off(who: str, body: Mapping[str, Any]) -> str:
 
 
 def why_there(body: Mapping[str, Any]) -> str:
-    """Why an alert is a member of the ticket that was split off, after "because"."""
+    """Why an alert is a member of the incident that was split off, after "because"."""
     return f"it was split off #{body['source']['number']}{_because(body)}"
 
 

@@ -1,6 +1,6 @@
 """An incident as it stands. It is folded from its events (`domain.evolve`).
 
-The state holds only what decisions and lists need and stays small however long the ticket lives: comments and
+The state holds only what decisions and lists need and stays small however long the incident lives: comments and
 evidence are in the log and in their own read models.
 """
 
@@ -30,7 +30,7 @@ class Fact(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What evidence of one analyzer a ticket already shows: the score it had and the end of its window."""
+    """What evidence of one analyzer an incident already shows: the score it had and the end of its window."""
 
     score: float | None
     window_end: datetime
@@ -38,7 +38,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class HandedOver:
-    """A hand-over that nobody has answered yet, and how the ticket stood at the team that sent it."""
+    """A hand-over that nobody has answered yet, and how the incident stood at the team that sent it."""
 
     team: str
     by: str
@@ -53,7 +53,7 @@ class HandedOver:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A ticket that was merged into this one, and what it brought."""
+    """An incident that was merged into this one, and what it brought."""
 
     number: int
     title: str
@@ -61,7 +61,7 @@ class Merged:
     alerts: int
     findings: int
     waits: bool
-    """Whether the ticket now waits for a person also when all its alerts are over."""
+    """Whether the incident now waits for a person also when all its alerts are over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +150,10 @@ class Incident:
     known_until: Mapping[str, datetime] = field(default_factory=dict)
     """By feed (`feed_of`): how far the telemetry had come when it was resolved, where it was behind the clock."""
     merged_into: str | None = None
-    """The ticket that this one was merged into: there it is worked on."""
+    """The incident that this one was merged into: there it is worked on."""
     merged_number: int | None = None
     merged: Mapping[str, Merged] = field(default_factory=dict)
-    """By id: the tickets that were merged into this one."""
+    """By id: the incidents that were merged into this one."""
     failing_since: datetime | None = None
     last_failure: datetime | None = None
     last_blamed: datetime | None = None
@@ -185,13 +185,13 @@ class Incident:
 
     @property
     def cause(self) -> frozenset[str]:
-        """All that a finding may name and mean this ticket; after resolution also the confirmed cause."""
+        """All that a finding may name and mean this incident; after resolution also the confirmed cause."""
         names = {*self.ambiguous_with, self.component, self.confirmed_cause}
         return frozenset(name for name in names if name and "/" in name)
 
 
 AWAKE: Mapping[str, Any] = {"snoozed_until": None, "snoozed_by": None, "silence": None}
-"""What a ticket that sleeps no more forgets."""
+"""What an incident that sleeps no more forgets."""
 
 
 def person(actor: str) -> str:

@@ -1,4 +1,4 @@
-"""Whether tickets come faster than people read, and what the one that collects the rest is called: pure."""
+"""Whether incidents come faster than people read, and what the one that collects the rest is called: pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from incidents.domain.incident.grouping import STORM_SPAN, STORM_TICKETS
 from incidents.domain.values import TITLE_LIMIT
 
 MANY: Final = 50
-"""So many tickets within `SPAN` are more than people can look at one by one."""
+"""So many incidents within `SPAN` are more than people can look at one by one."""
 SPAN: Final = STORM_SPAN
 
 
@@ -43,7 +43,7 @@ def is_storming(opened: Collection[Opened], rank: int, name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Gathering:
-    """An open ticket that collects the alerts of a storm."""
+    """An open incident that collects the alerts of a storm."""
 
     number: int
     title: str
@@ -53,7 +53,9 @@ class Gathering:
 
 @dataclass(frozen=True, slots=True)
 class Storm:
-    """What goes on: the tickets that collect it, the largest first, and how many tickets were opened within `SPAN`."""
+    """What goes on: the incidents that collect it, the largest first, and how many incidents were opened
+    within `SPAN`.
+    """
 
     gatherings: tuple[Gathering, ...]
     arrivals: int
@@ -103,7 +105,7 @@ def _kind(components: Collection[str]) -> str:
 
 
 def storm_of(gatherings: Sequence[Gathering], arrivals: int) -> Storm | None:
-    """A storm is on while a ticket collects one, or while many tickets come at once; else None."""
+    """A storm is on while an incident collects one, or while many incidents come at once; else None."""
     if not gatherings and arrivals < MANY:
         return None
     return Storm(tuple(gatherings), arrivals)

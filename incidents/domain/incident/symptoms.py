@@ -1,7 +1,7 @@
-"""Alerts that are symptoms of a ticket's cause: they join it, and leave again when the cause is withdrawn. Pure.
+"""Alerts that are symptoms of an incident's cause: they join it, and leave again when the cause is withdrawn. Pure.
 
-An alert that is moved out of a ticket leaves it by one event and joins the other by another, each of which says why. A
-ticket that people work on is left as it is: it is only told what explains it.
+An alert that is moved out of an incident leaves it by one event and joins the other by another, each of which
+says why. A incident that people work on is left as it is: it is only told what explains it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from incidents.domain.incident.state import Fact, Incident
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """A ticket as another one's events name it."""
+    """An incident as another one's events name it."""
 
     id: str
     number: int
@@ -31,7 +31,7 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """An alert that fires, and how the ticket's cause explains it."""
+    """An alert that fires, and how the incident's cause explains it."""
 
     member: Member
     explanation: Explanation
@@ -39,7 +39,7 @@ class Symptom:
 
 @dataclass(frozen=True, slots=True)
 class JoinSymptoms:
-    """Alerts that the cause of this open ticket explains; `source` is the ticket that they were in, if any."""
+    """Alerts that the cause of this open incident explains; `source` is the incident that they were in, if any."""
 
     symptoms: tuple[Symptom, ...]
     source: Ticket | None = None
@@ -57,7 +57,7 @@ class LeaveAlerts:
 
 @dataclass(frozen=True, slots=True)
 class NoteExplained:
-    """Another ticket's cause explains `alerts` of this one, which stays as it is because of `kept`."""
+    """Another incident's cause explains `alerts` of this one, which stays as it is because of `kept`."""
 
     by: Ticket
     explanation: Explanation
@@ -158,7 +158,7 @@ def told_left(body: Mapping[str, Any]) -> str:
 def told_explained(body: Mapping[str, Any]) -> str:
     by = body["by"]
     explains = f"#{by['number']} “{by['title']}” explains {_count(body['alerts'])} of it: {body['how']}"
-    return f"{explains}; it stays a ticket of its own because {body['kept']}"
+    return f"{explains}; it stays an incident of its own because {body['kept']}"
 
 
 def whys_of(bodies: Iterable[Mapping[str, Any]]) -> dict[str, str]:

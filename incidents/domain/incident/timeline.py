@@ -80,7 +80,7 @@ def _alerts_rested(_: str, body: Mapping[str, Any]) -> str:
     if not flapping:
         return over
     which = "it is" if count == 1 else f"{flapping} of them are"
-    return f"{over}; {which} flapping, so the ticket stays open until all is quiet"
+    return f"{over}; {which} flapping, so the incident stays open until all is quiet"
 
 
 def _joined(name: str, body: Mapping[str, Any]) -> str:
@@ -106,7 +106,7 @@ def _finding_recorded(_: str, body: Mapping[str, Any]) -> str:
 
 
 def _no_longer_blamed(_: str, body: Mapping[str, Any]) -> str:
-    # `analyzer` in the body is whose verdict the ticket shows from now on, if any is left.
+    # `analyzer` in the body is whose verdict the incident shows from now on, if any is left.
     return f"{body['schedule']} no longer blames it in the window that ended {_minute(body['window_end'])}"
 
 

@@ -1,6 +1,6 @@
 """What a message says: long for a mail, short for a telephone, as JSON for a machine.
 
-A message is about one ticket, or about several that came within a few seconds.
+A message is about one incident, or about several that came within a few seconds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from incidents.domain.time import optional_rfc3339
 from incidents.domain.values import SEVERITIES, Severity
 
 MOST_SHOWN: Final = 20
-"""Tickets that one message describes; people are told how many the rest are, machines which."""
+"""Incidents that one message describes; people are told how many the rest are, machines which."""
 SUBJECT_LIMIT: Final = 150
 SHORT_LIMIT: Final = 300
 DESCRIPTION_LIMIT: Final = 1_000
@@ -26,7 +26,7 @@ LINKS_SHOWN: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A ticket as a message tells it. `reason` is why the reader is called."""
+    """An incident as a message tells it. `reason` is why the reader is called."""
 
     id: str
     number: int
@@ -65,7 +65,7 @@ class Message:
 
 
 def compose(id: str, told: Sequence[Told], base_url: str) -> Message:
-    """`told` is not empty. The worst ticket stands first; `id` is the message's, and stays when it is sent again."""
+    """`told` is not empty. The worst incident stands first; `id` is the message's, and stays when it is sent again."""
     tickets = sorted(told, key=lambda one: (one.over, SEVERITIES.index(one.severity), one.number))
     first, others = tickets[0], len(tickets) - 1
     more = f" and {others} more" if others else ""
@@ -97,7 +97,7 @@ def compose(id: str, told: Sequence[Told], base_url: str) -> Message:
 def test_message(id: str, who: str, base_url: str) -> Message:
     """What somebody sends to themselves to see that they can be reached."""
     text = (
-        f"This is a test from Dossier for {who}: messages about tickets will look like this one. {base_url}"
+        f"This is a test from Dossier for {who}: messages about incidents will look like this one. {base_url}"
     )
     body = {"id": id, "type": "test", "text": text, "incidents": [], "others": [], "total": 0}
     return Message("Dossier can reach you", f"{text}\n", text, None, body)

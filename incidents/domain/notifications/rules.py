@@ -1,6 +1,6 @@
 """How a person is reached: which of their methods, in which order, and when they want to sleep.
 
-Who is called decides an escalation policy; the rules of a person only decide how. So a ticket that no rule is for is
+Who is called decides an escalation policy; the rules of a person only decide how. So an incident that no rule is for is
 told as if there were no rules, rather than not at all.
 """
 
@@ -40,7 +40,7 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """For tickets of these severities (none: all) and this urgency (None: both): `method`, `delay` after the call."""
+    """For incidents of these severities (none: all) and this urgency (None: both): `method`, `delay` after the call."""
 
     method: str
     delay: timedelta = timedelta(0)

@@ -1,10 +1,10 @@
 """What happens to a message: sent now, held back, stopped, tried again, or given up.
 
-A call (a person is to be told of a ticket) becomes steps, one for each method of the person. The first message about a
-ticket to a person is never held by a throttle; quiet hours hold what is neither urgent nor critical, because the person
-asked for that; what follows a message within a few seconds waits to be told with others in one. Whatever is held has a
-time at which it goes, so nothing is held for ever. Every call ends: sent, stopped because somebody answered the ticket,
-or given up with a reason.
+A call (a person is to be told of an incident) becomes steps, one for each method of the person. The first
+message about a incident to a person is never held by a throttle; quiet hours hold what is neither urgent nor
+critical, because the person asked for that; what follows a message within a few seconds waits to be told with
+others in one. Whatever is held has a time at which it goes, so nothing is held for ever. Every call ends:
+sent, stopped because somebody answered the incident, or given up with a reason.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Standing = Literal["waiting", "sent", "stopped", "given_up"]
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """The part of a ticket that decides whether somebody is still to be told."""
+    """The part of an incident that decides whether somebody is still to be told."""
 
     state: str
     severity: Severity
@@ -54,7 +54,7 @@ def ticket_of(incident: Incident) -> Ticket:
 
 
 def answered(ticket: Ticket, made_at: datetime, team: str = "") -> str | None:
-    """Why nobody has to be told any more; None while somebody has to. `team` had the ticket when the call was made.
+    """Why nobody has to be told any more; None while somebody has to. `team` had the incident when the call was made.
 
     Nobody is called for what is acknowledged, so an acknowledgement counts whatever the clocks say: two that meet are
     of two processes. A hand-over from before the call was known to whoever called.
@@ -84,7 +84,9 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A step whose time has come. `first`: of this ticket this person was told nothing yet. `team`: see `answered`."""
+    """A step whose time has come. `first`: of this incident this person was told nothing yet. `team`: see
+    `answered`.
+    """
 
     method: Method
     at: datetime
@@ -109,7 +111,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """`bundling` waits a few seconds for others; that is not told on the ticket."""
+    """`bundling` waits a few seconds for others; that is not told on the incident."""
 
     until: datetime
     why: str

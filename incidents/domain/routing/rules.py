@@ -1,4 +1,4 @@
-"""Which team gets a ticket, with which service, severity, policy and grouping, and why. Pure.
+"""Which team gets an incident, with which service, severity, policy and grouping, and why. Pure.
 
 Rules are a tree. Of the rules of one level the first that matches wins, then the first that matches of those beneath,
 and so on; no other branch is tried. What a rule leaves open it has from the rule above it.
@@ -40,8 +40,8 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """Which alerts share a ticket: those that a rule gets with equal `by` (None: those of one alert rule, team and
-    integration), and how long after its opening a ticket takes new ones (None: while it is open)."""
+    """Which alerts share an incident: those that a rule gets with equal `by` (None: those of one alert rule, team and
+    integration), and how long after its opening an incident takes new ones (None: while it is open)."""
 
     by: tuple[str, ...] | None = None
     window: timedelta | None = None
@@ -60,7 +60,7 @@ class Rule:
     policy: str | None = None
     grouping: Grouping | None = None
     follow_suggestion: bool | None = None
-    """Whether a ticket goes on by itself to the team that is suggested for it (`heeding`)."""
+    """Whether an incident goes on by itself to the team that is suggested for it (`heeding`)."""
     children: tuple[Rule, ...] = ()
 
 
@@ -244,4 +244,4 @@ def ordinal(number: int) -> str:
 
 
 EACH_ALONE: Final = ("...",)
-"""Labels to group by that say: every alert has a ticket of its own. As Alertmanager writes it."""
+"""Labels to group by that say: every alert has an incident of its own. As Alertmanager writes it."""

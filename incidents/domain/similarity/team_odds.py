@@ -1,6 +1,6 @@
-"""Whose ticket it probably is, as far as analyzers can say: what they blame, and the teams that own it. Pure.
+"""Whose incident it probably is, as far as analyzers can say: what they blame, and the teams that own it. Pure.
 
-The claims about one ticket are taken to exclude each other, with "none of them" beside them: each weighs its odds,
+The claims about one incident are taken to exclude each other, with "none of them" beside them: each weighs its odds,
 p / (1 - p), and "none" weighs 1. One claim alone keeps its probability; a claim of 99.9 % leaves little to one of 87 %.
 What the data cannot tell apart shares its claim evenly. A team that owns nothing blamed gets no number of its own: it
 has at most what is left for "none of them". Where somebody blames without a probability, nobody is given one.
@@ -34,7 +34,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What tickets that say the same were resolved by; None of either where nothing is suggested."""
+    """What incidents that say the same were resolved by; None of either where nothing is suggested."""
 
     team: str | None
     probability: float | None
@@ -42,7 +42,7 @@ class Learned:
 
 @dataclass(frozen=True, slots=True)
 class TeamView:
-    """How likely a ticket is a team's.
+    """How likely an incident is a team's.
 
     `probability` is None where that cannot be said; with `at_most` it is a bound. `why` is a sentence without its end.
     """
@@ -66,7 +66,9 @@ class TeamView:
 
 
 def claims_about(state: Incident) -> list[Claim]:
-    """What analyzers say now: of the ticket's own cause together, of each other cause alone. Forecasts blame nobody."""
+    """What analyzers say now: of the incident's own cause together, of each other cause alone. Forecasts
+    blame nobody.
+    """
     said = [one for one in state.opinions.values() if not one.forecast and one.component is not None]
     agreeing = tuple(sorted(one.analyzer for one in said if one.says == "blames"))
     claims: list[Claim] = []

@@ -1,4 +1,4 @@
-"""A ticket as words that can be compared with those of others: title, component, labels and cause. Pure.
+"""An incident as words that can be compared with those of others: title, component, labels and cause. Pure.
 
 Numbers in names say which one, not what: `tor/dc1-t12` is told as itself, as what it is without its numbers, and as its
 kind, so that its own past weighs most and that of its kind still counts.
@@ -24,7 +24,7 @@ _GRAM: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """`cause` is the confirmed one of a past ticket, what is blamed of an open one; None where nothing is."""
+    """`cause` is the confirmed one of a past incident, what is blamed of an open one; None where nothing is."""
 
     title: str
     component: str | None = None
@@ -33,7 +33,7 @@ class Described:
 
 
 def words(ticket: Described) -> list[str]:
-    """What the ticket says, each with what it is said of. The order is that of the ticket; words may come twice."""
+    """What the incident says, each with what it is said of. The order is that of the incident; words may come twice."""
     title = _WORD.findall(ticket.title[:LONGEST].lower())
     found = [f"word:{_DIGITS.sub('0', one)}" for one in title]
     found += [f"piece:{piece}" for one in title for piece in _pieces(one)]

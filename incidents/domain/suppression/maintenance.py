@@ -13,7 +13,7 @@ from incidents.domain.suppression.silences import Matcher
 from incidents.domain.values import Invalid, check_line
 
 Mode = Literal["hold", "quiet"]
-"""`hold`: alerts open no ticket until the window ends. `quiet`: they open tickets, which sleep until it ends."""
+"""`hold`: alerts open no incident until the window ends. `quiet`: they open incidents, which sleep until it ends."""
 MOST_PATTERNS: Final = 50
 LONGEST_PATTERN: Final = 200
 

@@ -1,4 +1,4 @@
-"""What could not be read and therefore held no alert back, in words for the tickets that it concerns. Pure."""
+"""What could not be read and therefore held no alert back, in words for the incidents that it concerns. Pure."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Migration(migrations.Migration):
             name="reported_at",
             field=models.DateTimeField(null=True),
         ),
-        # A row whose version is not its stream's is not believed: commands fold these tickets from the log until
+        # A row whose version is not its stream's is not believed: commands fold these incidents from the log until
         # they are written again, or `rebuild_projections` has filled what is new.
         migrations.RunSQL("UPDATE incident SET version = 0", migrations.RunSQL.noop),
         migrations.CreateModel(

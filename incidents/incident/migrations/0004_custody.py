@@ -1,4 +1,4 @@
-"""Who has a ticket, since when, and for how long each had it."""
+"""Who has an incident, since when, and for how long each had it."""
 
 from django.db import migrations, models
 
@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
         add("owner_seconds", models.JSONField(default=dict)),
         add("counted_at", models.DateTimeField(null=True)),
         add("seconds_to_team", models.FloatField(null=True)),
-        # A row whose version is not its stream's is not believed: commands fold these tickets from the log until
+        # A row whose version is not its stream's is not believed: commands fold these incidents from the log until
         # they are written again, or `rebuild_projections` has filled what is new.
         migrations.RunSQL(
             "UPDATE incident SET version = 0, team_since = opened_at, counted_at = opened_at",

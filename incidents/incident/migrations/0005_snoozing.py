@@ -1,4 +1,4 @@
-"""Until when a ticket is put aside; the sweep that wakes them looks here."""
+"""Until when an incident is put aside; the sweep that wakes them looks here."""
 
 from django.db import migrations, models
 

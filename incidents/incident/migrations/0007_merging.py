@@ -1,4 +1,4 @@
-"""Which ticket another was merged into, and what a ticket took in."""
+"""Which incident another was merged into, and what an incident took in."""
 
 from django.db import migrations, models
 

@@ -1,4 +1,4 @@
-"""Tickets that are to be handed over to the team that is suggested for them, until that was looked at."""
+"""Incidents that are to be handed over to the team that is suggested for them, until that was looked at."""
 
 from django.db import migrations, models
 

@@ -1,4 +1,4 @@
-"""What beat ticks for tickets."""
+"""What beat ticks for incidents."""
 
 from django.db import migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor

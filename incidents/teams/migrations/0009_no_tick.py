@@ -1,4 +1,4 @@
-"""What time does to tickets needs no broker any more: `manage.py deliver` looks for it."""
+"""What time does to incidents needs no broker any more: `manage.py deliver` looks for it."""
 
 from django.db import migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor

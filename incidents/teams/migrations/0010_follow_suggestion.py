@@ -1,4 +1,4 @@
-"""A rule may say that tickets go on to the team that is suggested for them."""
+"""A rule may say that incidents go on to the team that is suggested for them."""
 
 from django.db import migrations, models
 

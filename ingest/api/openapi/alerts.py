@@ -281,7 +281,7 @@ def _pagerduty() -> Told:
         ),
         "/v2/change/enqueue": door(
             "pagerduty_change",
-            "A change, which is shown beside tickets and opens none.",
+            "A change, which is shown beside incidents and opens none.",
             done,
             {"schema": record({"routing_key": TEXT, "payload": _OBJECT}), "example": change},
             docs.format("change"),

@@ -1,4 +1,4 @@
-"""`manage.py deliver`: tell people of tickets, and run what watches timers, until SIGTERM or SIGINT."""
+"""`manage.py deliver`: tell people of incidents, and run what watches timers, until SIGTERM or SIGINT."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ TENTHS = 10
 
 class Command(LineCommand):
     help = (
-        "Judge recorded telemetry again with an installed analyzer and score it against the causes that tickets were"
+        "Judge recorded telemetry again with an installed analyzer and score it against the causes that incidents were"
         " resolved with. Records nothing. Exit 0 with a score, 2 when what was asked for makes no sense."
     )
 
