@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from deploy.supervisor.children import marked
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.places import ROOT
 
 
 def free_port() -> int:

@@ -16,9 +16,9 @@ from ingest.alerts.store import Delivery, receive
 from ingest.integrations.normalized import Alert, Parsed
 from ingest.queries import open_alerts
 from tests.following import follow_to_the_end
-from tests.integration.test_incident_alerts import ALICE, tickets
-from tests.integration.test_incident_reactor import START, run, suspect
-from tests.integration.test_telemetry_topology import tell
+from tests.integration.incidents.alerts.test_correlate import ALICE, tickets
+from tests.integration.incidents.incident.test_findings import START, run, suspect
+from tests.integration.ingest.telemetry.test_topology import tell
 
 pytestmark = pytest.mark.usefixtures("log_database")
 RACKS = 3

@@ -13,7 +13,6 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
@@ -35,11 +34,11 @@ from incidents.oncall.models import Schedule
 from incidents.oncall.queries import on_call
 from incidents.teams.models import Team, routing_table
 from ingest.queries import Context
-from tests.integration.delivery_cases import HookSink, hook, hook_sink, until
-from tests.integration.escalation_cases import Clock, people, policy, stands, told
+from tests.integration.incidents.escalation.cases import Clock, people, policy, stands, told
+from tests.integration.incidents.notifications.cases import HookSink, hook, hook_sink, until
+from tests.places import ROOT
 
 pytestmark = pytest.mark.usefixtures("log_database")
-ROOT = Path(__file__).parents[2]
 MONITORING = Context("key:monitoring")
 NOWHERE = "redis://127.0.0.1:1/0"
 

@@ -18,7 +18,7 @@ from analyzers.runs.tasks import tick
 from deploy.supervisor.children import end_group
 from ingest.queries import read_stream
 from tests.acceptance.stack import wait_for
-from tests.integration.runs_cases import HOUR, NOW, TOP, Door, healthy, install_plugin
+from tests.integration.analyzers.runs.cases import HOUR, NOW, TOP, Door, healthy, install_plugin
 
 LEASE = timedelta(seconds=2)
 DAWDLER = """

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from django.core.management import execute_from_command_line
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.places import ROOT
+
 SCENARIO, SEED = "deepview_stop", 3
 
 NO_NETWORK = """

@@ -25,8 +25,8 @@ from ingest.api import keys
 from ingest.integrations.spans import instant
 from tests.benchmarks.real_traces import Fault, directory, faults_of, split
 from tests.following import follow_to_the_end
+from tests.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 TRACES = directory()
 HALF_MINUTE = timedelta(seconds=30)
 CULPRIT = "instance/recommendationservice-6cfdd55578-gfj6q"

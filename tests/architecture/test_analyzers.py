@@ -6,8 +6,8 @@ import tomllib
 from pathlib import Path
 
 from tests.architecture.reading import statements
+from tests.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 BUILTIN = ROOT / "analyzers" / "builtin"
 PURE = [BUILTIN, ROOT / "analyzers" / "simulators"]
 PURE_FILES = ["contract", "params", "registry", "runner", "testing"]

@@ -2,7 +2,6 @@
 
 import re
 from functools import cache
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -12,8 +11,8 @@ from deploy.management.commands.write_docs import default_parts, written
 from frontend import documents
 from frontend.senders.form import HTTPS
 from tests import settings
+from tests.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 SLUGS = sorted(documents.slugs())
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)

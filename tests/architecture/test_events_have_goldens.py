@@ -7,31 +7,30 @@ have. Recipe for a new schema: leave the old file as it is, add one beside it, w
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from ingest.log import canonical, registry
 from ingest.log.types import Body
+from tests.places import EVENTS
 
-GOLDENS = Path(__file__).parent.parent / "golden" / "events"
 TYPES = [event_type for event_type in registry.registered() if not event_type.name.startswith("test.")]
 SCHEMAS = [(event_type.name, schema) for event_type in TYPES for schema in range(1, event_type.schema + 1)]
 
 
 def golden(name: str, schema: int) -> Body:
-    body: Body = json.loads((GOLDENS / f"{name}.v{schema}.json").read_text())
+    body: Body = json.loads((EVENTS / f"{name}.v{schema}.json").read_text())
     return body
 
 
 @pytest.mark.parametrize(("name", "schema"), SCHEMAS)
 def test_every_schema_of_every_event_type_has_a_golden(name: str, schema: int) -> None:
-    assert (GOLDENS / f"{name}.v{schema}.json").exists(), f"add tests/golden/events/{name}.v{schema}.json"
+    assert (EVENTS / f"{name}.v{schema}.json").exists(), f"add tests/golden/events/{name}.v{schema}.json"
 
 
 def test_every_golden_is_of_a_registered_type() -> None:
     """A type that disappears from the registry would leave stored events that nobody can read."""
-    assert {path.name for path in GOLDENS.iterdir()} <= {f"{name}.v{schema}.json" for name, schema in SCHEMAS}
+    assert {path.name for path in EVENTS.iterdir()} <= {f"{name}.v{schema}.json" for name, schema in SCHEMAS}
 
 
 @pytest.mark.parametrize(("name", "schema"), SCHEMAS)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.reading import statements
+from tests.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 FLOORS = ["deploy", "frontend", "incidents", "analyzers", "ingest"]
 TOP = {
     *FLOORS,

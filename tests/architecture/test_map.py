@@ -1,9 +1,9 @@
 """The map in ARCHITECTURE.md is the checkout's: prose that nobody checks rots."""
 
 import re
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.places import ROOT
+
 FLOORS = ["deploy", "frontend", "incidents", "analyzers", "ingest", "tests"]
 
 

@@ -3,12 +3,12 @@
 import importlib.util
 import re
 import tomllib
-from pathlib import Path
 
 import pytest
 from django.db.backends.postgresql.psycopg_any import is_psycopg3
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.places import ROOT
+
 LOCKS = ["requirements.lock", "requirements-dev.lock"]
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from django.template.loader import get_template
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.places import ROOT
+
 TEMPLATES = ROOT / "frontend" / "templates"
 SHARED = {"docs", "layout", "onboarding", "shared"}
 """Folders that belong to no package of `frontend/views`: parts of several areas, and areas of one module."""

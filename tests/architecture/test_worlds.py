@@ -1,11 +1,11 @@
 """Second generators stay independent of what they judge."""
 
 import ast
-from pathlib import Path
 
 from tests.architecture.reading import statements
+from tests.places import ROOT
 
-WORLDS = Path(__file__).resolve().parents[1] / "worlds"
+WORLDS = ROOT / "tests" / "worlds"
 
 
 def test_worlds_import_neither_analyzers_nor_their_simulators() -> None:

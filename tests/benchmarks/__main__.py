@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks import glance
+from tests.places import ROOT
 
 NAMES = (
     "append",
@@ -78,7 +79,6 @@ PARTS = (
     "granian",
 )
 COMPARE = {">=": operator.ge, "<=": operator.le, "=": operator.eq, "<": operator.lt, ">": operator.gt}
-ROOT = Path(__file__).resolve().parents[2]
 
 Row = dict[str, Any]
 

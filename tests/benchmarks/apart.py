@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from deploy.embedded import Home, start_postgres, stop
+from tests.places import ROOT
 
-ROOT = Path(__file__).parent.parent.parent
 Row = dict[str, Any]
 
 

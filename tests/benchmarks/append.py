@@ -25,11 +25,11 @@ from pathlib import Path
 from typing import Any
 
 from deploy.embedded import Home, start_postgres, stop
+from tests.places import ROOT
 
 WRITERS = 8
 SLICES = 16
 SECONDS = 1.5
-ROOT = Path(__file__).parent.parent.parent
 PEER = ("eventsourcing==9.5.6", "psycopg[binary,pool]>=3.2,<4")
 
 

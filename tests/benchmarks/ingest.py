@@ -37,8 +37,8 @@ import pyarrow as pa
 from deploy.embedded import Home, start_postgres, stop
 from ingest.telemetry.store.copy import TO_2000
 from tests.benchmarks.sending import is_whole, send
+from tests.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 UNITS = 20_000
 SYMPTOMS = ("disk_timeout", "host_down", "nic_flap", "unknown")
 SECONDS = 3.0

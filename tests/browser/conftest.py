@@ -26,8 +26,8 @@ from pytest_django import DjangoDbBlocker
 from deploy.embedded import Home, stop
 from tests.browser.chromium import FLAGS, chromium
 from tests.conftest import _administer
+from tests.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = "correct horse battery staple"
 START = 60  # seconds
 # Playwright keeps an event loop in this thread, which makes Django refuse queries that block nobody here.

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from analyzers import registry
-from tests.integration.delivery_cases import HookSink, MailSink, hook_sink, mail_sink
-from tests.integration.runs_cases import TALLY, install_plugin
-from tests.integration.schedule_cases import make_people
+from tests.integration.analyzers.runs.cases import TALLY, install_plugin
+from tests.integration.incidents.notifications.cases import HookSink, MailSink, hook_sink, mail_sink
+from tests.integration.incidents.oncall.cases import make_people
 
 
 @pytest.fixture

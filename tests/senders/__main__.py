@@ -16,6 +16,7 @@ from typing import Any
 
 import pagerduty
 
+from tests.places import PAYLOADS
 from tests.senders.checkers import Watched, icinga, nagios
 from tests.senders.daemons import AMTOOL, alertmanager, prometheus
 from tests.senders.libraries import (
@@ -28,7 +29,6 @@ from tests.senders.libraries import (
 from tests.senders.recording import Recorded, Recorder, throw_away_certificate
 from tests.senders.zabbix import zabbix
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "payloads"
 KEY = "r0123456789abcdef0123456789abcde"
 
 
@@ -222,7 +222,7 @@ def record_cloudevents(_: Path) -> None:
                 for key, value in request.headers.items()
                 if key.lower().startswith(("ce-", "content-t"))
             }
-            (GOLDEN / f"cloudevents/{name}.headers.json").write_text(json.dumps(told, indent=1) + "\n")
+            (PAYLOADS / f"cloudevents/{name}.headers.json").write_text(json.dumps(told, indent=1) + "\n")
 
 
 def record_opentelemetry(_: Path) -> None:
@@ -243,7 +243,7 @@ def record_remote_write(directory: Path) -> None:
 
 
 def keep(name: str, request: Recorded) -> None:
-    path = GOLDEN / name
+    path = PAYLOADS / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(request.body)
     kind = {header.lower(): value for header, value in request.headers.items()}

@@ -1,0 +1,93 @@
+"""Who is on call in a real browser: seen, taken over, and given back."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+from urllib.request import Request, urlopen
+
+from django.contrib.auth import get_user_model
+from playwright.sync_api import expect
+
+from incidents.oncall.models import Calendar, Schedule
+from tests.browser.conftest import Console
+from tests.browser.test_alerts import pictured
+
+
+def test_a_person_takes_over_and_gives_back(console: Console) -> None:
+    for name in ("bob", "charlie"):
+        get_user_model().objects.get_or_create(username=name)
+    week: dict[str, Any] = {
+        "name": "primary",
+        "people": ["bob", "charlie"],
+        "start": "2026-01-05T09:00",
+        "turn": "1w",
+    }
+    nights: dict[str, Any] = {
+        "name": "nights",
+        "people": ["charlie"],
+        "start": "2026-01-05T09:00",
+        "turn": "1d",
+    }
+    nights |= {"times": [{"days": ["sat"], "from": "20:00", "to": "08:00"}]}
+    made = Schedule.objects.create(
+        slug="gpu", name="GPU fleet", time_zone="America/New_York", layers=[week, nights]
+    )
+    made.holidays.add(
+        Calendar.objects.create(
+            slug="us", name="US", text="", spans=[["2026-11-26", "2026-11-27", "Thanksgiving"]]
+        )
+    )
+    Schedule.objects.create(slug="gap", name="Abandoned", layers=[{**week, "end": "2026-02-01T09:00"}])
+    page = console.open("/on-call")
+    expect(page.get_by_role("heading", name="GPU fleet")).to_be_visible()
+    pictured(page, "on-call")
+    page.get_by_role("link", name="Take over: GPU fleet").click()
+    page.get_by_label("Why?").first.fill("Bob is at the dentist")
+    page.get_by_role("button", name="Take over").click()
+    expect(page.get_by_text("alice is on call until")).to_be_visible()
+    pictured(page, "on-call-schedule")
+    page.get_by_role("button", name="End: alice").click()
+    expect(page.get_by_text("None. The layers decide alone.")).to_be_visible()
+    page.goto(f"{console.address}/on-call/gpu?view=hours&from=2026-11-30")
+    page.locator('td[data-at="2026-12-01T10:00"]').hover()
+    page.mouse.down()
+    page.locator('td[data-at="2026-12-01T12:00"]').hover()
+    page.mouse.up()
+    expect(page.get_by_label("From")).to_have_value("2026-12-01T10:00")
+    expect(page.get_by_label("Until")).to_have_value("2026-12-01T13:00")
+    expect(page.get_by_label("Why?").first).to_be_focused()
+    page.locator('td[data-at="2026-12-02T10:00"]').focus()
+    for key in ("Escape", "ArrowDown", "Shift+ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    expect(page.get_by_label("From")).to_have_value("2026-12-02T11:00")
+    expect(page.get_by_label("Until")).to_have_value("2026-12-03T12:00")
+    page.keyboard.type("Flight")
+    pictured(page, "on-call-hours")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("alice is on call for 1 d 1 h")).to_be_visible()
+    for address, name in (
+        ("/settings/schedules", "on-call-settings"),
+        ("/settings/schedules/gpu", "on-call-edit"),
+    ):
+        page.goto(console.address + address)
+        pictured(page, name)
+    assert console.problems == []
+
+
+def test_the_first_steps_wait_for_a_sender_and_show_what_it_sent(console: Console) -> None:
+    page = console.open("/welcome?step=sender")
+    page.get_by_label("Any JSON or form").check()
+    page.get_by_role("button", name="Make a key").click()
+    expect(page.get_by_text("Waiting for the first alert of generic")).to_be_visible()
+    [address] = set(re.findall(r"/integrations/generic/dsr_[\w-]+", page.content()))
+    body = json.dumps({"title": "Disk d7 is slow", "key": "d7"}).encode()
+    with urlopen(Request(console.address + address, body, {"Content-Type": "application/json"}), timeout=10):
+        pass
+    expect(page.get_by_text("“Disk d7 is slow”")).to_be_visible(timeout=15_000)
+    pictured(page, "welcome-sender")
+    page.goto(f"{console.address}/welcome?step=sample")
+    page.get_by_role("button", name="Find the failure").click()
+    expect(page.get_by_text("It named what was planted")).to_be_visible(timeout=30_000)
+    pictured(page, "welcome-sample")

@@ -1,0 +1,137 @@
+"""What Deepview learns from a history that is not healthy, and from rows that are not as it assumes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.analyzers.deepview.regions import Region, named, verdicts
+
+OUT: Mapping[str, float] = {"storage_cluster/s5": 1.0}
+CALM = 12
+
+
+def unmet(verdict: Mapping[str, Any]) -> set[str]:
+    return {one["name"] for one in verdict["assumptions"] if not one["holds"]}
+
+
+def test_a_total_outage_is_named_in_each_of_its_24_hours() -> None:
+    region = Region(1)
+    hours = [region.hour(at, OUT if at >= CALM else {}) for at in range(CALM + 24)]
+    assert [named(one) for one in verdicts(hours, 24)] == [set(OUT)] * 24
+
+
+def test_an_outage_without_a_calm_hour_before_it_is_named() -> None:
+    region = Region(2)
+    assert [named(one) for one in verdicts([region.hour(at, OUT) for at in range(15)], 12)] == [set(OUT)] * 12
+
+
+@pytest.mark.parametrize("before", [3, 6, 12])
+def test_different_outages_before_it_do_not_silence_an_outage(before: int) -> None:
+    found = 0
+    for seed in range(6):
+        region = Region(10 + seed)
+        culprits = region.rng.permutation([name for name in region.names if "t2" not in name]).tolist()
+        struck = region.rng.permutation(CALM)[:before].tolist()
+        hours = [region.hour(at, {culprits.pop(): 1.0} if at in struck else {}) for at in range(CALM)]
+        culprit = culprits.pop()
+        found += named(verdicts([*hours, region.hour(CALM, {culprit: 1.0})], 1)[0]) == {culprit}
+    assert found == 6
+
+
+def test_with_half_of_the_hours_faulty_faults_are_found_and_calm_hours_are_quiet() -> None:
+    right, wrong, missed = 0, 0, 0
+    for seed in range(3):
+        region = Region(20 + seed)
+        truth: list[dict[str, float]] = []
+        for _ in range(CALM + 12):
+            faulty = region.rng.random() < 0.5
+            culprit = str(region.rng.choice(region.names))
+            truth.append({culprit: float(region.rng.choice([1.0, 0.2, 0.03]))} if faulty else {})
+        hours = [region.hour(at, faults) for at, faults in enumerate(truth)]
+        for faults, verdict in zip(truth[CALM:], verdicts(hours, 12), strict=True):
+            right += len(named(verdict) & set(faults))
+            wrong += len(named(verdict) - set(faults))
+            missed += len(set(faults) - named(verdict))
+    assert 2 * right / (2 * right + wrong + missed) >= 0.95
+
+
+def test_components_that_are_recorded_wrongly_cost_neither_innocents_nor_a_false_certainty() -> None:
+    right, wrong = 0, 0
+    for seed in range(8):
+        region = Region(40 + seed)
+        region.misrecord(0.05)
+        culprit = f"storage_cluster/s{seed}"
+        verdict = verdicts(
+            [region.hour(at, {culprit: 0.9} if at == CALM else {}) for at in range(CALM + 1)], 1
+        )[0]
+        right += culprit in named(verdict)
+        wrong += len(named(verdict) - {culprit})
+        astray = sum(
+            (culprit in path) != (culprit in said)
+            for path, said in zip(region.paths, region.recorded, strict=True)
+        )
+        assert ("topology" in unmet(verdict)) == (astray > 0)
+    assert (right, wrong) == (8, 0)
+
+
+def test_where_records_are_wrong_less_is_stated() -> None:
+    region = Region(60)
+    hours = [region.hour(at, OUT if at == CALM else {}) for at in range(CALM + 1)]
+    region = Region(60)
+    region.misrecord(0.2)
+    astray = [region.hour(at, OUT if at == CALM else {}) for at in range(CALM + 1)]
+    right, doubted = verdicts(hours, 1)[0], verdicts(astray, 1)[0]
+    assert not unmet(right)
+    assert "topology" in unmet(doubted)
+    assert doubted["suspects"][0]["score"] < right["suspects"][0]["score"]
+
+
+def test_rates_that_move_together_seldom_blame_and_never_surely() -> None:
+    """Loads of services that swing by heavy tails and drag the failures of all that call them along."""
+    accused, stated = 0, 0.0
+    for seed in range(4):
+        region = Region(70 + seed, uneven=0.5)
+        rng = np.random.default_rng(seed)
+        swing = dict.fromkeys(region.names, 0.0)
+        hours = []
+        for at in range(CALM + 10):
+            swing = {name: 0.7 * old + 0.25 * float(rng.standard_t(4)) for name, old in swing.items()}
+            calm = dict(region.level)
+            region.level = {
+                name: calm[name] * float(np.exp(np.clip(swing[name], -2, 2))) for name in region.names
+            }
+            hours.append(region.hour(at, {}))
+            region.level = calm
+        for verdict in verdicts(hours, 10):
+            accused += bool(named(verdict))
+            stated = max([stated, *(one["score"] for one in verdict["suspects"])])
+    assert accused <= 6  # of 40
+    assert stated < 0.95
+
+
+def test_a_load_peak_blames_nobody_and_is_told() -> None:
+    region = Region(80)
+    hours = [region.hour(at, {}, times=3.0 if at == CALM else 1.0) for at in range(CALM + 1)]
+    verdict = verdicts(hours, 1)[0]
+    assert not named(verdict)
+    assert "noise" in unmet(verdict)
+
+
+def test_every_verdict_carries_the_four_assumptions() -> None:
+    region = Region(90)
+    for verdict in verdicts([region.hour(at, {}) for at in range(4)], 4):
+        assert [one["name"] for one in verdict["assumptions"]] == ["history", "sampling", "noise", "topology"]
+
+
+def test_without_three_windows_of_history_that_is_told() -> None:
+    region = Region(91)
+    assert "history" in unmet(verdicts([region.hour(at, {}) for at in range(2)], 1)[0])
+
+
+def test_rows_of_failures_alone_are_told() -> None:
+    region = Region(92)
+    hours = [region.hour(at, OUT) for at in range(6)]
+    only = [[{**row, "attempts": row["failures"]} for row in rows if row["failures"]] for rows in hours]
+    assert "sampling" in unmet(verdicts(only, 1)[0])

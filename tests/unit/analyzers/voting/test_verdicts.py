@@ -1,0 +1,220 @@
+"""What voting says: who is named and how, when it keeps quiet, and when it does not know."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analyzers.builtin.paths.tomography import TITLE
+from analyzers.builtin.voting import ANALYZER
+from analyzers.builtin.voting.calibration import SCORES, probability
+from analyzers.builtin.voting.charges import over_threshold
+from analyzers.contract import Paths, Sums
+from analyzers.simulators.routes import gathered
+from analyzers.simulators.voting import BENIGN, Fault, benign_traffic, break_pair, cut, draw_traffic, run
+from analyzers.testing import Case, check_analyzer, crossing_cases
+from tests.unit.analyzers.voting.cases import FABRIC, LOAD, Row, case, simulated, star, verdict_on, window_of
+
+BAD = "link/h1~sw"
+
+
+def named(verdict: dict[str, Any]) -> list[str]:
+    return [one["component"] for one in verdict["suspects"]]
+
+
+def rows_of(failing: Sums) -> list[tuple[set[str], int]]:
+    """The hops of each row, and what it lost."""
+    sets = failing.keys["hops"]
+    assert isinstance(sets, Paths)
+    ends = zip(sets.indptr[:-1].tolist(), sets.indptr[1:].tolist(), strict=True)
+    names = [{sets.names[i] for i in sets.indices[low:high].tolist()} for low, high in ends]
+    return list(zip(names, failing.values["lost"].tolist(), strict=True))
+
+
+def piece(verdict: dict[str, Any], title: str) -> dict[str, Any]:
+    (found,) = (one for one in verdict["evidence"] if one["title"] == title)
+    return dict(found)
+
+
+@pytest.mark.parametrize("method", ["explain", "007"])
+def test_it_is_a_good_analyzer(method: str) -> None:
+    check_analyzer(ANALYZER, case, {"method": method}, seeds=range(2))
+
+
+def test_the_majority_is_a_good_analyzer_where_one_link_fails() -> None:
+    def one(seed: int, faulty: bool) -> Case:
+        made = simulated(seed, 1 if faulty else 0, low=2e-2)
+        return Case(made.window, made.bad)
+
+    check_analyzer(ANALYZER, one, {"method": "majority"}, seeds=range(2))
+
+
+def test_it_reads_path_outcomes_as_well() -> None:
+    crossing = crossing_cases("outcomes", history=0)
+
+    def outcomes(seed: int, faulty: bool) -> Case:
+        made = crossing(seed, faulty)
+        told = made.window.sums["outcomes"]
+        values = {"sent": told.values["attempts"], "lost": told.values["failures"]}
+        bad = np.flatnonzero(values["lost"])
+        sets = told.keys["components"]
+        assert isinstance(sets, Paths)
+        failing = Sums(
+            {"components": gathered(sets, bad), "slice": np.zeros(len(bad), dtype=np.int64)},
+            {"flows": np.ones(len(bad), dtype=np.int64), **{name: one[bad] for name, one in values.items()}},
+            len(bad),
+        )
+        sums = {"paths": replace(told, values=values), "failing": failing}
+        return replace(made, window=replace(made.window, sums=sums))
+
+    check_analyzer(ANALYZER, outcomes, {"min_loss": 0.01}, seeds=range(2))
+
+
+def test_the_blamed_link_has_a_score_an_estimate_and_times() -> None:
+    verdict = verdict_on(window_of(star(BAD)))
+    (suspect,) = verdict["suspects"]
+    assert suspect["component"] == BAD
+    assert 0.5 < suspect["score"] <= 1
+    assert suspect["estimate"]["low"] < 0.05 < suspect["estimate"]["high"]
+    assert (suspect["first_failure"], suspect["last_failure"]) == (
+        "2026-01-05T00:00:00Z",
+        "2026-01-05T00:00:30Z",
+    )
+
+
+@pytest.mark.parametrize(("late", "last"), [(1, "00:30"), (4, "10:00")])
+def test_what_is_usual_after_a_repair_does_not_make_the_failure_last(late: int, last: str) -> None:
+    rows: list[Row] = [
+        (hops, a, b, 4000, 400 if BAD in hops else int(number % 7 == 0))
+        for number, (hops, a, b, _, _) in enumerate(star(size=6))
+    ]
+    hops = next(row[0] for row in rows if BAD in row[0])
+    window = window_of([*rows, (hops, "host/2", "host/1", 4000, late)], length=600.0)
+    told = window.sums["failing"]
+    at = np.array([19 * (lost == late and BAD in names) for names, lost in rows_of(told)])
+    moved = replace(told, keys={**told.keys, "slice": at})
+    (suspect,) = verdict_on(replace(window, sums={**window.sums, "failing": moved}))["suspects"]
+    assert (suspect["component"], suspect["last_failure"]) == (BAD, f"2026-01-05T00:{last}Z")
+
+
+def test_the_sentence_says_what_was_lost_and_how_widely() -> None:
+    (suspect,) = verdict_on(window_of(star(BAD)))["suspects"]
+    assert suspect["summary"].startswith(
+        f"{BAD} loses 4.7 % of what is sent over it: 14 of 300 packets, on 3 flows of 3 pairs of hosts"
+    )
+
+
+@pytest.mark.parametrize("method", ["007", "majority"])
+def test_votes_give_no_probability_and_are_never_sure(method: str) -> None:
+    (suspect,) = verdict_on(window_of(star(BAD)), method=method)["suspects"]
+    assert (suspect["component"], suspect["score"], suspect["sure"]) == (BAD, None, False)
+
+
+def test_links_that_all_flows_share_are_one_entry() -> None:
+    rows: list[Row] = [
+        ([*hops, "link/twin"] if BAD in hops else hops, a, b, sent, lost)
+        for hops, a, b, sent, lost in star(BAD)
+    ]
+    (suspect,) = verdict_on(window_of(rows))["suspects"]
+    assert {suspect["component"], *suspect["ambiguous_with"]} == {BAD, "link/twin"}
+    assert "cannot tell them apart" in suspect["summary"]
+
+
+def test_the_cleared_are_shown_with_the_reason() -> None:
+    verdict = verdict_on(simulated(0, bad=1, low=2e-2).window)
+    shown = piece(verdict, "Looked into and cleared")
+    assert f"losses are those of {verdict['suspects'][0]['component']}" in shown["rows"][0][-1]
+
+
+def test_failing_flows_are_put_down_to_the_link_that_lost_their_packets() -> None:
+    made = simulated(3, bad=2)
+    shown = piece(verdict_on(made.window), "Flows that lost most")
+    assert {row[-1] for row in shown["rows"]} <= {*made.bad, "chance, no component"}
+
+
+def test_simpler_methods_are_heard_in_the_evidence() -> None:
+    shown = piece(verdict_on(window_of(star(BAD))), TITLE)
+    assert [row[1] for row in shown["rows"]] == [BAD] * 4
+
+
+def test_one_link_that_loses_all_is_no_reason_to_know_nothing() -> None:
+    assert named(verdict_on(window_of(star(BAD, lost=100)))) == [BAD]
+
+
+def test_losses_everywhere_alike_are_inconclusive_and_no_guess() -> None:
+    rows: list[Row] = [(hops, a, b, sent, 20) for hops, a, b, sent, _ in star()]
+    verdict = verdict_on(window_of(rows))
+    assert (verdict["status"], verdict["suspects"]) == ("inconclusive", [])
+    assert verdict["reason"].startswith("20 % of 1,200 packets are lost, and no component")
+
+
+def test_probes_without_hops_are_inconclusive_with_the_field_to_send() -> None:
+    rows: list[Row] = [((), "host/1", "host/2", 100, 3)]
+    assert "`hops`" in verdict_on(window_of(rows))["reason"]
+
+
+def test_an_empty_window_is_inconclusive() -> None:
+    assert verdict_on(window_of([]))["status"] == "inconclusive"
+
+
+def test_packets_that_were_never_sent_prove_nothing() -> None:
+    assert verdict_on(window_of([(["link/1"], "host/1", "host/2", 0, 0)]))["status"] == "inconclusive"
+
+
+def test_a_single_lossy_path_has_nothing_to_be_compared_with() -> None:
+    verdict = verdict_on(window_of([(["link/1"], "host/1", "host/2", 100, 50)]))
+    assert verdict["reason"] == "Every path holds the same components: there is nothing to compare."
+
+
+def test_a_single_healthy_path_is_quiet() -> None:
+    assert verdict_on(window_of([(["link/1"], "host/1", "host/2", 100, 0)]))["status"] == "quiet"
+
+
+def test_huge_counts_do_no_harm() -> None:
+    rows: list[Row] = [(hops, a, b, 10**12, 10**10 if BAD in hops else 3) for hops, a, b, _, _ in star()]
+    assert named(verdict_on(window_of(rows))) == [BAD]
+
+
+def test_overlay_probes_are_read_only_when_asked_for() -> None:
+    window = window_of(star(BAD), layer="overlay")
+    assert verdict_on(window)["status"] == "inconclusive"
+    assert named(verdict_on(window, layer="overlay")) == [BAD]
+
+
+@pytest.mark.parametrize("kind", BENIGN)
+def test_what_looks_unusual_while_no_link_is_at_fault_accuses_no_one(kind: str) -> None:
+    rng = np.random.default_rng(11)
+    traffic, fault = benign_traffic(FABRIC, rng, kind, LOAD)
+    losses = run(traffic, rng, 1e-6, fault)
+    if kind == "broken_pair":
+        losses = break_pair(traffic, losses, 7)
+    assert named(verdict_on(cut(traffic, losses, fault).window)) == []
+
+
+def test_a_link_is_found_while_a_switch_is_drained() -> None:
+    rng = np.random.default_rng(4)
+    traffic = draw_traffic(FABRIC, rng, LOAD, closed=[FABRIC.devices.index("t1/p1-a1")])
+    link = FABRIC.links.index("link/p1-t1~p1-a2")
+    fault = Fault(np.array([link]), np.array([0.02]))
+    assert named(verdict_on(cut(traffic, run(traffic, rng, 1e-6, fault), fault).window)) == [
+        "link/p1-t1~p1-a2"
+    ]
+
+
+def test_scores_rise_with_evidence() -> None:
+    scores = [probability(x / 4) for x in range(-20, 200)]
+    assert scores == sorted(scores)
+    assert all(0 < score < 1 for _, score in SCORES)
+
+
+def test_doubtful_components_do_not_vouch_for_each_other() -> None:
+    alone, evidence = np.full(5, 8.0), np.full(5, 6.0)
+    assert over_threshold(evidence, alone).tolist() == [-2.0] * 5
+
+
+def test_beside_certain_ones_less_evidence_is_worth_as_much() -> None:
+    alone = np.full(4, 8.0)
+    beside = over_threshold(np.array([60.0, 60.0, 60.0, 9.0]), alone)[3]
+    assert beside == pytest.approx(1.0 + math.log(4))
