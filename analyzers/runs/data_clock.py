@@ -9,6 +9,8 @@ from __future__ import annotations
 from django.db import transaction
 
 from analyzers.runs import feeds
+from analyzers.runs.models import Schedule
+from analyzers.runs.scheduler import claim_due, send
 from ingest.commands import Follower, register_follower, run_follower_once
 from ingest.queries import Event, now_utc
 
@@ -20,10 +22,6 @@ def arrived(events: list[Event]) -> None:
 
 def look() -> None:
     """Queue what is due by arrival and tell workers."""
-    from analyzers.runs.models import Schedule
-    from analyzers.runs.scheduler import claim_due
-    from analyzers.runs.tasks import send
-
     if claim_due(Schedule.objects.filter(enabled=True, by_arrival=True), now_utc()):
         send()
 

@@ -18,6 +18,7 @@ from analyzers.registry import UnknownAnalyzer
 from analyzers.runs import feeds
 from analyzers.runs.models import Run, State
 from analyzers.runs.results import is_repeatable
+from analyzers.runs.scheduler import send
 from analyzers.runs.timing import span_text
 from analyzers.runs.window_reader import UnknownInput, choices
 
@@ -144,8 +145,6 @@ def _window(wanted: Wanted, analyzer: Analyzer) -> tuple[datetime, datetime]:
 
 
 def _queue(run: Run) -> Run:
-    from analyzers.runs.tasks import send
-
     with transaction.atomic():
         run.save(force_insert=True)
         transaction.on_commit(send)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime, timedelta
-from uuid import UUID
 
 import structlog
-from kombu.exceptions import OperationalError as BrokerAway
 
 from analyzers.registry import RegistryError, UnknownAnalyzer
 from analyzers.runs import claims, feeds
 from analyzers.runs.models import Schedule
 from analyzers.runs.timing import clock, due
+from ingest.commands import announce
+from ingest.queries import now_utc
 
 AHEAD = timedelta(minutes=1)
 """By how much clocks of machines may differ. A window is never run before its end: one that ends later than that was
 run by a clock that was wrong."""
-Send = Callable[[UUID], None]
 log = structlog.get_logger("runs")
 
 
@@ -57,15 +56,9 @@ def _claim_next(schedule: Schedule, region: str, span: feeds.Span | None, now: d
     return bool(windows.ends) and claims.claim_window(schedule, region, windows.ends[0], now)
 
 
-def send_waiting(send: Send, now: datetime) -> int:
-    """Tell workers of the runs that wait; how many. A broker that is away is tried again next time."""
-    told = []
-    for run in claims.waiting(now):
-        try:
-            send(run)
-        except BrokerAway as error:
-            log.warning("broker away", reason=str(error), waiting=str(run))
-            break
-        told.append(run)
-    claims.sent(told, now)
-    return len(told)
+def send(now: datetime | None = None) -> int:
+    """Tell workers of the runs that wait; how many."""
+    now = now or now_utc()
+    sent = announce("runs.execute", claims.waiting(now))
+    claims.sent(sent, now)
+    return len(sent)

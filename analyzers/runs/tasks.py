@@ -10,7 +10,7 @@ from celery import shared_task
 from analyzers.runs import execution
 from analyzers.runs.data_clock import catch_up
 from analyzers.runs.models import Schedule
-from analyzers.runs.scheduler import claim_due, send_waiting
+from analyzers.runs.scheduler import claim_due, send
 from analyzers.runs.window_store import drop_unused
 from ingest.commands import maintain_partitions, seal_log
 from ingest.queries import now_utc
@@ -44,15 +44,6 @@ def maintain() -> None:
 def seal() -> None:
     """Seal the log's newest events."""
     seal_log()
-
-
-def send() -> int:
-    """Tell workers of waiting runs. Fails fast: a broker that is away is tried again by the next tick."""
-    return send_waiting(_send_one, _now())
-
-
-def _send_one(run: UUID) -> None:
-    execute.apply_async((str(run),), retry=False)
 
 
 def _now() -> datetime:

@@ -18,7 +18,8 @@ from incidents.reports.compose import period_name, steps
 from incidents.reports.models import ProducedReport, Production, ReportSchedule
 from incidents.reports.periods import PAUSE, Cadence, period_of
 from incidents.reports.produce import NoSuchReport, find, periods_due, produce
-from ingest.queries import Position, read_all
+from ingest.commands import announce
+from ingest.queries import Position, now_utc, read_all
 
 MOST_ATTEMPTS = 3
 Now = Callable[[], datetime]
@@ -31,8 +32,6 @@ class BadPeriod(ValueError):
 def demand(schedule: ReportSchedule, day: date, actor: str, now: datetime) -> str:
     """Have the report of the period that a day lies in made; its id. One that there is stays as it is. Raises
     BadPeriod."""
-    from incidents.reports.tasks import send
-
     cadence: Cadence = schedule.cadence  # type: ignore[assignment]
     if not 2000 <= day.year <= 9000:
         raise BadPeriod(f"{day} lies outside of the years 2000 to 9000")
@@ -67,6 +66,11 @@ def demand(schedule: ReportSchedule, day: date, actor: str, now: datetime) -> st
 def production(report: str) -> Production | None:
     """What became of a report that was asked for."""
     return Production.objects.filter(pk=report).first()
+
+
+def send() -> None:
+    """Tell workers of reports that somebody asked for and nobody makes."""
+    announce("reports.produce", waiting(now_utc()))
 
 
 def waiting(now: datetime) -> list[str]:

@@ -1,8 +1,6 @@
 """What Celery calls."""
 
-import structlog
 from celery import shared_task
-from kombu.exceptions import OperationalError as BrokerAway
 
 from incidents.reports import on_demand
 from incidents.reports.mail import send_waiting
@@ -19,19 +17,9 @@ def produce_reports() -> None:
 @shared_task(name="reports.tick")
 def tick() -> None:
     """Tell workers of reports that somebody asked for and nobody makes."""
-    send()
+    on_demand.send()
 
 
 @shared_task(name="reports.produce")
 def produce(report: str) -> None:
     on_demand.make(report, now_utc)
-
-
-def send() -> None:
-    """A broker that is away is tried again by the next tick."""
-    for report in on_demand.waiting(now_utc()):
-        try:
-            produce.apply_async((report,), retry=False)
-        except BrokerAway as error:
-            structlog.get_logger("reports").warning("broker away", reason=str(error), waiting=report)
-            return

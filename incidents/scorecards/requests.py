@@ -16,6 +16,7 @@ from analyzers.contract import Analyzer
 from analyzers.queries import NothingToReplay, Replay, Schedule
 from incidents.incident.models import StandingRow
 from incidents.scorecards.models import UNFINISHED, BacktestRow, State
+from incidents.scorecards.worker import send
 from ingest.queries import telemetry_whole_for
 
 LENGTH, EVERY = timedelta(hours=1), timedelta(minutes=5)
@@ -52,8 +53,6 @@ class Asked:
 
 def request_backtest(asked: Asked, actor: str, now: datetime) -> BacktestRow:
     """Queue it. Raises BadBacktest."""
-    from incidents.scorecards.tasks import send
-
     replay, other = checked(asked, now)
     with transaction.atomic():
         if BacktestRow.objects.filter(state__in=UNFINISHED).count() >= MOST_WAITING:

@@ -22,7 +22,8 @@ from analyzers import queries as analyzers
 from analyzers.queries import Cause, Judged, Named, Replay, Replayed, replay_windows, score
 from incidents.scorecards.backtest import RULE, Backtest, confirmed, held_in
 from incidents.scorecards.models import UNFINISHED, BacktestRow, BacktestWindow, State
-from ingest.queries import Position, watermark
+from ingest.commands import announce
+from ingest.queries import Position, now_utc, watermark
 
 log = structlog.get_logger("backtests")
 Now = Callable[[], datetime]
@@ -39,16 +40,20 @@ class CannotGoOn(Exception):
     """What was asked for cannot be judged any more; the message says why."""
 
 
+def send(now: datetime | None = None) -> int:
+    """Tell workers of waiting backtests; how many."""
+    now = now or now_utc()
+    sent = announce("scorecards.backtest", waiting(now))
+    BacktestRow.objects.filter(pk__in=sent, state__in=UNFINISHED).update(sent_at=now)
+    return len(sent)
+
+
 def waiting(now: datetime) -> list[uuid.UUID]:
     """Backtests that a worker should be told of: nobody has them, and nobody was told just now."""
     free = Q(state=State.QUEUED) | Q(state=State.RUNNING, lease_until__lt=now)
     told_long_ago = Q(sent_at=None) | Q(sent_at__lt=now - RESEND)
     found = BacktestRow.objects.filter(free, told_long_ago).order_by("created_at")
     return list(found.values_list("pk", flat=True))
-
-
-def sent(ids: Sequence[uuid.UUID], now: datetime) -> None:
-    BacktestRow.objects.filter(pk__in=ids, state__in=UNFINISHED).update(sent_at=now)
 
 
 def drop_old(now: datetime) -> int:

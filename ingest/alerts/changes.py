@@ -18,10 +18,10 @@ from uuid import UUID, uuid4
 
 from django.db import connection, transaction
 
+from ingest.alerts.deliveries import Delivery, Prepared, Taken, Told, prepare
 from ingest.alerts.events import CHANGED
 from ingest.alerts.payloads import keeping
 from ingest.alerts.rows import as_json
-from ingest.alerts.store import Delivery, Prepared, Taken, Told, prepare
 from ingest.db import clock
 from ingest.integrations.normalized import LABELS_OF_COMPONENTS, LONGEST_NAME, Parsed, component_of
 from ingest.integrations.pagerduty import Change

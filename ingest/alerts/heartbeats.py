@@ -12,7 +12,8 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from ingest.alerts.store import Delivery, Taken, receive
+from ingest.alerts.deliveries import Delivery, Taken
+from ingest.alerts.store import receive
 from ingest.integrations.heartbeat import Heartbeat
 from ingest.integrations.normalized import Parsed
 from ingest.log.retry import retrying

@@ -19,7 +19,7 @@ from ingest.alerts.rows import Statement
 from ingest.log.encode import array, plain_array
 
 if TYPE_CHECKING:
-    from ingest.alerts.store import Prepared, Taken
+    from ingest.alerts.deliveries import Prepared, Taken
 
 DAY = timedelta(days=1)
 AHEAD = 2

@@ -7,18 +7,14 @@ events `alert.reported`, a stream an alert. A repeat of an alert costs no event:
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from hashlib import sha256
-from typing import Literal
 
 from django.db import DatabaseError, OperationalError, connection, transaction
-from msgspec import Struct
 
 from ingest.alerts import cache, rows
-from ingest.alerts.decide import Outcome, decide
+from ingest.alerts.decide import decide
+from ingest.alerts.deliveries import Delivery, Prepared, Taken, Told, prepare
 from ingest.alerts.payloads import keeping
 from ingest.alerts.rows import Kept, id_of
 from ingest.alerts.write_batch import Batch, By
@@ -32,51 +28,6 @@ MOST_TOGETHER = 64
 """Deliveries in one transaction."""
 LARGEST_TOGETHER = 2**20
 """Bytes of a delivery that shares its transaction; small ones do not wait for tens of thousands of alerts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """How alerts came: by which integration (the name of its key) and door, and the payload as received."""
-
-    integration: str
-    door: str
-    content_type: str
-    payload: bytes
-    trace: str | None = None
-
-
-class Told(Struct, frozen=True):
-    """What became of one alert: its id, the version of its stream (0: it has none), the outcome and why.
-
-    A change has an id, too, and is `recorded` or `repeated`.
-    """
-
-    alert: str
-    version: int
-    outcome: Outcome | Literal["recorded"]
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """The receipt of a delivery and what became of each alert, in order."""
-
-    receipt: str
-    told: tuple[Told, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A delivery with all that can be had of it alone: who works for a group keeps the others waiting."""
-
-    delivery: Delivery
-    parsed: Parsed
-    receipt: str
-    sha256: bytes
-
-
-def prepare(delivery: Delivery, parsed: Parsed) -> Prepared:
-    return Prepared(delivery, parsed, str(uuid.uuid4()), sha256(delivery.payload).digest())
 
 
 def receive(parsed: Parsed, delivery: Delivery) -> Taken:

@@ -19,7 +19,8 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from ingest.alerts import heartbeats
-from ingest.alerts.store import Delivery, Taken, receive
+from ingest.alerts.deliveries import Delivery, Taken
+from ingest.alerts.store import receive
 from ingest.api.admission import Overloaded, admitted, in_turn
 from ingest.api.body import read_body
 from ingest.api.keys import Key, authenticate, find

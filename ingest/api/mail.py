@@ -21,7 +21,8 @@ from aiosmtpd.smtp import SMTP, Envelope, Session
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, close_old_connections
 
-from ingest.alerts.store import Delivery, receive
+from ingest.alerts.deliveries import Delivery
+from ingest.alerts.store import receive
 from ingest.api import keys
 from ingest.api.admission import Overloaded, admitted
 from ingest.api.rejections import note

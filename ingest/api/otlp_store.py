@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from django.conf import settings
 
 from ingest.alerts import store as alerts
+from ingest.alerts.deliveries import Delivery as AlertDelivery
 from ingest.api.admission import admitted, in_turn
 from ingest.api.keys import Key
 from ingest.api.rejections import note
@@ -142,5 +143,5 @@ def _take_logs(request: Request, key: Key) -> Done:
         return Done(receipt, rejected, said)
     too_long = len(body) > KEPT_WHOLE
     payload, content_type = (found.shown, PROTOBUF) if too_long else (body, request.media_type)
-    delivery = alerts.Delivery(key.name, "otlp", content_type, payload, request.trace)
+    delivery = AlertDelivery(key.name, "otlp", content_type, payload, request.trace)
     return Done(alerts.receive(found.parsed, delivery).receipt, rejected, said)

@@ -13,7 +13,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from ingest.alerts.changes import DOOR as CHANGES
 from ingest.alerts.changes import take_change
-from ingest.alerts.store import Delivery, Taken
+from ingest.alerts.deliveries import Delivery, Taken
 from ingest.api.admission import Overloaded, admitted
 from ingest.api.alerts import Refusal, body_of, refused, stored
 from ingest.api.keys import Key, find

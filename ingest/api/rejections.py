@@ -16,7 +16,8 @@ import structlog
 from django.db import InterfaceError, OperationalError, connection
 from django.http import HttpResponse
 
-from ingest.alerts.store import Delivery, receive
+from ingest.alerts.deliveries import Delivery
+from ingest.alerts.store import receive
 from ingest.db import database
 from ingest.integrations.normalized import Alert, Notes, Parsed
 

@@ -14,7 +14,8 @@ from uuid import uuid4
 
 from msgspec import structs
 
-from ingest.alerts.store import Delivery, Taken, receive
+from ingest.alerts.deliveries import Delivery, Taken
+from ingest.alerts.store import receive
 from ingest.api.models import IntegrationKey
 from ingest.integrations import grafana, mail, pagerduty, recognition
 from ingest.integrations.cloudevents import alerts as cloudevent_alerts

@@ -12,7 +12,8 @@ from incidents import commands, queries
 from incidents.follower import follower
 from incidents.incident.models import MemberAlert
 from incidents.incident.rebuild import rebuild
-from ingest.alerts.store import Delivery, receive
+from ingest.alerts.deliveries import Delivery
+from ingest.alerts.store import receive
 from ingest.integrations.normalized import Alert, Parsed
 from ingest.queries import open_alerts
 from tests.following import follow_to_the_end

@@ -16,7 +16,8 @@ import pytest
 
 from deploy import processes
 from deploy.embedded import Home
-from tests.acceptance.stack import ROOT, Stack, wait_for
+from tests.acceptance.stack import Stack, wait_for
+from tests.places import ROOT
 
 pytestmark = pytest.mark.timeout(600)
 

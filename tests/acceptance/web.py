@@ -12,7 +12,8 @@ from pathlib import Path
 from deploy.embedded import die_with_parent
 from deploy.supervisor.children import end_group
 from deploy.supervisor.supervisor import answers
-from tests.acceptance.stack import ROOT, free_port, wait_for
+from tests.acceptance.stack import free_port, wait_for
+from tests.places import ROOT
 
 
 class Web:

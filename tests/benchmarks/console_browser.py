@@ -19,10 +19,11 @@ from urllib.parse import urlencode, urlsplit
 
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from tests.acceptance.stack import ROOT, free_port, wait_for
+from tests.acceptance.stack import free_port, wait_for
 from tests.benchmarks.apart import Row
 from tests.benchmarks.console import CHANGES, LOADS, PASSWORD, PEOPLE, REAL, WATCHERS
 from tests.browser.chromium import FLAGS, chromium
+from tests.places import ROOT
 
 # Largest paint in ms, ms that tasks of more than 50 ms took beyond these, and the sum of layout shifts.
 VITALS = """

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from deploy.supervisor.children import marked
-from tests.acceptance.stack import ROOT, free_port, wait_for
+from tests.acceptance.stack import free_port, wait_for
+from tests.places import ROOT
 
 LONGEST = 900.0  # seconds
 

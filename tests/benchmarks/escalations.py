@@ -28,7 +28,8 @@ from pathlib import Path
 from typing import Any
 
 from deploy.embedded import Home, start_postgres, stop
-from tests.benchmarks.ingest import ROOT, _manage
+from tests.benchmarks.ingest import _manage
+from tests.places import ROOT
 
 TICKETS = int(os.environ.get("ESCALATIONS", "6000"))
 DELIVERERS = int(os.environ.get("DELIVERERS", "2"))

@@ -25,7 +25,8 @@ import numpy as np
 import psycopg2
 import pyarrow as pa
 
-from tests.benchmarks.ingest import ARROW, ROOT, SYMPTOMS, answer_of, head_of, stack
+from tests.benchmarks.ingest import ARROW, SYMPTOMS, answer_of, head_of, stack
+from tests.places import ROOT
 
 SECONDS, RATE = 600, 120_000
 ROWS = 10_000

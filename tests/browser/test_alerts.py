@@ -10,7 +10,8 @@ from playwright.sync_api import Page, expect
 
 from incidents import queries
 from incidents.follower import follower
-from ingest.alerts.store import Delivery, receive
+from ingest.alerts.deliveries import Delivery
+from ingest.alerts.store import receive
 from ingest.integrations.normalized import Alert, Parsed
 from tests.browser.conftest import Console
 from tests.browser.looking import sticks_out

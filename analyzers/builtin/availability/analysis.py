@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,8 @@ from numpy.typing import NDArray
 from analyzers.builtin.availability import evidence
 from analyzers.builtin.availability.assumptions import checked, shared
 from analyzers.builtin.availability.below import chances, days_by_chance, lengths_of_others, together
-from analyzers.builtin.availability.ledger import Group, Ledger, groups_of, ledger_of
+from analyzers.builtin.availability.ledger import Ledger, groups_of, ledger_of
+from analyzers.builtin.availability.result import Found
 from analyzers.builtin.paths.keys import texts
 from analyzers.builtin.stats.false_discovery import q_values
 from analyzers.builtin.stats.intervals import microseconds, moment
@@ -40,23 +40,6 @@ from ingest.telemetry.component_names import is_component
 
 LEVEL, SURE_LEVEL = 0.05, 0.001
 """Share of false ones among the components that are said to be below target, and that which is enough to act."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Found:
-    """The account, and for each component the chance `q` of so much downtime, or on so many days, if it met the target.
-
-    Time of which nothing is known counts as up here: that rows are missing is no sign against anyone.
-    """
-
-    ledger: Ledger
-    groups: tuple[Group, ...]
-    target: float
-    target_nines: float
-    p: NDArray[np.float64]
-    q: NDArray[np.float64]
-    named: tuple[int, ...]
-    below: int
 
 
 def analyze(window: Window, params: Params) -> Verdict:

@@ -9,7 +9,7 @@ evidence.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from analyzers.builtin.selector.assumptions import assumptions, correction
 from analyzers.builtin.selector.episodes import PRIOR, Episodes, episodes
 from analyzers.builtin.selector.hazard import Model, NoModel, State, fit, state_of
 from analyzers.builtin.selector.plan import Choice, Past, Step, choose, greedy, past_of
+from analyzers.builtin.selector.result import Risk
 from analyzers.builtin.selector.trial import Trial, hold_out
 from analyzers.builtin.text import percent
 from analyzers.contract import Params, Suspect, Verdict, Window, inconclusive, quiet
@@ -28,21 +29,6 @@ Floats = NDArray[np.float64]
 
 
 _MOMENT = 1e-6  # hours; times of microseconds since 1970 are no sharper in hours
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Risk:
-    """Each node that is at risk at the end of the window: its name, hours since its last incident (or since it was
-    first seen), incidents so far, the probability of one within the horizon, and the hours until it exceeds the target.
-    All of shape (nodes,), likeliest first.
-    """
-
-    nodes: tuple[str, ...]
-    since: Floats
-    incidents: NDArray[np.int64]
-    chance: Floats
-    due: Floats
-    strongest: tuple[str | None, ...]
 
 
 def analyze(window: Window, params: Params) -> Verdict:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import numpy as np
-from numpy.typing import NDArray
 
 from analyzers.builtin.paths.keys import texts
 from analyzers.builtin.stats.intervals import microseconds, moment
@@ -23,7 +21,6 @@ from analyzers.builtin.text import count, percent, so_many
 from analyzers.builtin.tor_availability import evidence
 from analyzers.builtin.tor_availability.assumptions import checked, counted, lowered
 from analyzers.builtin.tor_availability.outages import (
-    Excess,
     Group,
     Outages,
     excess_of,
@@ -31,8 +28,8 @@ from analyzers.builtin.tor_availability.outages import (
     out_for_long,
     outages_of,
 )
+from analyzers.builtin.tor_availability.result import REPEATER, Measured
 from analyzers.contract import (
-    Assumption,
     Estimate,
     Params,
     Sums,
@@ -43,48 +40,15 @@ from analyzers.contract import (
     quiet,
 )
 
-REPEATER, SURE = 0.05, 0.01
-"""Share of false ones among the devices that are said to go out more often than their class, and among those of
-which one window is enough to say so."""
+SURE = 0.01
+"""Share of false ones among the devices of which one window is enough to say that they go out more often than their
+class."""
 
 MISSED = 0.05
 """How probable it may be that a class that is good enough loses as much, for the class to be named."""
 
 CLASS_SHARE = 0.5
 """Share of the loss that devices which do not stand out must have for the class to be named beside those that do."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Measured:
-    """What the period showed. `low` and `high` bound the availability; `low` is None without an outage. `worst` is the
-    availability if outages whose end was never told went on until the end; `low` leaves room for that.
-
-    `outstanding` (devices seen,) marks the devices that go out more often than their class or for far longer. `chance`
-    is how probable what the others lost is in a class that has just what it needs.
-    """
-
-    kind: str
-    start: datetime
-    end: datetime
-    devices: int
-    seen: Outages
-    standing: Standing
-    worst: Standing
-    low: float | None
-    high: float
-    excess: Excess
-    groups: tuple[Group, ...]
-    outstanding: NDArray[np.bool_]
-    chance: float
-    assumptions: tuple[Assumption, ...]
-
-    @property
-    def repeaters(self) -> NDArray[np.bool_]:
-        return self.excess.repeaters(REPEATER)
-
-    @property
-    def surely_missed(self) -> bool:
-        return self.high < self.standing.required
 
 
 def analyze(window: Window, params: Params) -> Verdict:

@@ -20,7 +20,8 @@ from frontend.senders import BY_SLUG, SENDERS, Sender
 from frontend.views.pages import context_of, page, show, staff_only, user_name
 from frontend.views.paging import listed
 from incidents.outbound import Refused, Unreachable, post
-from ingest.alerts.store import Delivery, receive
+from ingest.alerts.deliveries import Delivery
+from ingest.alerts.store import receive
 from ingest.api import keys, test_alerts
 from ingest.api.models import IntegrationKey, Refusal
 from ingest.api.rejections import end_unread

@@ -15,8 +15,8 @@ from incidents.domain.escalation.policy import Action, Policy, Step, spoken
 from incidents.domain.incident.escalation_engine import Escalation, following
 from incidents.domain.incident.finding_placement import is_worse
 from incidents.domain.incident.refusals import Bodies, raise_severity, refuse_resolved
-from incidents.domain.incident.snooze import override
 from incidents.domain.incident.state import Incident
+from incidents.domain.incident.suppression_override import override
 from incidents.domain.time import optional_rfc3339, rfc3339
 from incidents.domain.values import LINKS_LIMIT, SEVERITIES
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from incidents.domain.incident import merge, ownership, snooze, split, symptoms
+from incidents.domain.incident import merge, ownership, snooze, split, suppression_override, symptoms
 from incidents.domain.incident.escalation_engine import EVENTS as ESCALATION
 from incidents.domain.incident.opinions import Opinion, Opinions, blaming, opinion_from, without
 from incidents.domain.incident.ownership import accounted
@@ -273,7 +273,7 @@ _EVOLVE: dict[str, Callable[[Incident, Fact], Incident]] = {
     "incident.hand_over_undone": ownership.hand_over_undone,
     "incident.snoozed": snooze.snoozed,
     "incident.woken": snooze.woken,
-    "incident.suppression_overridden": snooze.suppression_overridden,
+    "incident.suppression_overridden": suppression_override.suppression_overridden,
     "incident.merged": merge.merged,
     "incident.absorbed": merge.absorbed,
     "incident.split": merge.was_split,

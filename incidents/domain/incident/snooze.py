@@ -15,8 +15,9 @@ from typing import Any, Final
 
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.refusals import Bodies, at_second, refuse_resolved
-from incidents.domain.incident.state import AWAKE, Fact, Incident, Overridden, person
-from incidents.domain.time import optional_rfc3339, optional_time, parse_rfc3339, rfc3339
+from incidents.domain.incident.state import AWAKE, Fact, Incident, person
+from incidents.domain.incident.suppression_override import override
+from incidents.domain.time import optional_rfc3339, optional_time, rfc3339
 from incidents.domain.values import Invalid, Refused
 
 LONGEST: Final = timedelta(days=30)
@@ -57,13 +58,6 @@ def undo_snooze(state: Incident, overriding: Sequence[Mapping[str, Any]] = ()) -
     suppressed = (state.snoozed_by or "").startswith("system:")
     why = "it is no longer suppressed" if suppressed or state.silence is not None else ""
     return [("incident.woken", {"why": why, "undone": True})]
-
-
-def override(overriding: Sequence[Mapping[str, Any]]) -> Bodies:
-    """The incident notifies although these silences and maintenance windows cover it."""
-    if not overriding:
-        return []
-    return [("incident.suppression_overridden", {"covers": [dict(one) for one in overriding]})]
 
 
 def woken_by(state: Incident, bodies: Bodies) -> Bodies:
@@ -107,26 +101,6 @@ def snoozed(state: Incident, event: Fact) -> Incident:
         snoozed_by=person(event.actor),
         silence=event.body.get("silence"),
     )
-
-
-def suppression_overridden(state: Incident, event: Fact) -> Incident:
-    found = tuple(
-        Overridden(
-            id=one["id"],
-            starts_at=parse_rfc3339(one["starts_at"]),
-            until=parse_rfc3339(one["until"]),
-            why=one["why"],
-            by=person(event.actor),
-        )
-        for one in event.body["covers"]
-    )
-    again = {(one.id, one.starts_at) for one in found}
-    kept = tuple(
-        one
-        for one in state.overridden
-        if (one.id, one.starts_at) not in again and one.until > event.occurred_at
-    )
-    return replace(state, overridden=(*kept, *found))
 
 
 def woken(state: Incident, event: Fact) -> Incident:

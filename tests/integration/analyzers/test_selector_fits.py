@@ -14,7 +14,7 @@ from analyzers.builtin.selector.episodes import episodes
 from analyzers.builtin.selector.hazard import Model, State, fit, state_of
 from analyzers.builtin.selector.trial import Bin, Trial
 from analyzers.testing import Case, check_analyzer
-from tests.unit.analyzers.validator.selector_cases import fleet, row, verdict_of, window_of
+from tests.unit.analyzers.selector.cases import fleet, row, verdict_of, window_of
 
 HOURS = 2_400.0
 

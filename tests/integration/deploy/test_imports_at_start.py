@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from tests.acceptance.stack import ROOT
+from tests.places import ROOT
 
 NOT_AT_START = [
     *("altair", "apprise", "grpc", "icalendar", "matplotlib", "pandas", "pyarrow", "recurring_ical_events"),

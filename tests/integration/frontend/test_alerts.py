@@ -11,7 +11,8 @@ from django.test import Client
 
 from incidents import queries
 from incidents.follower import follower
-from ingest.alerts.store import Delivery, receive
+from ingest.alerts.deliveries import Delivery
+from ingest.alerts.store import receive
 from ingest.api import keys
 from ingest.integrations.normalized import Alert, Parsed, Refused
 from tests.following import follow_to_the_end

@@ -8,13 +8,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from celery import current_app
 from django.db import connection
 from django.db.models import F
 from kombu.exceptions import OperationalError
 
 from analyzers.runs import claims
 from analyzers.runs.models import Feed, Run, Schedule, State
-from analyzers.runs.scheduler import claim_due, send_waiting
+from analyzers.runs.scheduler import claim_due, send
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -162,26 +163,29 @@ def test_a_run_whose_worker_is_lost_is_taken_up_again_and_the_late_worker_may_no
     assert claims.finish(second, State.DONE, NOON)
 
 
-def test_a_run_is_sent_once_and_again_only_when_nobody_took_it_up() -> None:
+def test_a_run_is_sent_once_and_again_only_when_nobody_took_it_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     schedule = hourly()
     feed(NOON)
     claim_due([schedule], NOON)
-    told: list[uuid.UUID] = []
-    for minutes in (0, 0, 1):
-        send_waiting(told.append, NOON + minutes * MINUTE)
-    assert len(told) == 2
-    claims.take_up(told[0], NOON + MINUTE)
-    assert send_waiting(told.append, NOON + 2 * MINUTE) == 0
+    sent: list[str] = []
+    monkeypatch.setattr(current_app, "send_task", lambda _task, args, **_: sent.append(args[0]))
+    assert [send(NOON + minutes * MINUTE) for minutes in (0, 0, 1)] == [1, 0, 1]
+    claims.take_up(uuid.UUID(sent[0]), NOON + MINUTE)
+    assert send(NOON + 2 * MINUTE) == 0
 
 
-def test_a_broker_that_is_away_loses_nothing() -> None:
+def test_a_broker_that_is_away_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     schedule = hourly()
     feed(NOON)
     claim_due([schedule], NOON)
 
-    def away(_: uuid.UUID) -> None:
+    def away(*_: object, **__: object) -> None:
         raise OperationalError("no broker")
 
-    told: list[uuid.UUID] = []
-    assert send_waiting(away, NOON) == 0
-    assert send_waiting(told.append, NOON) == 1
+    with monkeypatch.context() as patched:
+        patched.setattr(current_app, "send_task", away)
+        assert send(NOON) == 0
+    monkeypatch.setattr(current_app, "send_task", lambda *_, **__: None)
+    assert send(NOON) == 1

@@ -10,7 +10,7 @@ from analyzers.runs.claims import claim_window
 from incidents import follower, queries
 from tests.following import follow_to_the_end
 from tests.integration.analyzers.runs.cases import HOUR, NOW, Door, hourly, work
-from tests.unit.analyzers.validator.selector_cases import START, fleet
+from tests.unit.analyzers.selector.cases import START, fleet
 
 pytestmark = pytest.mark.usefixtures("log_database")
 

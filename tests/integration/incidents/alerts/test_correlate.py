@@ -19,7 +19,8 @@ from incidents.incident.models import IncidentRow, SuppressedAlert
 from incidents.incident.rebuild import rebuild
 from incidents.teams.models import Silence
 from incidents.timers import OF_TICKETS
-from ingest.alerts.store import Delivery, receive
+from ingest.alerts.deliveries import Delivery
+from ingest.alerts.store import receive
 from ingest.integrations.normalized import Alert, Parsed
 from ingest.queries import Context
 from tests.following import follow_to_the_end

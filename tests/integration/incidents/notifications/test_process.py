@@ -22,7 +22,7 @@ from incidents.worker.heartbeat import alive, silences
 from incidents.worker.models import Heartbeat
 from incidents.worker.sweeps import run_sweeps, sweep_once
 from ingest.queries import Context
-from tests.acceptance.stack import ROOT
+from tests.places import ROOT
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 PATIENCE = 90.0

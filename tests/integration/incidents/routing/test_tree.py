@@ -21,7 +21,8 @@ from incidents.follower import follower
 from incidents.incident.models import IncidentRow
 from incidents.incident.rebuild import rebuild
 from incidents.teams.models import Route, Team, routing_table
-from ingest.alerts.store import Delivery, receive
+from ingest.alerts.deliveries import Delivery
+from ingest.alerts.store import receive
 from ingest.api import keys
 from ingest.integrations.normalized import Alert, Parsed
 from ingest.queries import Context, configured

@@ -8,7 +8,8 @@ from django.contrib.auth import get_user_model
 from incidents.follower import follower
 from incidents.incident.models import IncidentRow
 from incidents.teams.models import Membership, Silence, Team
-from ingest.alerts.store import Delivery, receive
+from ingest.alerts.deliveries import Delivery
+from ingest.alerts.store import receive
 from ingest.integrations.normalized import Alert, Parsed
 from tests.following import follow_to_the_end
 from tests.integration.incidents.test_roles import silence, somebody

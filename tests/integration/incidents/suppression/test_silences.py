@@ -16,7 +16,8 @@ from incidents import queries
 from incidents.follower import follower
 from incidents.suppression.models import SilenceRecurrence
 from incidents.teams.models import Silence
-from ingest.alerts.store import Delivery, receive
+from ingest.alerts.deliveries import Delivery
+from ingest.alerts.store import receive
 from ingest.api import keys
 from ingest.integrations.normalized import Alert, Parsed
 from tests.following import follow_to_the_end

@@ -13,7 +13,8 @@ from pytest_django import Settings
 
 from incidents import queries
 from incidents.follower import follower
-from ingest.alerts.store import Delivery, receive
+from ingest.alerts.deliveries import Delivery
+from ingest.alerts.store import receive
 from ingest.alerts.tasks import maintain_deliveries
 from ingest.api import keys
 from ingest.integrations.normalized import Alert, Parsed

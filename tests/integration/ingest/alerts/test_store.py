@@ -15,9 +15,10 @@ import pytest
 from django.db import connections
 
 from ingest.alerts import cache, decide, payloads, rows, store
+from ingest.alerts.deliveries import Delivery, Taken, prepare
 from ingest.alerts.expire import expire
 from ingest.alerts.rows import Standing, standing
-from ingest.alerts.store import Delivery, Taken, receive
+from ingest.alerts.store import receive
 from ingest.alerts.write_batch import Batch, By
 from ingest.integrations.normalized import Alert, Parsed, Refused
 from ingest.integrations.prometheus import parse
@@ -350,6 +351,6 @@ def elsewhere(*alerts: Alert) -> None:
 
 def _store(alerts: tuple[Alert, ...]) -> None:
     try:
-        store._store([store.prepare(Delivery("prometheus", "test", "", b""), Parsed(alerts))])
+        store._store([prepare(Delivery("prometheus", "test", "", b""), Parsed(alerts))])
     finally:
         connections.close_all()

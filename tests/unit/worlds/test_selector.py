@@ -6,7 +6,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from tests.unit.analyzers.worlds.cases import assert_readable, swept
+from tests.unit.worlds.cases import assert_readable, swept
 from tests.worlds import World
 from tests.worlds.selector import CASES, HISTORY, JUDGED, PLANS, START, WEEK, make, risk
 

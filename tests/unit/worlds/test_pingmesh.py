@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from tests.unit.analyzers.worlds.cases import assert_readable, swept
+from tests.unit.worlds.cases import assert_readable, swept
 from tests.worlds import Row, World
 from tests.worlds.pingmesh import CASES, MOST_FAINT, SPINE, make
 

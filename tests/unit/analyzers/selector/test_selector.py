@@ -14,7 +14,7 @@ from analyzers.builtin.selector.plan import Past, choose, greedy, past_of
 from analyzers.builtin.selector.trial import scored
 from analyzers.contract import Sums
 from analyzers.simulators.node_wear import Rates, draw, rows_of, run
-from tests.unit.analyzers.validator.selector_cases import START, row, verdict_of, window_of
+from tests.unit.analyzers.selector.cases import START, row, verdict_of, window_of
 
 SIGHT, GONE = frozenset({"observed"}), frozenset({"retired"})
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.unit.analyzers.worlds.cases import assert_readable, swept
+from tests.unit.worlds.cases import assert_readable, swept
 from tests.worlds import Fault, World
 from tests.worlds.deepview import CASES, MOST_FAINT, make
 

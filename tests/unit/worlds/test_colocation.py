@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from tests.unit.analyzers.worlds.cases import assert_readable, swept
+from tests.unit.worlds.cases import assert_readable, swept
 from tests.worlds import World
 from tests.worlds.colocation import CASES, make, ratio
 

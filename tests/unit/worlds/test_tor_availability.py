@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tests.unit.analyzers.worlds.cases import assert_readable, swept
+from tests.unit.worlds.cases import assert_readable, swept
 from tests.worlds import World
 from tests.worlds.tor_availability import CASES, CLASS, LEMON, MONTH, MONTHS, PLANS, START, make
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.benchmarks.worlds import Job, judge_one
-from tests.unit.analyzers.paths.test_boolean import Outcomes, verdict_on
+from tests.unit.analyzers.boolean.test_boolean import Outcomes, verdict_on
 
 SIZE = 12
 

@@ -5,7 +5,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from tests.unit.analyzers.worlds.cases import assert_readable, swept
+from tests.unit.worlds.cases import assert_readable, swept
 from tests.worlds import World
 from tests.worlds.validator import CASES, DAY, PLANS, START, make
 

@@ -3,11 +3,11 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.places import ROOT
+
 HEAVY = {"numpy", "scipy", "sklearn", "pyarrow", "pandas", "celery", "psycopg2", "grpc"}
 
 

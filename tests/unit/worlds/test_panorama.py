@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tests.unit.analyzers.worlds.cases import assert_readable, swept
+from tests.unit.worlds.cases import assert_readable, swept
 from tests.worlds import Fault, World
 from tests.worlds.panorama import BASE_NS, CASES, PLANS, START, make
 
