@@ -1,19 +1,19 @@
 """What the floors above may have analyzers do."""
 
-from analyzers.params import BadParam, check_params, describe, parse_params
+from analyzers.params import InvalidParameterError, check_params, describe, parse_params
 from analyzers.runs.backfill import PastRun, record_past_run
-from analyzers.runs.management.line_command import Failed, LineCommand, Refused
-from analyzers.runs.requests import BadRun, NotRepeatable, Wanted, request_rerun, request_run
+from analyzers.runs.management.line_command import CommandFailedError, CommandInputError, LineCommand
+from analyzers.runs.requests import InvalidRunError, RunNotRepeatableError, Wanted, request_rerun, request_run
 from analyzers.runs.timing import parse_span, span_text
 
 __all__ = [
-    "BadParam",
-    "BadRun",
-    "Failed",
+    "CommandFailedError",
+    "CommandInputError",
+    "InvalidParameterError",
+    "InvalidRunError",
     "LineCommand",
-    "NotRepeatable",
     "PastRun",
-    "Refused",
+    "RunNotRepeatableError",
     "Wanted",
     "check_params",
     "describe",

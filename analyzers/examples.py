@@ -42,7 +42,7 @@ class Sample:
 def judge_sample(seed: int, limit: float = 30.0) -> Sample:
     """A storage cluster of a small region stops for a while; which one, and what else fails, follows from the seed.
 
-    `limit` is in seconds. Raises shell.AnalysisFailed.
+    `limit` is in seconds. Raises AnalysisError.
     """
     rng = np.random.default_rng(seed)
     region = fleet.build(fleet.S, rng)

@@ -21,8 +21,8 @@ from typing import BinaryIO
 from analyzers.contract import Analyzer, Input, Window
 from ingest.integrations import superbench
 from ingest.telemetry.decode.columns import Rows
-from ingest.telemetry.errors import NoRows
-from ingest.telemetry.windows.offline import BadFile, read_file, reduce
+from ingest.telemetry.errors import NoRowsError
+from ingest.telemetry.windows.offline import InvalidFileError, read_file, reduce
 
 REGION = "default"
 MOST_WINDOWS = 100_000
@@ -32,7 +32,7 @@ _MICROSECOND = timedelta(microseconds=1)
 _UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
-class CannotAnalyze(ValueError):
+class AnalysisInputError(ValueError):
     """The request makes no sense for these rows; the message is one clear line."""
 
 
@@ -43,35 +43,35 @@ class Span:
 
 
 def duration(text: str) -> timedelta:
-    """`90s`, `5m`, `1h`, `30d` or `250ms`, more than nothing; raises CannotAnalyze otherwise."""
+    """`90s`, `5m`, `1h`, `30d` or `250ms`, more than nothing; raises AnalysisInputError otherwise."""
     match = re.fullmatch(r"(\d{1,6})(ms|s|m|h|d)", text.strip())
     if match is None or int(match[1]) == 0:
-        raise CannotAnalyze(f"{text[:40]!r} is not a duration such as 90s, 5m, 1h or 30d")
+        raise AnalysisInputError(f"{text[:40]!r} is not a duration such as 90s, 5m, 1h or 30d")
     return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
 def read(inputs: Sequence[str], stdin: BinaryIO) -> dict[str, Rows]:
-    """The rows of `KIND=FILE` by kind; raises CannotAnalyze naming file, row, field and reason."""
+    """The rows of `KIND=FILE` by kind; raises AnalysisInputError naming file, row, field and reason."""
     if not inputs:
-        raise CannotAnalyze("--input KIND=FILE is missing: which rows should be read?")
+        raise AnalysisInputError("--input KIND=FILE is missing: which rows should be read?")
     tables: dict[str, Rows] = {}
     for given in inputs:
         kind, equals, name = given.partition("=")
         if not (kind and equals and name):
-            raise CannotAnalyze(f"--input {given}: is not of the form KIND=FILE")
+            raise AnalysisInputError(f"--input {given}: is not of the form KIND=FILE")
         if name == "-" and any(other.endswith("=-") for other in inputs[: len(tables)]):
-            raise CannotAnalyze(f"--input {given}: standard input can be read only once")
+            raise AnalysisInputError(f"--input {given}: standard input can be read only once")
         if kind in tables:
-            raise CannotAnalyze(
+            raise AnalysisInputError(
                 f"--input {given}: {kind} is given twice; join the files and give - to read stdin"
             )
         try:
             tables[kind] = _benchmarks(name, stdin) if kind == "benchmark" else read_file(kind, name, stdin)
-        except BadFile as error:
-            raise CannotAnalyze(str(error)) from error
+        except InvalidFileError as error:
+            raise AnalysisInputError(str(error)) from error
     if not any(rows.count for rows in tables.values()):
         name = inputs[0].partition("=")[2]
-        raise CannotAnalyze(f"{'standard input' if name == '-' else name}: {NoRows()}")
+        raise AnalysisInputError(f"{'standard input' if name == '-' else name}: {NoRowsError()}")
     return tables
 
 
@@ -84,27 +84,27 @@ def _benchmarks(name: str, stdin: BinaryIO) -> Rows:
         if not superbench.is_summary(body):
             return read_file("benchmark", "-", BytesIO(body)) if name == "-" else read_file("benchmark", name)
         rows = superbench.benchmark_rows(superbench.parse_results(body), _EPOCH)
-    except (OSError, superbench.BadResults) as error:
+    except (OSError, superbench.InvalidResultsError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise CannotAnalyze(f"{'standard input' if name == '-' else name}: {reason}") from error
+        raise AnalysisInputError(f"{'standard input' if name == '-' else name}: {reason}") from error
     lines = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
     return read_file("benchmark", "-", BytesIO(lines.encode()))
 
 
 def choose_input(analyzer: Analyzer, kinds: Collection[str]) -> Input:
-    """The first input of the analyzer that the kinds complete; else CannotAnalyze says what it requires."""
+    """The first input of the analyzer that the kinds complete; else AnalysisInputError says what it requires."""
     for one in analyzer.inputs:
         if set(one.kinds) <= set(kinds):
             return one
     ways = ", or ".join(" and ".join(one.kinds) for one in analyzer.inputs)
     given = " and ".join(kinds) if kinds else "nothing"
-    raise CannotAnalyze(f"{analyzer.name} requires {ways}; given: {given}")
+    raise AnalysisInputError(f"{analyzer.name} requires {ways}; given: {given}")
 
 
 def spans(tables: Mapping[str, Rows], every: timedelta | None) -> list[Span]:
     """The windows that the rows fall into, in order of time.
 
-    Raises CannotAnalyze if there are no rows, or too many windows.
+    Raises AnalysisInputError if there are no rows, or too many windows.
     """
     first, last = _extent(tables)
     if every is None:
@@ -114,7 +114,7 @@ def spans(tables: Mapping[str, Rows], every: timedelta | None) -> list[Span]:
         start = last = _EPOCH - (_EPOCH - first) // every * every
     count = (last - start) // every + 1
     if count > MOST_WINDOWS:
-        raise CannotAnalyze(
+        raise AnalysisInputError(
             f"the rows reach from {_shown(first)} to {_shown(last)}: {count} windows of {every}, "
             f"more than {MOST_WINDOWS}"
         )
@@ -162,7 +162,7 @@ def _extent(tables: Mapping[str, Rows]) -> tuple[datetime, datetime]:
         return _moment(first), _moment(max(int(rows.latest.max()) for rows in happened))
     states = [int(rows.times.max()) for rows in tables.values() if rows.count]
     if not states:
-        raise CannotAnalyze(f"there are no rows of {' and '.join(tables)}")
+        raise AnalysisInputError(f"there are no rows of {' and '.join(tables)}")
     return _moment(max(states)), _moment(max(states))
 
 

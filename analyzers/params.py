@@ -13,23 +13,23 @@ _TRUE = {"true", "yes", "on", "1"}
 _FALSE = {"false", "no", "off", "0"}
 
 
-class BadParam(ValueError):
+class InvalidParameterError(ValueError):
     """A parameter that the analyzer does not have or cannot take; the message says what would be right."""
 
 
 def parse_params(analyzer: Analyzer, pairs: Iterable[str]) -> dict[str, ParamValue]:
     """The complete parameters (defaults filled in) from `K=V` strings, as on a command line.
 
-    `K=@FILE` takes the text of a file, for parameters that are documents. Raises BadParam.
+    `K=@FILE` takes the text of a file, for parameters that are documents. Raises InvalidParameterError.
     """
     documents = {param.name for param in analyzer.params if param.check is not None}
     given: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
-            raise BadParam(f"parameter {pair!r} is not of the form NAME=VALUE")
+            raise InvalidParameterError(f"parameter {pair!r} is not of the form NAME=VALUE")
         if name.strip() in given:
-            raise BadParam(f"parameter {name.strip()} is given twice")
+            raise InvalidParameterError(f"parameter {name.strip()} is given twice")
         value = value.strip()
         document = name.strip() in documents and value.startswith("@")
         given[name.strip()] = _text_of(name.strip(), value[1:]) if document else value
@@ -37,13 +37,13 @@ def parse_params(analyzer: Analyzer, pairs: Iterable[str]) -> dict[str, ParamVal
 
 
 def check_params(analyzer: Analyzer, given: Mapping[str, object]) -> dict[str, ParamValue]:
-    """The complete parameters from JSON values (or strings); raises BadParam naming name, value and what
+    """The complete parameters from JSON values (or strings); raises InvalidParameterError naming name, value and what
     is right.
     """
     known = {param.name: param for param in analyzer.params}
     for name in given:
         if name not in known:
-            raise BadParam(_unknown(analyzer, name, list(known)))
+            raise InvalidParameterError(_unknown(analyzer, name, list(known)))
     return {
         name: _checked(param, given[name]) if name in given else param.default
         for name, param in known.items()
@@ -87,7 +87,7 @@ def _checked(param: Param, raw: object) -> ParamValue:
     reason = f"must be {describe(param)}" if value is None else refusal(param, value)
     if value is None or reason is not None:
         named = param.name if param.check is not None else f"{param.name}={_shown(raw)}"
-        raise BadParam(f"parameter {named}: {reason}")
+        raise InvalidParameterError(f"parameter {named}: {reason}")
     return value
 
 
@@ -96,7 +96,7 @@ def _text_of(name: str, file: str) -> str:
         return Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "is not UTF-8"
-        raise BadParam(f"parameter {name}: {file}: cannot be read: {reason}") from error
+        raise InvalidParameterError(f"parameter {name}: {file}: cannot be read: {reason}") from error
 
 
 def _typed(param: Param, raw: object) -> ParamValue | None:
@@ -142,4 +142,4 @@ def _shown(value: object) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
-__all__ = ["BadParam", "Params", "check_params", "describe", "parse_params", "refusal"]
+__all__ = ["InvalidParameterError", "Params", "check_params", "describe", "parse_params", "refusal"]

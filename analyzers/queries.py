@@ -4,10 +4,10 @@ from analyzers.calculators import CALCULATORS, Bar, Calculator, Curve, Range
 from analyzers.calculators import answer as what_if_answer
 from analyzers.calculators import read as what_if_inputs
 from analyzers.contract import Sums
-from analyzers.registry import RegistryError, UnknownAnalyzer
+from analyzers.registry import RegistryError, UnknownAnalyzerError
 from analyzers.registry import get as analyzer
 from analyzers.registry import installed as analyzers
-from analyzers.runner import AnalysisFailed
+from analyzers.runner import AnalysisError
 from analyzers.runs.coverage import Seen, seen
 from analyzers.runs.feeds import behind as telemetry_behind
 from analyzers.runs.feeds import kinds as kinds_read
@@ -19,7 +19,7 @@ from analyzers.runs.outcomes import Outcomes, newest_run, outcomes
 from analyzers.runs.readiness import Wait
 from analyzers.runs.readiness import waits as schedule_waits
 from analyzers.runs.replay import (
-    NothingToReplay,
+    NothingToReplayError,
     Replay,
     Replayed,
     judge_span,
@@ -41,14 +41,14 @@ from analyzers.runs.scoring import Cause, Judged, Named, Rule, Score, Share, med
 
 __all__ = [
     "CALCULATORS",
-    "AnalysisFailed",
+    "AnalysisError",
     "Bar",
     "Calculator",
     "Cause",
     "Curve",
     "Judged",
     "Named",
-    "NothingToReplay",
+    "NothingToReplayError",
     "Outcomes",
     "Range",
     "RegistryError",
@@ -61,7 +61,7 @@ __all__ = [
     "Seen",
     "Share",
     "Sums",
-    "UnknownAnalyzer",
+    "UnknownAnalyzerError",
     "Wait",
     "analyzer",
     "analyzers",

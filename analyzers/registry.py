@@ -47,7 +47,7 @@ class RegistryError(RuntimeError):
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
-class UnknownAnalyzer(LookupError):
+class UnknownAnalyzerError(LookupError):
     """No analyzer of that name is installed."""
 
 
@@ -66,12 +66,12 @@ def installed() -> Mapping[str, Analyzer]:
 
 
 def get(name: str) -> Analyzer:
-    """The analyzer of that name; raises UnknownAnalyzer with the nearest names, or RegistryError."""
+    """The analyzer of that name; raises UnknownAnalyzerError with the nearest names, or RegistryError."""
     analyzers = installed()
     if name not in analyzers:
         near = difflib.get_close_matches(name, analyzers, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
-        raise UnknownAnalyzer(f"No analyzer {name!r}.{hint} Installed: {', '.join(analyzers)}.")
+        raise UnknownAnalyzerError(f"No analyzer {name!r}.{hint} Installed: {', '.join(analyzers)}.")
     return analyzers[name]
 
 

@@ -1,7 +1,7 @@
 """The one place that calls an analyzer: bounds its time, catches what it raises, checks and completes its
 verdict.
 
-A crash, an overrun or a malformed verdict is `AnalysisFailed` with its cause, never a verdict. What comes
+A crash, an overrun or a malformed verdict is `AnalysisError` with its cause, never a verdict. What comes
 back is the verdict as JSON values: the same window, version and parameters give the same bytes
 (`verdict_json`) apart from `measures.seconds`.
 """
@@ -43,7 +43,7 @@ TIME_LIMIT = 120.0
 _SIGNIFICANT = 9  # digits kept: more would only record how a library summed
 
 
-class AnalysisFailed(Exception):
+class AnalysisError(Exception):
     """The analyzer crashed, took too long or returned something that is no verdict; `__cause__` is what it
     raised.
     """
@@ -55,7 +55,7 @@ class AnalysisFailed(Exception):
         super().__init__(f"{analyzer.name} {analyzer.version}: {reason}")
 
 
-class _OutOfTime(BaseException):
+class _AnalyzerTimeoutError(BaseException):
     """Raised inside the analyzer's thread when its time is up."""
 
 
@@ -64,8 +64,8 @@ def judge(
 ) -> dict[str, Any]:
     """Run one analyzer on one window and return its verdict as JSON values.
 
-    `params` may be partial: defaults are filled in and recorded. Raises `analyzers.params.BadParam` for
-    parameters that the analyzer cannot take, and AnalysisFailed for everything that goes wrong inside it.
+    `params` may be partial: defaults are filled in and recorded. Raises `analyzers.params.InvalidParameterError` for
+    parameters that the analyzer cannot take, and AnalysisError for everything that goes wrong inside it.
     `limit` is in seconds.
     """
     complete = MappingProxyType(check_params(analyzer, params or {}))
@@ -73,7 +73,7 @@ def judge(
     try:
         return _as_json(analyzer, window, dict(complete), verdict, seconds)
     except (TypeError, ValueError, AttributeError) as error:
-        raise AnalysisFailed(analyzer, f"returned a malformed verdict: {error}") from error
+        raise AnalysisError(analyzer, f"returned a malformed verdict: {error}") from error
 
 
 def verdict_json(verdict: Mapping[str, Any]) -> bytes:
@@ -130,7 +130,7 @@ def _call(
             analyze = analyze.load() if isinstance(analyze, Deferred) else analyze
             started = time.perf_counter()
             outcome.append((analyze(window, params), time.perf_counter() - started))
-        except _OutOfTime:
+        except _AnalyzerTimeoutError:
             return
         except Exception as error:  # noqa: BLE001  this is the shell: whatever an analyzer raises is recorded as such
             failure.append(error)
@@ -140,14 +140,14 @@ def _call(
     thread.join(limit)
     if thread.is_alive():
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
-            ctypes.c_ulong(thread.ident or 0), ctypes.py_object(_OutOfTime)
+            ctypes.c_ulong(thread.ident or 0), ctypes.py_object(_AnalyzerTimeoutError)
         )
-        raise AnalysisFailed(analyzer, f"took longer than {limit:g} s")
+        raise AnalysisError(analyzer, f"took longer than {limit:g} s")
     if failure:
         reason = f"{type(failure[0]).__name__}: {failure[0]}"
-        raise AnalysisFailed(analyzer, reason) from failure[0]
+        raise AnalysisError(analyzer, reason) from failure[0]
     if not outcome:
-        raise AnalysisFailed(analyzer, "ended without a verdict")
+        raise AnalysisError(analyzer, "ended without a verdict")
     return outcome[0]
 
 

@@ -115,7 +115,7 @@ def take_groups(user: User, claims: Mapping[str, Any]) -> None:
         return
     staff, roles = wanted(settings.OIDC_GROUP_ROLES, told)
     if staff is not None and staff != user.is_staff:
-        with suppress(people.LastStaff):  # somebody has to be able to let others in
+        with suppress(people.LastStaffError):  # somebody has to be able to let others in
             user.is_staff = retrying(lambda: people.change_user(user, {"is_staff": staff}, OIDC)).is_staff
     teams = Team.objects.filter(slug__in=roles)
     held = {row.team.slug: row.role for row in Membership.objects.select_related("team").filter(user=user)}

@@ -1,7 +1,7 @@
 """Typed readers of environment variables.
 
 Each reader declares its variable (so that the settings page can be held to be complete), returns the default
-when the variable is unset, and raises `Malformed` when it is set to nonsense: that names variable, value and
+when the variable is unset, and raises `InvalidSettingError` when it is set to nonsense: that names variable, value and
 what would be right.
 """
 
@@ -85,7 +85,7 @@ FORMER_NAMES = {
 _SERVICE_LINK = re.compile(r".*_(SERVICE_(HOST|PORT.*)|PORT_\d+_.*)")
 
 
-class Malformed(ValueError):
+class InvalidSettingError(ValueError):
     """A variable is set to something that cannot be read."""
 
 
@@ -104,7 +104,9 @@ def _read(name: str, default: T, shown: str, help: str, parse: Callable[[str], T
     try:
         return parse(raw)
     except ValueError as error:
-        raise Malformed(f"{name} is set to {_PASSWORD.sub('…@', raw)!r}; it must be {right}") from error
+        raise InvalidSettingError(
+            f"{name} is set to {_PASSWORD.sub('…@', raw)!r}; it must be {right}"
+        ) from error
 
 
 def unread() -> list[str]:
@@ -305,11 +307,11 @@ def database(url: str) -> dict[str, object]:
     try:
         parts = {**_CONNECTING, **psycopg2.extensions.parse_dsn(url)}
     except psycopg2.ProgrammingError as error:
-        raise Malformed(
+        raise InvalidSettingError(
             f"DATABASE_URL is malformed; it must be postgresql://user:password@host:port/name ({str(error).strip()})"
         ) from error
     if not parts.keys() & {"dbname", "service"}:
-        raise Malformed(
+        raise InvalidSettingError(
             "DATABASE_URL names no database; it must be postgresql://user:password@host:port/name"
         )
     known = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST", "port": "PORT"}

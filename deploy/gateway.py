@@ -63,7 +63,7 @@ class Answer:
     body: bytes
 
 
-class RefusedError(Exception):
+class GatewayRefusedError(Exception):
     """The request is answered without the application."""
 
     def __init__(self, status: int, detail: str, retry_after: int | None = None) -> None:
@@ -133,7 +133,7 @@ class Gateway:
         environ = environ_of(scope)
         try:
             answer = await self._answer(environ, receive)
-        except RefusedError as error:
+        except GatewayRefusedError as error:
             answer = error.answer()
         except ConnectionError:
             return  # the sender is gone
@@ -161,12 +161,12 @@ class Gateway:
     # ------------------------------------------------------------------------------------------------------
     @asynccontextmanager
     async def _admitted(self, environ: WSGIEnvironment) -> AsyncIterator[None]:
-        """Around a request of a person or of the API. Raises RefusedError where it would wait too long."""
+        """Around a request of a person or of the API. Raises GatewayRefusedError where it would wait too long."""
         is_file = environ["PATH_INFO"].startswith(FILES)
         is_read = environ["REQUEST_METHOD"] in ("GET", "HEAD") and not is_file
         if (is_read and self._others.locked()) or self._waiting >= WAITING:
             self.refused()
-            raise RefusedError(503, BUSY, 1)
+            raise GatewayRefusedError(503, BUSY, 1)
         async with AsyncExitStack() as held:
             self._waiting += 1
             try:
@@ -181,7 +181,8 @@ class Gateway:
     # ------------------------------------------------------------------------------------------------------
     @asynccontextmanager
     async def _body(self, environ: WSGIEnvironment, receive: Receive, *, intake: bool) -> AsyncIterator[None]:
-        """Around a request with its body in `wsgi.input`. Raises RefusedError, or ConnectionError for a sender gone."""
+        """Around a request with its body in `wsgi.input`. Raises GatewayRefusedError, or ConnectionError for a sender
+        gone."""
         length = content_length(environ)
         async with AsyncExitStack() as held:
             if length != 0:
@@ -190,7 +191,9 @@ class Gateway:
                     environ["wsgi.input"] = await self._read(environ, body, held)
                 except TimeoutError:
                     # Machines repeat after 503 what they give up after a 408.
-                    raise (RefusedError(503, SLOW, 5) if intake else RefusedError(408, SLOW)) from None
+                    raise (
+                        GatewayRefusedError(503, SLOW, 5) if intake else GatewayRefusedError(408, SLOW)
+                    ) from None
                 finally:
                     body.close()
             yield
@@ -198,14 +201,15 @@ class Gateway:
     async def _read(self, environ: WSGIEnvironment, body: Body, held: AsyncExitStack) -> io.IOBase:
         """The body, or one that cannot be read where the application refuses the request by its headers.
 
-        `held` has what a large body takes until it is answered. Raises TimeoutError, RefusedError, ConnectionError.
+        `held` has what a large body takes until it is answered. Raises TimeoutError, GatewayRefusedError,
+        ConnectionError.
         """
         if await body.read(SMALL, within=GRACE) and body.size <= SMALL:
             return body.file()
         sender = await asyncio.get_running_loop().run_in_executor(self._threads, self.identify, environ)
         if sender.most == 0 or (body.length is not None and body.length > sender.most):
             if not sender.name and sender.most:
-                raise RefusedError(
+                raise GatewayRefusedError(
                     413, f"Nothing was stored: without signing in a body has at most {sender.most} bytes."
                 )
             return UnreadBody()
@@ -221,7 +225,7 @@ class Gateway:
 
     async def _read_unknown(self, sender: Sender, body: Body) -> None:
         if self._unknown >= STRANGERS:
-            raise RefusedError(503, BUSY, 1)
+            raise GatewayRefusedError(503, BUSY, 1)
         self._unknown += 1
         try:
             await body.read(sender.most)

@@ -17,7 +17,7 @@ from drf_spectacular.views import SpectacularAPIView
 
 from frontend.time_zones import COOKIE
 from frontend.views.pages import show
-from ingest.api.problem_details import Unavailable, problem
+from ingest.api.problem_details import ServiceUnavailableError, problem
 from ingest.commands import database_is_away
 
 _SECRET = re.compile("password|secret")
@@ -65,20 +65,20 @@ def _unavailable(request: HttpRequest) -> HttpResponse:
     """A page for people, which asks again by itself or holds what was typed; a line for its scripts, who go on as they
     are; a problem for programs. Nothing here reads the database."""
     if request.path_info.startswith(OF_PROGRAMS):
-        answer = problem(503, "Service Unavailable", str(Unavailable().detail))
+        answer = problem(503, "Service Unavailable", str(ServiceUnavailableError().detail))
     elif "text/html" not in request.headers.get("Accept", ""):
         answer = HttpResponse("the database does not answer", status=503, content_type="text/plain")
     else:
         sent = [(name, value) for name, values in request.POST.lists() for value in values]
         context = {
-            "wait": Unavailable.wait,
+            "wait": ServiceUnavailableError.wait,
             "zone": request.COOKIES.get(COOKIE, ""),
             "posted": request.method == "POST",
             # No page holds what is secret, or can hold a file.
             "sent": [] if request.FILES or any(_SECRET.search(name) for name, _ in sent) else sent,
         }
         answer = HttpResponse(render_to_string("503.html", context), status=503)
-    answer["Retry-After"] = str(Unavailable.wait)
+    answer["Retry-After"] = str(ServiceUnavailableError.wait)
     answer["Cache-Control"] = "no-store"
     return answer
 

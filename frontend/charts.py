@@ -22,7 +22,7 @@ _BUNDLE = "import sys, vl_convert; sys.stdout.write(vl_convert.javascript_bundle
 PATIENCE = 60  # seconds
 
 
-class BundleFailed(RuntimeError):
+class ChartBundleError(RuntimeError):
     """The bundle could not be made; pages show the charts' data as tables."""
 
 
@@ -48,7 +48,7 @@ def _make(kept: Path) -> None:
     # In a child: the bundler brings a JavaScript engine whose memory would stay with a server process.
     made = subprocess.run([sys.executable, "-c", _BUNDLE], capture_output=True, timeout=PATIENCE, check=False)
     if made.returncode or len(made.stdout) < 100_000:
-        raise BundleFailed(made.stderr.decode(errors="replace")[-2000:])
+        raise ChartBundleError(made.stderr.decode(errors="replace")[-2000:])
     part = kept.with_suffix(f".{os.getpid()}")
     part.write_bytes(gzip.compress(made.stdout, mtime=0))
     part.replace(kept)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from analyzers.commands import BadParam, check_params, describe
+from analyzers.commands import InvalidParameterError, check_params, describe
 from analyzers.contract import Analyzer, Param, ParamValue
 
 PREFIX = "param-"
@@ -70,7 +70,7 @@ def read(analyzer: Analyzer, form: Mapping[str, Any]) -> tuple[dict[str, ParamVa
             continue
         try:
             value = check_params(analyzer, {one.name: given[one.name]})[one.name]
-        except BadParam as error:
+        except InvalidParameterError as error:
             problems[one.name] = str(error).partition(": ")[2]
             continue
         if value != one.default:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from incidents import commands, queries
-from incidents.commands import Invalid, Recorded, Refused
+from incidents.commands import CommandRefusedError, InvalidValueError, Recorded
 from incidents.domain.incident.bulk import BACK, VERBS, Step, way_back
 from incidents.domain.incident.state import Incident
-from incidents.domain.permissions import Forbidden
+from incidents.domain.permissions import ForbiddenError
 from incidents.escalation.commands import escalate
 from ingest.queries import Context
 
@@ -66,10 +66,10 @@ class Outcome:
 def act_on(references: Iterable[str], verb: str, fields: Fields, context: Context) -> Outcome:
     """Carry out a verb on incidents, named by id or number, one after the other; the target of a merge is left out.
 
-    Raises Invalid where there is no such verb, or where the fields are wrong and nothing was done yet.
+    Raises InvalidValueError where there is no such verb, or where the fields are wrong and nothing was done yet.
     """
     if verb not in COMMANDS:
-        raise Invalid("action", f"must be one of {', '.join(VERBS)}")
+        raise InvalidValueError("action", f"must be one of {', '.join(VERBS)}")
     outcome = Outcome()
     for reference in dict.fromkeys(references):
         try:
@@ -78,13 +78,13 @@ def act_on(references: Iterable[str], verb: str, fields: Fields, context: Contex
                 continue
             recorded = COMMANDS[verb](before.id, _of_this_ticket(verb, fields, before), context)
             outcome.done.append(Done(before.id, before.number, recorded.position, way_back(verb, before)))
-        except queries.NoSuchIncident as error:
+        except queries.IncidentNotFoundError as error:
             outcome.refused.append(NotDone(reference, 404, str(error)))
-        except Refused as error:
+        except CommandRefusedError as error:
             outcome.refused.append(
-                NotDone(reference, 403 if isinstance(error, Forbidden) else 409, error.reason)
+                NotDone(reference, 403 if isinstance(error, ForbiddenError) else 409, error.reason)
             )
-        except Invalid as error:
+        except InvalidValueError as error:
             if error.field != OWN and not outcome.done:
                 raise
             outcome.refused.append(NotDone(reference, 400, error.reason))
@@ -95,7 +95,7 @@ def _of_this_ticket(verb: str, fields: Fields, ticket: Incident) -> Fields:
     if verb != "resolve" or fields["confirmed_cause"] != OWN:
         return fields
     if ticket.component is None:
-        raise Invalid(OWN, "it names no component; say what was at fault")
+        raise InvalidValueError(OWN, "it names no component; say what was at fault")
     return {**fields, "confirmed_cause": ticket.component}
 
 

@@ -1,8 +1,8 @@
 """What can be done to incidents: one function a command, each one transaction: load, decide, append, project.
 
-All raise `Invalid` (a value is wrong: which field and why), `Refused` (it does not fit the incident's state: why;
-`Forbidden` where a person may not do it) or `NoSuchIncident`. A command that another writer overtook is decided again
-on what that one wrote.
+All raise `InvalidValueError` (a value is wrong: which field and why), `CommandRefusedError` (it does not fit the
+incident's state: why; `ForbiddenError` where a person may not do it) or `IncidentNotFoundError`. A command that
+another writer overtook is decided again on what that one wrote.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from django.db import transaction
 from incidents.alerts import resolve as settling
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.commands import Report, Undoable
-from incidents.domain.incident.conflicts import Happened, Overtaken
-from incidents.domain.incident.decide import Refused
+from incidents.domain.incident.conflicts import ConcurrentChangeError, Happened
+from incidents.domain.incident.decide import CommandRefusedError
 from incidents.domain.incident.state import Incident
 from incidents.domain.routing.rules import route
-from incidents.domain.values import TITLE_LIMIT, Invalid, Severity
+from incidents.domain.values import TITLE_LIMIT, InvalidValueError, Severity
 from incidents.incident import merge as merging
 from incidents.incident import reported
 from incidents.incident import split as splitting
@@ -32,7 +32,7 @@ from incidents.incident.conflicts import Asking, seen_from
 from incidents.incident.models import IncidentRow
 from incidents.incident.reported import KeyReusedError, Once
 from incidents.incident.repository import (
-    NoSuchIncident,
+    IncidentNotFoundError,
     Recorded,
     loaded,
     lock_key,
@@ -51,15 +51,15 @@ from ingest.queries import Context, Event, now_utc
 
 __all__ = [
     "Asking",
+    "CommandRefusedError",
+    "ConcurrentChangeError",
     "Happened",
-    "Invalid",
+    "IncidentNotFoundError",
+    "InvalidValueError",
     "KeyReusedError",
-    "NoSuchIncident",
     "Once",
     "Opened",
-    "Overtaken",
     "Recorded",
-    "Refused",
     "Report",
     "seen_from",
 ]
@@ -127,7 +127,7 @@ def hand_over(incident_id: str, team: str, reason: str, context: Context) -> Rec
     command = c.HandOver(team, reason)
     slugs = list(Team.objects.values_list("slug", flat=True))
     if command.team not in slugs:
-        raise Invalid("team", f"there is no such team; there are {', '.join(slugs)}")
+        raise InvalidValueError("team", f"there is no such team; there are {', '.join(slugs)}")
     return _carry_out(incident_id, command, context)
 
 
@@ -145,7 +145,7 @@ def _refuse_gone(incident_id: str) -> None:
     """An incident does not go back to a team that was removed."""
     row = IncidentRow.objects.filter(pk=incident_id).only("number", "handed_from").first()
     if row is not None and row.handed_from and not Team.objects.filter(slug=row.handed_from).exists():
-        raise Refused(
+        raise CommandRefusedError(
             f"{row.handed_from}, which #{row.number} came from, was removed; hand it over to another team"
         )
 
@@ -219,7 +219,7 @@ def link(incident_id: str, href: str, text: str, context: Context) -> Recorded:
 def relate(incident_id: str, other: str, context: Context) -> Recorded:
     """Links two incidents that have to do with each other, on both of them."""
     if incident_id == other:
-        raise Invalid("incident", "is this incident itself")
+        raise InvalidValueError("incident", "is this incident itself")
     allow("link", context, incident_id)
     return retrying(partial(_relate, incident_id, other, context))
 
@@ -229,7 +229,7 @@ def _relate(incident_id: str, other: str, context: Context) -> Recorded:
     rows = IncidentRow.objects.filter(pk__in=[incident_id, other]).order_by("number").select_for_update()
     links = {str(row.pk): _link_to(row) for row in rows}
     if len(links) < 2:
-        raise NoSuchIncident(f"there is no incident {other}")
+        raise IncidentNotFoundError(f"there is no incident {other}")
     record(other, links[incident_id], context)
     return record(incident_id, links[other], context)
 
@@ -268,7 +268,7 @@ def _reopen(incident_id: str, command: c.Reopen, context: Context) -> Recorded:
         # Locked, so that the team is not removed meanwhile: a team with unresolved incidents stays.
         own = Team.objects.select_for_update(no_key=True).filter(slug=row.team)
         if (why := without_team(row.team, own.values_list("slug", flat=True))) is not None:
-            raise Refused(f"#{row.number} stays resolved: {why}")
+            raise CommandRefusedError(f"#{row.number} stays resolved: {why}")
         refuse_second(row)
     return settling.resume(record(incident_id, command, context))
 

@@ -20,7 +20,7 @@ MARK: Final = "sealed:"
 log = structlog.get_logger("sealing")
 
 
-class Unreadable(ValueError):
+class DecryptionError(ValueError):
     """The secret was encrypted under another DOSSIER_SECRET_KEY."""
 
 
@@ -32,7 +32,7 @@ def unseal(kept: bytes) -> str:
     try:
         return _box().decrypt(kept).decode()
     except InvalidToken:
-        raise Unreadable(
+        raise DecryptionError(
             "its secret cannot be read: DOSSIER_SECRET_KEY is not the one that it was kept under; set"
             " DOSSIER_SECRET_KEY_FALLBACKS or rotate the secret"
         ) from None
@@ -91,7 +91,7 @@ class SealedText(_Text):
             return value
         try:
             return unseal(value.removeprefix(MARK).encode())
-        except Unreadable:
+        except DecryptionError:
             log.error("a sealed text cannot be read: DOSSIER_SECRET_KEY is another one", field=str(self))
             return _lost(value)
 

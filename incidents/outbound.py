@@ -22,9 +22,9 @@ import urllib3
 from django.conf import settings
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
-from incidents.domain.addresses import IPAddress, Network, Refused, Target, check, target
+from incidents.domain.addresses import AddressRefusedError, IPAddress, Network, Target, check, target
 
-__all__ = ["Refused", "Reply", "Unreachable", "allowed", "post"]
+__all__ = ["AddressRefusedError", "Reply", "UnreachableError", "allowed", "post"]
 
 TIMEOUT = 10.0
 """Seconds for name, connection, request and answer together, unless told otherwise."""
@@ -34,7 +34,7 @@ KEPT = 2_000
 _PASSING = frozenset({408, 421, 423, 425, 429})
 
 
-class Unreachable(Exception):
+class UnreachableError(Exception):
     """No answer now: no name, no connection, no trust, no end in time. Another try may do better."""
 
 
@@ -73,10 +73,11 @@ def post(
     method: str = "POST",
     resolve: Resolve | None = None,
 ) -> Reply:
-    """One request. `Refused`: never try again as it is; `Unreachable`: try later; any status is a `Reply`."""
+    """One request. `AddressRefusedError`: never try again as it is; `UnreachableError`: try later; any status is a
+    `Reply`."""
     end = time.monotonic() + timeout
     goal, addresses = allowed(url, end - time.monotonic(), resolve=resolve)
-    problem: Unreachable | None = None
+    problem: UnreachableError | None = None
     for tried, address in enumerate(addresses):
         left = end - time.monotonic()
         share = left / (len(addresses) - tried)  # a dead first address leaves time for the second
@@ -85,30 +86,31 @@ def post(
             connection.connect_until(end)
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             connection.close()
-            problem = Unreachable(f"no connection to {goal.authority} at {address}: {_reason(error)}")
+            problem = UnreachableError(f"no connection to {goal.authority} at {address}: {_reason(error)}")
             continue
         return _exchange(connection, goal, method, body, dict(headers or {}), end, kept)
-    raise problem or Unreachable(f"{goal.host} has no address")
+    raise problem or UnreachableError(f"{goal.host} has no address")
 
 
 def allowed(
     url: str, timeout: float = TIMEOUT, *, resolve: Resolve | None = None
 ) -> tuple[Target, tuple[IPAddress, ...]]:
-    """The URL in parts and the addresses to reach it at, all checked; `Refused`, or `Unreachable` without an answer.
+    """The URL in parts and the addresses to reach it at, all checked; `AddressRefusedError`, or `UnreachableError`
+    without an answer.
 
     One address that is not allowed refuses them all: which one a connection takes would be chance.
     """
     goal = target(url)
     found = tuple(dict.fromkeys((resolve or _within(timeout))(goal.host, goal.port)))
     if not found:
-        raise Unreachable(f"{goal.host} has no address")
+        raise UnreachableError(f"{goal.host} has no address")
     addresses = tuple(ip_address(each) for each in found)
     networks: Sequence[Network] = settings.OUTBOUND_ALLOWED_NETWORKS
     for address in addresses:
         try:
             check(address, networks)
-        except Refused as refusal:
-            raise Refused(f"{goal.host}: {refusal}") from None
+        except AddressRefusedError as refusal:
+            raise AddressRefusedError(f"{goal.host}: {refusal}") from None
     return goal, addresses
 
 
@@ -129,12 +131,14 @@ def _within(timeout: float) -> Resolve:
         thread.start()
         thread.join(timeout)
         if not answer:
-            raise Unreachable(f"no answer within {timeout:.0f} s about the name {host}")
+            raise UnreachableError(f"no answer within {timeout:.0f} s about the name {host}")
         found = answer[0]
         if isinstance(found, UnicodeError):
-            raise Refused(f"{host[:100]!r} is not a host name") from found
+            raise AddressRefusedError(f"{host[:100]!r} is not a host name") from found
         if isinstance(found, OSError):
-            raise Unreachable(f"the name {host} could not be resolved: {found.strerror or found}") from found
+            raise UnreachableError(
+                f"the name {host} could not be resolved: {found.strerror or found}"
+            ) from found
         return found
 
     return resolve
@@ -230,15 +234,15 @@ def _exchange(
         connection.request(method, goal.path, body=body, headers=own, preload_content=False)
         answer = connection.getresponse()
         if connection.fired:  # what came of the headers until then looks like all of them
-            raise Unreachable(f"{goal.authority}: no complete answer in time")
+            raise UnreachableError(f"{goal.authority}: no complete answer in time")
         named = {name.lower()[:100]: value[:1_000] for name, value in answer.headers.items()}
         return Reply(answer.status, named, _beginning(answer, kept))
     except (ValueError, UnicodeError) as error:
-        raise Refused(f"the request cannot be written: {error}") from error
+        raise AddressRefusedError(f"the request cannot be written: {error}") from error
     except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError) as error:
         late = connection.fired or time.monotonic() >= end
         reason = "no complete answer in time" if late else _reason(error)
-        raise Unreachable(f"{goal.authority}: {reason}") from error
+        raise UnreachableError(f"{goal.authority}: {reason}") from error
     finally:
         connection.close()
 

@@ -11,8 +11,8 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from incidents.domain.permissions import CONFIGURE, ROLES, Forbidden, Person, may, refusal
-from incidents.domain.values import Invalid
+from incidents.domain.permissions import CONFIGURE, ROLES, ForbiddenError, Person, may, refusal
+from incidents.domain.values import InvalidValueError
 from incidents.permissions import actor_name, person, who_can
 from incidents.teams.models import Membership, Team
 from ingest.commands import record_configuration
@@ -21,7 +21,7 @@ from ingest.queries import Context
 USER, MEMBER = "user", "member"
 
 
-class LastStaff(ValueError):
+class LastStaffError(ValueError):
     """Somebody has to be able to let others in."""
 
 
@@ -40,7 +40,8 @@ def told(user: User) -> dict[str, Any]:
 
 @transaction.atomic
 def create_user(fields: Mapping[str, Any], context: Context) -> User:
-    """Without a password they sign in through the identity provider, or when somebody sets one. Raises Invalid."""
+    """Without a password they sign in through the identity provider, or when somebody sets one. Raises
+    InvalidValueError."""
     password = fields.get("password")
     user = _users()(**{name: value for name, value in fields.items() if name != "password"})
     _set_password(user, password)
@@ -65,7 +66,7 @@ def record_own(user: User, field: str, what: str) -> None:
 
 @transaction.atomic
 def change_user(user: User, fields: Mapping[str, Any], context: Context) -> User:
-    """Switched off, they are signed out at once. Raises Invalid, LastStaff."""
+    """Switched off, they are signed out at once. Raises InvalidValueError, LastStaffError."""
     # All of staff is locked, so that two who switch each other off do not both succeed.
     staff = list(_users().objects.select_for_update().filter(is_staff=True, is_active=True).order_by("pk"))
     row = _users().objects.select_for_update().get(pk=user.pk)
@@ -74,7 +75,7 @@ def change_user(user: User, fields: Mapping[str, Any], context: Context) -> User
         if name != "password":
             setattr(row, name, value)
     if [one.pk for one in staff] == [row.pk] and not (row.is_staff and row.is_active):
-        raise LastStaff(f"{row.username} is the last who is staff; make somebody else staff first")
+        raise LastStaffError(f"{row.username} is the last who is staff; make somebody else staff first")
     after = {}
     if "password" in fields:
         _set_password(row, fields["password"])
@@ -91,15 +92,15 @@ def _set_password(user: User, password: str | None) -> None:
     try:
         validate_password(password, user)
     except ValidationError as error:
-        raise Invalid("password", " ".join(error.messages)) from None
+        raise InvalidValueError("password", " ".join(error.messages)) from None
     user.set_password(password)
 
 
 @transaction.atomic
 def set_member(team: Team, user: User, role: str, context: Context) -> Membership:
-    """Put somebody into a team, or change what they may do there. Raises Invalid, Forbidden."""
+    """Put somebody into a team, or change what they may do there. Raises InvalidValueError, ForbiddenError."""
     if role not in ROLES:
-        raise Invalid("role", f"must be one of {', '.join(ROLES)}")
+        raise InvalidValueError("role", f"must be one of {', '.join(ROLES)}")
     row = Membership.objects.select_for_update().filter(team=team, user=user).first()
     _allow(team, {role} if row is None else {role, row.role}, context)
     before = None if row is None else member_told(row)
@@ -114,11 +115,11 @@ def set_member(team: Team, user: User, role: str, context: Context) -> Membershi
 
 @transaction.atomic
 def remove_member(team: Team, user: User, context: Context) -> None:
-    """Take somebody out of a team. Raises Invalid where they are not in it, Forbidden."""
+    """Take somebody out of a team. Raises InvalidValueError where they are not in it, ForbiddenError."""
     row = Membership.objects.select_for_update().filter(team=team, user=user).first()
     _allow(team, set() if row is None else {row.role}, context)
     if row is None:
-        raise Invalid("user", f"is not in {team.slug}")
+        raise InvalidValueError("user", f"is not in {team.slug}")
     record_configuration(MEMBER, f"{team.slug}/{user.username}", member_told(row), None, context)
     row.delete()
 
@@ -140,9 +141,9 @@ def _allow(team: Team, roles: set[str], context: Context) -> None:
         return
     who = person(name) or Person(name)
     if not may(who, CONFIGURE, (team.slug,)):
-        raise Forbidden(refusal(who, CONFIGURE, (team.slug,), who_can(CONFIGURE, (team.slug,))))
+        raise ForbiddenError(refusal(who, CONFIGURE, (team.slug,), who_can(CONFIGURE, (team.slug,))))
     if "admin" in roles and not who.has("admin", team.slug):
-        raise Forbidden(f"only an admin of {team.slug}, or staff, decides who is admin there")
+        raise ForbiddenError(f"only an admin of {team.slug}, or staff, decides who is admin there")
 
 
 def member_told(row: Membership) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from incidents.domain.permissions import ANYWHERE, CONFIGURE, Forbidden, Person, may, refusal
+from incidents.domain.permissions import ANYWHERE, CONFIGURE, ForbiddenError, Person, may, refusal
 from incidents.domain.routing.rules import DEEPEST, covers
 from incidents.domain.suppression.silences import Matcher
 from incidents.domain.values import STATES
@@ -40,7 +40,7 @@ __all__ = [
 
 
 def allow(command: str, context: Context, incident_id: str | None = None) -> None:
-    """Raises Forbidden where the actor is a person who may not do that to this incident."""
+    """Raises ForbiddenError where the actor is a person who may not do that to this incident."""
     name = actor_name(context)
     if name is None:
         return
@@ -49,11 +49,12 @@ def allow(command: str, context: Context, incident_id: str | None = None) -> Non
         return
     teams = () if command in ANYWHERE or incident_id is None else _teams(command, incident_id)
     if not may(who, command, teams):
-        raise Forbidden(refusal(who, command, teams, who_can(command, teams)))
+        raise ForbiddenError(refusal(who, command, teams, who_can(command, teams)))
 
 
 def allow_configuring(context: Context, *things: Mapping[str, Any] | None) -> None:
-    """Raises Forbidden where a person may not configure what belongs to the `team` of each of these, before and after.
+    """Raises ForbiddenError where a person may not configure what belongs to the `team` of each of these, before and
+    after.
 
     Who is staff, or a manager of some team, the door has asked for; here it is asked which team's.
     """
@@ -65,11 +66,12 @@ def allow_configuring(context: Context, *things: Mapping[str, Any] | None) -> No
         team = None if thing is None else thing.get("team")
         teams = (team,) if team else ()
         if thing is not None and not may(who, CONFIGURE, teams):
-            raise Forbidden(refusal(who, CONFIGURE, teams, who_can(CONFIGURE, teams) if teams else ()))
+            raise ForbiddenError(refusal(who, CONFIGURE, teams, who_can(CONFIGURE, teams) if teams else ()))
 
 
 def allow_route(context: Context, *rules: Mapping[str, Any] | None) -> None:
-    """Raises Forbidden where a person who is not staff changes a rule that decides over more than a team of theirs.
+    """Raises ForbiddenError where a person who is not staff changes a rule that decides over more than a team of
+    theirs.
 
     The rules are as the API shows them, before and after. What a rule beneath one of the same team decides stays
     in that team; a rule elsewhere takes incidents of others.
@@ -80,7 +82,7 @@ def allow_route(context: Context, *rules: Mapping[str, Any] | None) -> None:
             continue
         team = rule.get("team")
         where = "on the first level" if rule.get("parent") is None else f"beneath one of {above or 'no team'}"
-        raise Forbidden(
+        raise ForbiddenError(
             f"a rule {where} takes incidents of other teams and is for staff; managers of {team} change rules "
             f"beneath one that gives incidents to {team}"
         )
@@ -89,7 +91,7 @@ def allow_route(context: Context, *rules: Mapping[str, Any] | None) -> None:
 def allow_patterns(
     context: Context, before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
 ) -> None:
-    """Raises Forbidden where a person who is not staff lets a service have components that its team does not have.
+    """Raises ForbiddenError where a person who is not staff lets a service have components that its team does not have.
 
     A team has what the patterns of its services and of its rules match; `before` and `after` are as the API shows them.
     """
@@ -105,14 +107,14 @@ def allow_patterns(
     held += Route.objects.filter(team__slug=team).exclude(pattern="").values_list("pattern", flat=True)
     for pattern in after["patterns"]:
         if not any(covers(one, pattern) for one in held):
-            raise Forbidden(
+            raise ForbiddenError(
                 f"`{pattern}` matches components beyond those that services and rules of {team} name; staff give a "
                 "team its components"
             )
 
 
 def allow_silence(context: Context, matchers: Collection[Matcher], lasts: timedelta) -> None:
-    """Raises Forbidden where a person who is not staff silences what fires now at another team, or for very long.
+    """Raises ForbiddenError where a person who is not staff silences what fires now at another team, or for very long.
 
     What the matchers will fit later cannot be told; so a silence of more than LONG_SILENCE takes a manager.
     """
@@ -121,12 +123,12 @@ def allow_silence(context: Context, matchers: Collection[Matcher], lasts: timede
     if who is None:
         return
     if lasts > LONG_SILENCE and not who.has("manager"):
-        raise Forbidden(
+        raise ForbiddenError(
             f"a silence of more than {LONG_SILENCE.days} days takes a manager of a team, or staff; {who.name} is none"
         )
     own = [team for team in who.roles if may(who, AT_A_TEAM, (team,))]
     if (found := _fitting_elsewhere(matchers, own)) is not None:
-        raise Forbidden(
+        raise ForbiddenError(
             f"it would silence #{found.number} of {found.team}, which is for responders of {found.team} and staff; add"
             " a matcher that leaves it out"
         )

@@ -14,7 +14,7 @@ from incidents.domain.incident.opinions import Opinion
 from incidents.domain.incident.ownership import accounted
 from incidents.domain.incident.state import Incident
 from incidents.domain.time import parse_rfc3339
-from incidents.domain.values import STATES, Invalid, State
+from incidents.domain.values import STATES, InvalidValueError, State
 from incidents.incident.members import (
     Shared,
     alert_titles,
@@ -29,7 +29,7 @@ from incidents.incident.members import (
 )
 from incidents.incident.models import EvidenceItem, FindingPlaced, IncidentRow, TimelineEntry
 from incidents.incident.projection import entry_of
-from incidents.incident.repository import NoSuchIncident, stream_of
+from incidents.incident.repository import IncidentNotFoundError, stream_of
 from incidents.incident.timeline_projection import Entry, Evidence, evidence_in, timeline_of, worth_a_screen
 from incidents.incident.view import View
 from incidents.search.filters import ORDERS, PARAMETERS, Filter, parse_filters
@@ -47,8 +47,8 @@ __all__ = [
     "Evidence",
     "Filter",
     "Incident",
+    "IncidentNotFoundError",
     "Neighbour",
-    "NoSuchIncident",
     "Opinion",
     "Page",
     "Past",
@@ -101,7 +101,7 @@ class Placed:
 
 
 def parse_moment(text: str) -> Position:
-    """The log position that an `as_of` means: a position, or an RFC 3339 time. Raises Invalid."""
+    """The log position that an `as_of` means: a position, or an RFC 3339 time. Raises InvalidValueError."""
     try:
         return Position.parse(text)
     except ValueError:
@@ -111,17 +111,17 @@ def parse_moment(text: str) -> Position:
         return position_at(parse_rfc3339(text.replace(" ", "+")))
     except (ValueError, OverflowError):
         reason = "must be an RFC 3339 time with an offset, such as 2026-11-21T10:00:00Z, or a log position"
-        raise Invalid("as_of", reason) from None
+        raise InvalidValueError("as_of", reason) from None
 
 
 def get(reference: str, as_of: Position | None = None) -> View:
-    """An incident by id or number, now or as it stood then. Raises NoSuchIncident."""
+    """An incident by id or number, now or as it stood then. Raises IncidentNotFoundError."""
     if as_of is None:
         return view_of(_found(reference, _rows(reference)))
     events = _history(_id(reference), as_of)
     state = fold(events)
     if state is None:
-        raise NoSuchIncident(f"incident {reference} was not open yet at that time")
+        raise IncidentNotFoundError(f"incident {reference} was not open yet at that time")
     return View(state, events[-1].version, str(events[-1].position))
 
 
@@ -138,7 +138,7 @@ def _rows(reference: str) -> QuerySet[IncidentRow]:
 def _found(reference: str, rows: QuerySet[IncidentRow, T]) -> T:
     found = rows.first()
     if found is None:
-        raise NoSuchIncident(f"there is no incident {reference[:100]}")
+        raise IncidentNotFoundError(f"there is no incident {reference[:100]}")
     return found
 
 

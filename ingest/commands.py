@@ -23,25 +23,25 @@ from ingest.log.retry import retrying
 from ingest.log.seals import seal as seal_log
 from ingest.log.takeover import NAME as SESSION_NAME
 from ingest.log.timestamps import REQUEST as TIMESTAMP_REQUEST
-from ingest.log.timestamps import BadTimestampError
+from ingest.log.timestamps import InvalidTimestampError
 from ingest.log.timestamps import authorities as timestamp_authorities
 from ingest.log.timestamps import check as check_timestamp
 from ingest.log.timestamps import request as request_timestamp
-from ingest.log.types import UnrecordableEvent
-from ingest.log.verify import BadLog
+from ingest.log.types import UnrecordableEventError
+from ingest.log.verify import LogIntegrityError
 from ingest.log.verify import expect as expect_seal
 from ingest.telemetry.store.partitions import maintain as maintain_partitions
 
 __all__ = [
     "SESSION_NAME",
     "TIMESTAMP_REQUEST",
-    "BadLog",
-    "BadTimestampError",
     "EventType",
     "Extension",
     "Follower",
+    "InvalidTimestampError",
+    "LogIntegrityError",
     "PassedOver",
-    "UnrecordableEvent",
+    "UnrecordableEventError",
     "announce",
     "append",
     "check_heartbeats",

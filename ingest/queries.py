@@ -40,7 +40,7 @@ from ingest.log.read import (
 )
 from ingest.log.registry import registered as registered_event_types
 from ingest.log.seals import newest_seal
-from ingest.log.types import Body, Context, Event, Head, Json, NewEvent, Position, WrongExpectedVersion
+from ingest.log.types import Body, Context, Event, Head, Json, NewEvent, Position, StreamVersionError
 from ingest.telemetry.component_names import is_component, natural
 from ingest.telemetry.kinds import KINDS as TELEMETRY_KINDS
 from ingest.telemetry.store.receipts import StoredRows, TelemetryReceipt
@@ -52,8 +52,8 @@ from ingest.telemetry.windows.pair_grid import Axis as GridAxis
 from ingest.telemetry.windows.pair_grid import Crossing, PathSums, cross, default_axes, finer
 from ingest.telemetry.windows.pair_grid import Seen as KindOnPaths
 from ingest.telemetry.windows.pair_grid import Steps as PathSteps
+from ingest.telemetry.windows.path_sums import PathSumsTimeoutError as PathSumsTooSlow
 from ingest.telemetry.windows.path_sums import Source as PathSource
-from ingest.telemetry.windows.path_sums import TooSlow as PathSumsTooSlow
 from ingest.telemetry.windows.path_sums import path_clock, path_rates, path_source, path_sums
 from ingest.telemetry.windows.serialize import dumps as dump_sums
 from ingest.telemetry.windows.serialize import loads as load_sums
@@ -94,11 +94,11 @@ __all__ = [
     "Position",
     "ReportedChange",
     "StoredRows",
+    "StreamVersionError",
     "TelemetryReceipt",
     "Topology",
     "TopologySnapshot",
     "WithoutAlert",
-    "WrongExpectedVersion",
     "alert_briefs",
     "alert_components",
     "alert_delivery",

@@ -13,7 +13,7 @@ from rest_framework import serializers
 from analyzers.api.fields import SpanField
 from analyzers.runs.models import Run, Schedule
 from analyzers.runs.readiness import Wait, waits
-from analyzers.runs.requests import LONGEST, MOST_HISTORY, BadRun, Wanted, checked_analyzer
+from analyzers.runs.requests import LONGEST, MOST_HISTORY, InvalidRunError, Wanted, checked_analyzer
 from analyzers.runs.results import is_repeatable, late_rows, verdict
 
 REGION = 255  # characters
@@ -178,7 +178,7 @@ class ScheduleSerializer(StrictMixin, serializers.ModelSerializer[Schedule]):
             raise serializers.ValidationError({"params": ["must be an object"]})
         try:
             checked_analyzer(analyzer, input, params, history)
-        except BadRun as bad:
+        except InvalidRunError as bad:
             raise serializers.ValidationError({bad.field: [str(bad)]}) from bad
         return attrs
 

@@ -30,7 +30,7 @@ from analyzers.api.serializers import (
 )
 from analyzers.runs.management.commands.analyzers import described
 from analyzers.runs.models import Run, Schedule
-from analyzers.runs.requests import BadRun, NotRepeatable, request_rerun, request_run
+from analyzers.runs.requests import InvalidRunError, RunNotRepeatableError, request_rerun, request_run
 from analyzers.runs.results import runs
 from ingest.api.authentication import HasScope
 from ingest.api.problem_details import problem
@@ -112,7 +112,7 @@ class RunsView(Asking, ListAPIView[Run]):
         asked.is_valid(raise_exception=True)
         try:
             run = request_run(asked.wanted(), actor(request), now())
-        except BadRun as bad:
+        except InvalidRunError as bad:
             raise ValidationError({bad.field: [str(bad)]}) from bad
         return _accepted(run)
 
@@ -133,7 +133,7 @@ class RerunView(Asking):
         """Judge again what the run kept, with its version and parameters; `identical` says the outcome."""
         try:
             again = request_rerun(_run(id).pk, actor(request), now())
-        except NotRepeatable as refusal:
+        except RunNotRepeatableError as refusal:
             return problem(status.HTTP_409_CONFLICT, "Conflict", str(refusal))
         return _accepted(again)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from analyzers.builtin.colocation.evidence import per_thousand, said
-from analyzers.builtin.stats.rate_ratio import RateRatio, TooFew, what_if_colocation
+from analyzers.builtin.stats.rate_ratio import RateRatio, TooFewCountsError, what_if_colocation
 from analyzers.builtin.text import figure
 from analyzers.calculators.form import Answer, Calculator, Figure, Range, Rows, Values, place
 
@@ -62,7 +62,7 @@ def _ratio(values: Values, times: float) -> RateRatio:
             values["far_failures"] * times,
             values["far_unit_days"] * times,
         )
-    except TooFew as error:
+    except TooFewCountsError as error:
         raise ValueError(str(error)) from error
 
 

@@ -17,11 +17,11 @@ from django.db import transaction
 
 from analyzers import registry, runner
 from analyzers.contract import Analyzer
-from analyzers.params import BadParam
-from analyzers.registry import RegistryError, UnknownAnalyzer
+from analyzers.params import InvalidParameterError
+from analyzers.registry import RegistryError, UnknownAnalyzerError
 from analyzers.runs import claims, events
 from analyzers.runs.models import Run, State
-from analyzers.runs.window_reader import NotKept, Reading, UnknownInput, read, read_kept
+from analyzers.runs.window_reader import Reading, UnknownInputError, WindowNotStoredError, read, read_kept
 from analyzers.runs.window_store import keep_verdict
 from ingest.commands import EventType, append
 from ingest.queries import Context, Head, NewEvent
@@ -30,13 +30,19 @@ log = structlog.get_logger("runs")
 Now = Callable[[], datetime]
 
 
-class AnotherVersion(Exception):
+class VersionMismatchError(Exception):
     """A kept window cannot be judged again by the version that first did: another one is installed."""
 
 
 REFUSALS = (
-    runner.AnalysisFailed, BadParam, RegistryError, UnknownAnalyzer, UnknownInput, AnotherVersion, NotKept
-)  # fmt: skip
+    runner.AnalysisError,
+    InvalidParameterError,
+    RegistryError,
+    UnknownAnalyzerError,
+    UnknownInputError,
+    VersionMismatchError,
+    WindowNotStoredError,
+)
 """What ends a run as failed. Anything else (a database that is away) leaves it to be taken up again."""
 
 
@@ -101,7 +107,7 @@ def _judge(run: Run) -> Judged:
 
 def _check_version(analyzer: Analyzer, first: Run) -> None:
     if analyzer.version != first.version:
-        raise AnotherVersion(
+        raise VersionMismatchError(
             f"the run was judged by {analyzer.name} {first.version}; installed is {analyzer.version}"
         )
 
@@ -159,7 +165,7 @@ def _installed_version(name: str) -> str:
     """The version of an installed analyzer, empty when there is none of that name."""
     try:
         return registry.get(name).version
-    except (UnknownAnalyzer, RegistryError):
+    except (UnknownAnalyzerError, RegistryError):
         return ""
 
 

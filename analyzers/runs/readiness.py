@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import Exists, OuterRef
 
-from analyzers.registry import RegistryError, UnknownAnalyzer
+from analyzers.registry import RegistryError, UnknownAnalyzerError
 from analyzers.runs import feeds
 from analyzers.runs.models import Feed, Run, Schedule
 from analyzers.runs.timing import clock, first_end
@@ -31,7 +31,7 @@ def waits(schedule: Schedule, now: datetime) -> list[Wait]:
         return []
     try:
         kinds = feeds.kinds(schedule.analyzer, schedule.input)
-    except (UnknownAnalyzer, RegistryError) as problem:
+    except (UnknownAnalyzerError, RegistryError) as problem:
         return [Wait(schedule.region, str(problem))]
     ran = Run.objects.filter(schedule=schedule, region=OuterRef("region"))
     heard = Feed.objects.filter(kind__in=kinds).annotate(ran=Exists(ran))

@@ -16,7 +16,7 @@ import numpy as np
 
 from analyzers import runner
 from analyzers.contract import Analyzer, Input, ParamValue, Paths, Sums, Window
-from analyzers.params import BadParam
+from analyzers.params import InvalidParameterError
 from analyzers.runs import feeds
 from analyzers.runs.coverage import Seen
 from analyzers.runs.timing import EPOCH, before, span_text
@@ -30,7 +30,7 @@ AT_HAND = 512 * 2**20
 Read = Callable[[Input, datetime, datetime], Mapping[str, Sums]]
 
 
-class NothingToReplay(ValueError):
+class NothingToReplayError(ValueError):
     """No window of what was asked for lies in the recorded telemetry; the message says where it lies."""
 
 
@@ -56,12 +56,12 @@ class Replay:
         return [EPOCH + step * self.every for step in steps]
 
     def windows(self) -> list[tuple[str, datetime]]:
-        """Region and end of each window, region by region. Raises NothingToReplay."""
+        """Region and end of each window, region by region. Raises NothingToReplayError."""
         found = [(region, end) for region in self.regions for end in self.ends(region)]
         if not found:
-            raise NothingToReplay(self._why())
+            raise NothingToReplayError(self._why())
         if len(found) > MOST_WINDOWS:
-            raise NothingToReplay(
+            raise NothingToReplayError(
                 f"these are {len(found)} windows, more than {MOST_WINDOWS}; choose a longer --every"
             )
         return found
@@ -101,7 +101,7 @@ def regions_heard(analyzer: str) -> tuple[str, ...]:
 
 
 def replay(asked: Replay) -> Iterator[Replayed]:
-    """Each window in turn, as the log stands now. Raises NothingToReplay before the first."""
+    """Each window in turn, as the log stands now. Raises NothingToReplayError before the first."""
     return replay_windows(asked, asked.windows(), watermark())
 
 
@@ -129,9 +129,9 @@ def judge_span(
         return None
     try:
         return runner.judge(analyzer, Window(start, end, region, chosen.name, sums), params)
-    except runner.AnalysisFailed as failed:
+    except runner.AnalysisError as failed:
         reason = failed.reason
-    except BadParam as bad:
+    except InvalidParameterError as bad:
         reason = str(bad)
     return {"analyzer": analyzer.name, "version": analyzer.version, "error": reason}
 
@@ -140,7 +140,7 @@ def _judged(asked: Replay, window: Window) -> Replayed:
     verdict, error = None, None
     try:
         verdict = runner.judge(asked.analyzer, window, asked.params)
-    except runner.AnalysisFailed as failed:
+    except runner.AnalysisError as failed:
         error = failed.reason
     return Replayed(window.region, window.start, window.end, verdict, error, Seen(window.sums))
 

@@ -13,21 +13,21 @@ from django.db import transaction
 
 from analyzers import registry
 from analyzers.contract import Analyzer
-from analyzers.params import BadParam, check_params
-from analyzers.registry import UnknownAnalyzer
+from analyzers.params import InvalidParameterError, check_params
+from analyzers.registry import UnknownAnalyzerError
 from analyzers.runs import feeds
 from analyzers.runs.models import Run, State
 from analyzers.runs.results import is_repeatable
 from analyzers.runs.scheduler import send
 from analyzers.runs.timing import span_text
-from analyzers.runs.window_reader import UnknownInput, choices
+from analyzers.runs.window_reader import UnknownInputError, choices
 
 MOST_HISTORY = 48
 LONGEST = timedelta(days=31)
 ERA = (datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
 
 
-class BadRun(ValueError):
+class InvalidRunError(ValueError):
     """What was asked for cannot be run; `field` is the part of the request that is wrong."""
 
     def __init__(self, field: str, reason: str) -> None:
@@ -35,7 +35,7 @@ class BadRun(ValueError):
         self.field = field
 
 
-class NotRepeatable(Exception):
+class RunNotRepeatableError(Exception):
     """The run cannot be done again: it has no verdict, another version of its analyzer is installed, or what it read is
     not kept any more."""
 
@@ -56,7 +56,7 @@ class Wanted:
 
 
 def request_run(wanted: Wanted, actor: str, now: datetime) -> Run:
-    """Queue a run. Raises BadRun."""
+    """Queue a run. Raises InvalidRunError."""
     analyzer = checked_analyzer(wanted.analyzer, wanted.input, wanted.params, wanted.history)
     start, end = _window(wanted, analyzer)
     run = Run(
@@ -75,19 +75,19 @@ def request_run(wanted: Wanted, actor: str, now: datetime) -> Run:
 
 
 def request_rerun(run_id: UUID, actor: str, now: datetime) -> Run:
-    """Queue a run on what another one kept. Raises Run.DoesNotExist, NotRepeatable."""
+    """Queue a run on what another one kept. Raises Run.DoesNotExist, RunNotRepeatableError."""
     first = Run.objects.get(pk=run_id)
     if first.state != State.DONE:
-        raise NotRepeatable(f"the run is {first.state}: it has no verdict to compare with")
+        raise RunNotRepeatableError(f"the run is {first.state}: it has no verdict to compare with")
     installed = registry.installed().get(first.analyzer)
     if installed is None or installed.version != first.version:
         there = "not installed" if installed is None else f"installed as {installed.version}"
-        raise NotRepeatable(
+        raise RunNotRepeatableError(
             f"the run was judged by {first.analyzer} {first.version}, which is {there}; "
             "run the window anew instead"
         )
     if not is_repeatable(first):
-        raise NotRepeatable(
+        raise RunNotRepeatableError(
             "the window that the run judged is not kept any more: windows are kept for"
             f" {span_text(settings.RUN_RETENTION)} after their last use (DOSSIER_RUN_RETENTION); its verdict "
             f"stays readable,"
@@ -109,21 +109,21 @@ def request_rerun(run_id: UUID, actor: str, now: datetime) -> Run:
 
 
 def checked_analyzer(name: str, input: str, params: Mapping[str, Any], history: int | None) -> Analyzer:
-    """The analyzer, if it can take all this. Raises BadRun."""
+    """The analyzer, if it can take all this. Raises InvalidRunError."""
     try:
         analyzer = registry.get(name)
-    except UnknownAnalyzer as error:
-        raise BadRun("analyzer", str(error)) from error
+    except UnknownAnalyzerError as error:
+        raise InvalidRunError("analyzer", str(error)) from error
     try:
         check_params(analyzer, params)
-    except BadParam as error:
-        raise BadRun("params", str(error)) from error
+    except InvalidParameterError as error:
+        raise InvalidRunError("params", str(error)) from error
     try:
         choices(analyzer, input)
-    except UnknownInput as error:
-        raise BadRun("input", str(error)) from error
+    except UnknownInputError as error:
+        raise InvalidRunError("input", str(error)) from error
     if history is not None and not 0 <= history <= MOST_HISTORY:
-        raise BadRun("history", f"must be from 0 to {MOST_HISTORY} windows")
+        raise InvalidRunError("history", f"must be from 0 to {MOST_HISTORY} windows")
     return analyzer
 
 
@@ -132,15 +132,17 @@ def _window(wanted: Wanted, analyzer: Analyzer) -> tuple[datetime, datetime]:
     if end is None:
         span = feeds.span(feeds.kinds(analyzer.name, wanted.input), wanted.region)
         if span is None:
-            raise BadRun("window", f"nothing that {analyzer.name} reads has arrived from {wanted.region}")
+            raise InvalidRunError(
+                "window", f"nothing that {analyzer.name} reads has arrived from {wanted.region}"
+            )
         end = span.latest.replace(microsecond=0) + timedelta(seconds=1)
     if (wanted.start is None) == (wanted.length is None):
-        raise BadRun("window", "give either its start and end, or its length")
+        raise InvalidRunError("window", "give either its start and end, or its length")
     start = wanted.start if wanted.start is not None else end - (wanted.length or timedelta(0))
     if not (ERA[0] <= start <= ERA[1] and ERA[0] <= end <= ERA[1]):
-        raise BadRun("window", f"must lie between {ERA[0].year} and {ERA[1].year}")
+        raise InvalidRunError("window", f"must lie between {ERA[0].year} and {ERA[1].year}")
     if not timedelta(0) < end - start <= LONGEST:
-        raise BadRun("window", f"must end after it starts, and be {LONGEST.days} days long at most")
+        raise InvalidRunError("window", f"must end after it starts, and be {LONGEST.days} days long at most")
     return start, end
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from analyzers.registry import UnknownAnalyzer, installed
+from analyzers.registry import UnknownAnalyzerError, installed
 from analyzers.runs import feeds, window_store
 from analyzers.runs.events import FINDING, RECORDED, instant
 from analyzers.runs.models import KeptVerdict, Run, State
@@ -64,7 +64,7 @@ def late_rows(run: Run) -> list[dict[str, Any]]:
         return []
     try:
         kinds = feeds.kinds(run.analyzer, run.input)
-    except UnknownAnalyzer:
+    except UnknownAnalyzerError:
         return []
     after = Position.parse(run.input_position)
     found = ingest.late_rows(kinds, run.region, run.window_start, run.window_end, after)

@@ -22,11 +22,11 @@ from ingest.queries import load_sums, read_window, watermark
 Bounds = tuple[datetime, datetime]
 
 
-class UnknownInput(LookupError):
+class UnknownInputError(LookupError):
     """The analyzer has no input of that name."""
 
 
-class NotKept(LookupError):
+class WindowNotStoredError(LookupError):
     """A window that was kept is not there any more, or never was."""
 
 
@@ -63,18 +63,18 @@ def read(run: Run, analyzer: Analyzer) -> Reading:
 
 
 def read_kept(run: Run) -> Reading:
-    """What a finished run read, from what it kept. Raises NotKept."""
+    """What a finished run read, from what it kept. Raises WindowNotStoredError."""
     history = tuple((parse_instant(past["end"]), past["hash"]) for past in run.history)
     still_kept({run.window_hash, *(kept for _, kept in history)})
     return _load(run, run.input, run.window_hash, history, run.input_position)
 
 
 def choices(analyzer: Analyzer, name: str) -> tuple[Input, ...]:
-    """The inputs to try, in order: the one named, or all. Raises UnknownInput."""
+    """The inputs to try, in order: the one named, or all. Raises UnknownInputError."""
     found = tuple(one for one in analyzer.inputs if name in ("", one.name))
     if not found:
         have = ", ".join(one.name for one in analyzer.inputs)
-        raise UnknownInput(f"{analyzer.name} has no input {name!r}; it has {have}")
+        raise UnknownInputError(f"{analyzer.name} has no input {name!r}; it has {have}")
     return found
 
 
@@ -118,7 +118,9 @@ def _load(
 
     def window(end: datetime, kept: str, past: tuple[Window, ...] = ()) -> Window:
         if kept not in bodies:
-            raise NotKept(f"the window ending {end.isoformat()} is not kept (sha256 {kept or 'unknown'})")
+            raise WindowNotStoredError(
+                f"the window ending {end.isoformat()} is not kept (sha256 {kept or 'unknown'})"
+            )
         return Window(end - run.length, end, run.region, input, load_sums(bodies[kept]), past)
 
     past = tuple(window(end, kept) for end, kept in history)

@@ -53,7 +53,7 @@ _COMPARE: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 }
 
 
-class BadCriterion(ValueError):
+class InvalidCriterionError(ValueError):
     """The text is no criterion; the message says what was found where, and what is allowed."""
 
 
@@ -66,14 +66,14 @@ class Criterion:
 
 
 def parse(text: str) -> Criterion:
-    """Parse `lambda x: …`; raises BadCriterion."""
+    """Parse `lambda x: …`; raises InvalidCriterionError."""
     if len(text) > LONGEST:
-        raise BadCriterion(f"has {len(text)} characters, more than {LONGEST}")
+        raise InvalidCriterionError(f"has {len(text)} characters, more than {LONGEST}")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         where = f" at character {error.offset}" if isinstance(error, SyntaxError) else ""
-        raise BadCriterion(f"{text!r} is not an expression{where}; allowed are {ALLOWED}") from error
+        raise InvalidCriterionError(f"{text!r} is not an expression{where}; allowed are {ALLOWED}") from error
     if not isinstance(tree, ast.Lambda):
         raise _refused(tree, "is not a lambda")
     names = tree.args
@@ -86,7 +86,7 @@ def parse(text: str) -> Criterion:
 
 
 def _made(node: ast.expr, name: str, depth: int) -> Evaluate:
-    """The function that evaluates a node; raises BadCriterion for what is not allowed."""
+    """The function that evaluates a node; raises InvalidCriterionError for what is not allowed."""
     if depth > DEEPEST:
         raise _refused(node, f"is nested more than {DEEPEST} deep")
     if isinstance(node, ast.Name):
@@ -202,7 +202,9 @@ _MAKERS: Mapping[type[ast.expr], Callable[[Any, str, int], Evaluate]] = {
 }
 
 
-def _refused(node: ast.expr, reason: str) -> BadCriterion:
+def _refused(node: ast.expr, reason: str) -> InvalidCriterionError:
     shown = ast.unparse(node)
     shown = shown if len(shown) <= 60 else shown[:59] + "…"
-    return BadCriterion(f"character {node.col_offset + 1}, {shown!r}: {reason}; allowed are {ALLOWED}")
+    return InvalidCriterionError(
+        f"character {node.col_offset + 1}, {shown!r}: {reason}; allowed are {ALLOWED}"
+    )

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from analyzers.superbench.rules import BadRules, Rule, baseline_of
+from analyzers.superbench.rules import InvalidRulesError, Rule, baseline_of
 from ingest.integrations.superbench import NodeResults
 
 FAILED_TEST = "FailedTest"
@@ -51,8 +51,8 @@ def diagnose(
 ) -> list[Finding]:
     """Judge every node, in the order of the results.
 
-    Raises BadRules for a node that is there twice, a baseline of 0 or none where variance needs one, a criterion
-    that asks for a rule that was not stored, or gives no true or false.
+    Raises InvalidRulesError for a node that is there twice, a baseline of 0 or none where variance needs one, a
+    criterion that asks for a rule that was not stored, or gives no true or false.
     """
     _check_nodes(results)
     names = list(dict.fromkeys(name for one in results for name in one.metrics))
@@ -81,7 +81,7 @@ def _check_nodes(results: Sequence[NodeResults]) -> None:
     seen = set()
     for one in results:
         if one.node in seen:
-            raise BadRules(f"node {one.node} has two lines of results: give one run at a time")
+            raise InvalidRulesError(f"node {one.node} has two lines of results: give one run at a time")
         seen.add(one.node)
 
 
@@ -135,7 +135,7 @@ def _one(rule: Rule, metric: str, baseline: Mapping[str, float], notes: _Notes) 
     if rule.function == "variance":
         usual = baseline_of(baseline, metric)
         if not usual:
-            raise BadRules(
+            raise InvalidRulesError(
                 f"rule {rule.name}: {metric} has {'a baseline of 0' if usual == 0 else 'no baseline'}"
             )
         figure = (value - usual) / usual
@@ -153,7 +153,7 @@ def _answer(rule: Rule, figure: float) -> bool:
     try:
         return bool(rule.criterion.holds(figure))
     except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
-        raise BadRules(
+        raise InvalidRulesError(
             f"rule {rule.name}: criteria {rule.criterion.text!r} fail for {figure:g}: {error}"
         ) from error
 
@@ -175,7 +175,7 @@ def _combined(rule: Rule, notes: _Notes) -> int:
     try:
         answer = rule.criterion.holds(notes.stored)
     except KeyError as error:
-        raise BadRules(
+        raise InvalidRulesError(
             f"rule {rule.name}: criteria ask for {error}, which no rule before it stores"
         ) from error
     except (TypeError, ValueError, ArithmeticError, AttributeError):

@@ -10,7 +10,7 @@ from django.db import connections
 from deploy.demo.last_week import recall
 from deploy.demo.notes import Notes
 from deploy.demo.screen import Screen
-from deploy.demo.sender import Refused, Sender, Stopped
+from deploy.demo.sender import RequestRejectedError, Sender, SenderStoppedError
 from deploy.demo.world import HEALTHY, MINUTE, Batch, Demo
 
 
@@ -34,9 +34,9 @@ class Feeder:
             self._tell_stories()
             self.told.set()
             self._go_on()
-        except Refused as error:
+        except RequestRejectedError as error:
             self.screen.say(f"The door refused what the demo sent: {error}")
-        except Stopped:
+        except SenderStoppedError:
             pass
 
     def _send_inventory(self) -> None:
@@ -91,4 +91,4 @@ class Feeder:
     def _wait_until(self, moment: datetime) -> None:
         seconds = (moment - datetime.now(UTC)).total_seconds()
         if self.stop.wait(max(0.0, seconds)):
-            raise Stopped
+            raise SenderStoppedError

@@ -14,11 +14,11 @@ TIMEOUT = 60.0
 LATER = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
-class Refused(RuntimeError):
+class RequestRejectedError(RuntimeError):
     """The server said that the request itself is wrong; sending it again would not help."""
 
 
-class Stopped(Exception):
+class SenderStoppedError(Exception):
     """The sender was told to stop while it waited."""
 
 
@@ -51,9 +51,11 @@ class Sender:
                     return json.load(response)
             except urllib.error.HTTPError as error:
                 if error.code not in LATER:
-                    raise Refused(f"{path} answered {error.code}: {error.read(2000).decode()}") from error
+                    raise RequestRejectedError(
+                        f"{path} answered {error.code}: {error.read(2000).decode()}"
+                    ) from error
             except (OSError, HTTPException):
                 pass  # nobody there, or gone in the middle of the answer
             self.stop.wait(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
-        raise Stopped
+        raise SenderStoppedError

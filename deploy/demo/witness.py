@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from deploy.demo.screen import Screen
-from deploy.demo.sender import Refused, Sender, Stopped
+from deploy.demo.sender import RequestRejectedError, Sender, SenderStoppedError
 from deploy.demo.world import Demo
 
 PERIOD = 1.0  # seconds between looks
@@ -24,9 +24,9 @@ class Witness:
         try:
             while not self.sender.stop.wait(PERIOD):
                 self.look(self.sender.get("/api/v1/incidents")["results"])
-        except Refused as error:
+        except RequestRejectedError as error:
             self.screen.say(f"The incident API refused the demo's question: {error}")
-        except Stopped:
+        except SenderStoppedError:
             pass
 
     def look(self, tickets: Sequence[dict[str, Any]]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from deploy.lab import plan
-from deploy.lab.namespaces import CannotBuild, run
+from deploy.lab.namespaces import LabBuildError, run
 
 Kind = Literal["none", "loss", "down"]
 
@@ -34,7 +34,7 @@ class Fault:
 
 @contextmanager
 def broken(fault: Fault) -> Iterator[str]:
-    """The fabric with the fault in it; gives how it was made. Repaired afterwards. Raises CannotBuild."""
+    """The fabric with the fault in it; gives how it was made. Repaired afterwards. Raises LabBuildError."""
     if fault.kind == "none":
         yield "nothing is broken"
     elif fault.kind == "down":
@@ -61,12 +61,12 @@ def _lossy(fault: Fault) -> str:
     try:
         for node, interface in fault.ends():
             _tc(node, "add", interface, "netem", "loss", f"{fault.percent}%")
-    except CannotBuild:
+    except LabBuildError:
         _lossless(fault, "netem")
     else:
         return "netem"
     if shutil.which("nft") is None:
-        raise CannotBuild("this kernel has no netem, and `nft` is missing: install the package nftables")
+        raise LabBuildError("this kernel has no netem, and `nft` is missing: install the package nftables")
     for node, interface in fault.ends():
         rules = (
             f"add table inet lab\nadd chain inet lab out_{interface} {{ type filter hook postrouting priority 0; }}\n"
@@ -83,7 +83,7 @@ def _lossless(fault: Fault, tool: str) -> None:
                 _tc(node, "delete", interface)
             else:
                 run("ip", "netns", "exec", plan.namespace(node), "nft", "flush", "ruleset")
-        except CannotBuild:
+        except LabBuildError:
             continue  # it was never set there
 
 

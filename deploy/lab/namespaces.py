@@ -19,7 +19,7 @@ CLONE_NEWNET = 0x40000000  # linux/sched.h
 TIMEOUT = 20.0  # seconds a command may take
 
 
-class CannotBuild(RuntimeError):
+class LabBuildError(RuntimeError):
     """The lab cannot be built here; the message says what is missing."""
 
 
@@ -35,22 +35,22 @@ def why_not() -> str | None:
     probe = f"{plan.PREFIX}probe-{os.getpid()}"  # of this process: another may be asking, too
     try:
         run("ip", "netns", "add", probe)
-    except CannotBuild as error:
+    except LabBuildError as error:
         return f"network namespaces cannot be made here: {error}"
     run("ip", "netns", "delete", probe)
     return None
 
 
 def run(*command: str, stdin: str | None = None) -> str:
-    """The output of a command. Raises CannotBuild with what it complained about."""
+    """The output of a command. Raises LabBuildError with what it complained about."""
     try:
         done = subprocess.run(
             command, input=stdin, capture_output=True, text=True, timeout=TIMEOUT, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise CannotBuild(f"{command[0]}: {error}") from error
+        raise LabBuildError(f"{command[0]}: {error}") from error
     if done.returncode:
-        raise CannotBuild(f"{' '.join(command)}: {(done.stderr or done.stdout).strip()[:500]}")
+        raise LabBuildError(f"{' '.join(command)}: {(done.stderr or done.stdout).strip()[:500]}")
     return done.stdout
 
 
@@ -69,7 +69,7 @@ def clean() -> int:
 
 @contextmanager
 def fabric() -> Iterator[None]:
-    """The whole fabric, up and forwarding; gone afterwards. One at a time on a machine. Raises CannotBuild."""
+    """The whole fabric, up and forwarding; gone afterwards. One at a time on a machine. Raises LabBuildError."""
     with _alone():
         clean()
         try:
@@ -85,7 +85,7 @@ def _alone() -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise CannotBuild("another lab is running on this machine") from error
+            raise LabBuildError("another lab is running on this machine") from error
         yield
 
 

@@ -18,12 +18,12 @@ from django.core.mail import EmailMessage
 from django.db import connection
 
 from deploy.observability.health import reasons
-from incidents.outbound import Refused, Unreachable, post
+from incidents.outbound import AddressRefusedError, UnreachableError, post
 from incidents.worker.heartbeat import alive
 from ingest.commands import (
     TIMESTAMP_REQUEST,
-    BadLog,
-    BadTimestampError,
+    InvalidTimestampError,
+    LogIntegrityError,
     check_timestamp,
     expect_seal,
     newest_noted_seal,
@@ -60,7 +60,7 @@ class Notary:
         self._stamped, self._ask_at = "", 0.0
 
     def step(self) -> None:
-        """Raises OSError where the file cannot be written, BadLog where the log has lost what was noted."""
+        """Raises OSError where the file cannot be written, LogIntegrityError where the log has lost what was noted."""
         noted = newest_noted_seal(self.file)
         if noted is not None:
             expect_seal(noted)
@@ -81,7 +81,7 @@ class Notary:
             return
         try:
             (_mail if is_mail else _post)(target, seal)
-        except (OSError, smtplib.SMTPException, Refused, Unreachable) as error:
+        except (OSError, smtplib.SMTPException, AddressRefusedError, UnreachableError) as error:
             log.warning("seal not sent", to=target, error=str(error))
         else:
             self._sent[target] = (seal, time.monotonic())
@@ -89,7 +89,7 @@ class Notary:
     def _stamp(self, seal: str) -> None:
         try:
             note_seal(self.file, seal, _timestamp(self.authority, seal))
-        except (BadTimestampError, Refused, Unreachable, OSError, ValueError) as error:
+        except (InvalidTimestampError, AddressRefusedError, UnreachableError, OSError, ValueError) as error:
             self._ask_at = time.monotonic() + STAMP_AGAIN
             log.warning("seal not stamped", authority=self.authority, error=str(error))
         else:
@@ -103,7 +103,7 @@ def _timestamp(authority: str, seal: str) -> bytes:
     question, nonce = request_timestamp(seal)
     reply = post(authority, question, {"Content-Type": TIMESTAMP_REQUEST}, kept=STAMP_SIZE)
     if not reply.taken:
-        raise Unreachable(f"answered {reply.status}")
+        raise UnreachableError(f"answered {reply.status}")
     check_timestamp(reply.body, seal, roots, nonce)
     return reply.body
 
@@ -118,7 +118,7 @@ def _post(url: str, seal: str) -> None:
     body = {"seal": seal, "from": settings.PUBLIC_URL, "at": now_utc().isoformat()}
     reply = post(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
     if not reply.taken:
-        raise Unreachable(f"answered {reply.status}")
+        raise UnreachableError(f"answered {reply.status}")
 
 
 def note_seals(stop: threading.Event) -> None:
@@ -128,7 +128,7 @@ def note_seals(stop: threading.Event) -> None:
         try:
             notary.step()
             alive(PART, now_utc())
-        except (BadLog, OSError) as error:
+        except (LogIntegrityError, OSError) as error:
             log.error("seals", error=str(error))
             alive(PART, None, 0, str(error))
         stop.wait(EVERY)
@@ -141,7 +141,7 @@ def ping(url: str) -> bool:
         return False
     try:
         reply = post(url, b"", method="GET")
-    except (Refused, Unreachable) as error:
+    except (AddressRefusedError, UnreachableError) as error:
         log.warning("dead man's ping failed", error=str(error))
         return False
     return reply.taken

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psycopg2
 
-from deploy.env import Malformed
+from deploy.env import InvalidSettingError
 from deploy.privileges import PrivilegeError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -17,7 +17,7 @@ NO_DATABASE = ("connection to server", "could not translate host name")
 
 def complaint(error: BaseException) -> str | None:
     """The line; None for a mistake of ours, whose traceback is wanted."""
-    if isinstance(error, (Malformed, PrivilegeError)):
+    if isinstance(error, (InvalidSettingError, PrivilegeError)):
         return str(error)
     below = error.__cause__ or error
     if isinstance(below, psycopg2.OperationalError) and str(below).startswith(NO_DATABASE):

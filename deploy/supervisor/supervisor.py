@@ -58,7 +58,7 @@ _asked_to_stop: list[bool] = []
 """Since the signal: an exception that is raised while Python finalizes an object is lost."""
 
 
-class CannotStart(RuntimeError):
+class StartupError(RuntimeError):
     """Dossier cannot start here; the message is one line that says why and what to do."""
 
 
@@ -81,7 +81,7 @@ class Supervisor:
         self.unanswered = 0.0
 
     def start(self) -> None:
-        """Start everything; returns when pages answer. CannotStart, EmbeddedError or PrivilegeError says why not."""
+        """Start everything; returns when pages answer. StartupError, EmbeddedError or PrivilegeError says why not."""
         if (handed := replacement.taken_over()) is not None:
             self._take_over(handed)
             return
@@ -301,7 +301,7 @@ class Supervisor:
         address = f"http://{reachable(settings.BIND_ADDRESS)}:{settings.PORT}/healthz"
         while not answers(address):
             if time.monotonic() > deadline:
-                raise CannotStart(f"pages do not answer; see {self.home.logs / 'web-1.log'}")
+                raise StartupError(f"pages do not answer; see {self.home.logs / 'web-1.log'}")
             self.watch()
             time.sleep(0.1)
 
@@ -316,7 +316,7 @@ def patience(child: Child) -> float:
 
 
 def make_ready(say: Say) -> None:
-    """All that can be done before processes of this version run: files, imports, migrations. CannotStart where the
+    """All that can be done before processes of this version run: files, imports, migrations. StartupError where the
     database has secrets under another key."""
     collect()  # before the import, which lists the files that are there
     preload()
@@ -329,21 +329,21 @@ def make_ready(say: Say) -> None:
     try:
         check_key()
     except WrongKeyError as error:
-        raise CannotStart(f"{error}.") from None
+        raise StartupError(f"{error}.") from None
 
 
 def open_ports() -> dict[int, socket.socket]:
-    """The sockets of pages and live updates, bound. CannotStart when DOSSIER_BIND_ADDRESS is no address of this
+    """The sockets of pages and live updates, bound. StartupError when DOSSIER_BIND_ADDRESS is no address of this
     machine, or, with a port that can be had, when one of PORT, DOSSIER_EVENTS_PORT, DOSSIER_INBOUND_EMAIL_PORT and
     DOSSIER_OTLP_GRPC_PORT is taken or not this user's to open.
     """
     if problem := port_problem(0):
-        raise CannotStart(
+        raise StartupError(
             f"DOSSIER_BIND_ADDRESS is {settings.BIND_ADDRESS!r}, which {problem}. It must be an address of "
             "this machine, such as 127.0.0.1, or 0.0.0.0 for all of them."
         )
     if settings.PORT == settings.EVENTS_PORT:
-        raise CannotStart(
+        raise StartupError(
             f"PORT and DOSSIER_EVENTS_PORT are both {settings.PORT}; live updates need one of their own."
         )
     for name in ("PORT", "DOSSIER_EVENTS_PORT", "DOSSIER_INBOUND_EMAIL_PORT", "DOSSIER_OTLP_GRPC_PORT"):
@@ -351,7 +351,7 @@ def open_ports() -> dict[int, socket.socket]:
         if port and (problem := port_problem(port)):
             others = (*range(max(port + 1, 1024), 65535), *range(1024, port))
             free = next(p for p in others if not port_problem(p) and not port_problem(p + 1))
-            raise CannotStart(f"{name} {port} {problem}. Choose another: {name}={free} make demo")
+            raise StartupError(f"{name} {port} {problem}. Choose another: {name}={free} make demo")
     return {port: listen(port) for port in (settings.PORT, settings.EVENTS_PORT)}
 
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from frontend.views.pages import user_name
 from incidents import queries
-from incidents.commands import Invalid
+from incidents.commands import InvalidValueError
 from incidents.domain import search as searching
 from incidents.search import query
 from ingest.queries import Position
@@ -93,14 +93,14 @@ class Listing:
 
 
 def listing_of(request: HttpRequest, given: QueryDict | None = None) -> Listing:
-    """What an address asks for, or what `given` does in its place. Raises Invalid for what makes no sense."""
+    """What an address asks for, or what `given` does in its place. Raises InvalidValueError for what makes no sense."""
     given = request.GET if given is None else given
     tab = next((tab for tab in TABS if tab.name == given.get("tab", TABS[0].name)), None)
     if tab is None:
-        raise Invalid("tab", f"must be one of {', '.join(tab.name for tab in TABS)}")
+        raise InvalidValueError("tab", f"must be one of {', '.join(tab.name for tab in TABS)}")
     order = given.get("order") or ORDERS[0][0]
     if order not in queries.ORDERS:
-        raise Invalid("order", f"must be one of {', '.join(queries.ORDERS)}")
+        raise InvalidValueError("order", f"must be one of {', '.join(queries.ORDERS)}")
     text = search_text(given)
     asked = query.asked(text, timezone.now(), user_name(request), queries.team_slugs() if text else ())
     as_of = queries.parse_moment(moment) if (moment := given.get("as_of")) else None
@@ -160,7 +160,7 @@ def page_of(
     groups = listing.tab.groups
     start, _, inside = cursor.partition(":")
     if cursor and not (start.isascii() and start.isdecimal() and int(start[:9]) < len(groups)):
-        raise Invalid("cursor", "is not a cursor of this list")
+        raise InvalidValueError("cursor", "is not a cursor of this list")
     first = int(start or 0)
     shown: list[tuple[str, Sequence[queries.View]]] = []
     following, preceding = None, None

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from analyzers.queries import AnalysisFailed, runs
+from analyzers.queries import AnalysisError, runs
 from frontend import time_zones
 from frontend.evidence import Piece
 from frontend.onboarding import NAMES, called_alone, slug_of, steps
@@ -23,11 +23,11 @@ from frontend.views.settings.integrations import make_key
 from incidents import people
 from incidents.api.escalation import PoliciesView, PolicySerializer
 from incidents.api.incident.serializers import TeamSerializer
-from incidents.api.incident.views import Conflict
+from incidents.api.incident.views import ConflictError
 from incidents.api.oncall.schedules import SchedulesView
 from incidents.api.oncall.serializers import OnCallScheduleSerializer
 from incidents.api.teams.members import TeamsView
-from incidents.domain.values import Invalid
+from incidents.domain.values import InvalidValueError
 from incidents.escalation.queries import is_called
 from incidents.notifications.queries import unreachable
 from incidents.notifications.recipients import reachable
@@ -35,7 +35,7 @@ from incidents.oncall.models import Schedule
 from incidents.teams.models import Membership, Team
 from ingest.api import keys
 from ingest.api.models import IntegrationKey
-from ingest.queries import Context, WrongExpectedVersion, latest_deliveries
+from ingest.queries import Context, StreamVersionError, latest_deliveries
 
 SESSION: Final = "welcome"
 """What only this browser knows: steps that were skipped, and whether a sample was looked at."""
@@ -118,11 +118,11 @@ def make_team(request: HttpRequest) -> HttpResponse:
     try:
         row = Team.objects.filter(slug=slug).first() if slug else _made_team(request, name)
         if row is None:
-            raise Invalid("name", "choose a team, or name a new one")
+            raise InvalidValueError("name", "choose a team, or name a new one")
         people.set_member(row, _user(request), "admin", context_of(request))
-    except Invalid as error:
+    except InvalidValueError as error:
         return _shown(request, "team", {"name": error.reason})
-    except (IntegrityError, Conflict, WrongExpectedVersion):
+    except (IntegrityError, ConflictError, StreamVersionError):
         return _shown(request, "team", {"name": "somebody else did this a moment ago; look again"})
     messages.success(request, f"You are admin of {row.name}. Others are let in under Settings, People.")
     return HttpResponseRedirect(reverse("welcome"))
@@ -132,7 +132,7 @@ def _made_team(request: HttpRequest, name: str) -> Team:
     taken = set(Team.objects.values_list("slug", flat=True))
     serializer = TeamSerializer(data={"name": name, "slug": slug_of(name, taken)})
     if not serializer.is_valid():
-        raise Invalid("name", str(next(iter(serializer.errors.values()))[0]).rstrip("."))
+        raise InvalidValueError("name", str(next(iter(serializer.errors.values()))[0]).rstrip("."))
     TeamsView.acting_for(context_of(request)).put(serializer)
     assert serializer.instance is not None
     return serializer.instance
@@ -150,7 +150,7 @@ def connect(request: HttpRequest) -> HttpResponse:
     name = slug_of(sender.slug, taken)
     try:
         secret = make_key(sender, name, None, context_of(request))
-    except keys.KeyNameTaken:
+    except keys.KeyNameTakenError:
         return _shown(request, "sender", {"sender": "somebody else did this a moment ago; try again"})
     row = IntegrationKey.objects.get(name=name)
     return _shown(request, "sender", made=_made(row, secret, sender), **_arrival(row))
@@ -187,7 +187,7 @@ def sample(request: HttpRequest) -> HttpResponse:
 
     try:
         judged = judge_sample(seed)
-    except AnalysisFailed as error:
+    except AnalysisError as error:
         return _shown(request, "sample", {"sample": f"the analyzer failed: {error}"})
     request.session[SESSION] = {**request.session.get(SESSION, {}), "sample": True}
     evidence = [Piece.of(item) for item in judged.verdict["evidence"][:PIECES]]
@@ -215,9 +215,9 @@ def have_called(request: HttpRequest) -> HttpResponse:
         return _shown(request, "call", {"call": "be in a team first: incidents belong to one"})
     try:
         _call(team, user.username, context)
-    except Invalid as error:
+    except InvalidValueError as error:
         return _shown(request, "call", {"call": error.reason})
-    except (IntegrityError, Conflict, WrongExpectedVersion):
+    except (IntegrityError, ConflictError, StreamVersionError):
         return _shown(request, "call", {"call": "somebody else did this a moment ago; look again"})
     messages.success(
         request, f"Incidents of {team.name} call you from now on, and after 5 min all of the team."
@@ -227,7 +227,8 @@ def have_called(request: HttpRequest) -> HttpResponse:
 
 @transaction.atomic
 def _call(team: Team, username: str, context: Context) -> None:
-    """Both or neither. A schedule of the team's name stays as it is. Raises Invalid, saying what is in the way."""
+    """Both or neither. A schedule of the team's name stays as it is. Raises InvalidValueError, saying what is in the
+    way."""
     day, zone = time_zones.local(timezone.now()).date(), time_zones.here().key
     rota, policy = called_alone(team.slug, team.name, username, day, zone)
     if not Schedule.objects.filter(slug=team.slug).exists():
@@ -236,7 +237,7 @@ def _call(team: Team, username: str, context: Context) -> None:
         SchedulesView.acting_for(context).put(shape)
     told = PolicySerializer(data=policy)
     if not told.is_valid():
-        raise Invalid("call", _why(told.errors))
+        raise InvalidValueError("call", _why(told.errors))
     PoliciesView.acting_for(context).put(told)
 
 

@@ -15,11 +15,11 @@ from django.shortcuts import render
 from django.utils.cache import patch_cache_control
 
 from frontend import time_zones
-from incidents.commands import Asking, Invalid, seen_from
-from incidents.domain.permissions import Forbidden
+from incidents.commands import Asking, InvalidValueError, seen_from
+from incidents.domain.permissions import ForbiddenError
 from incidents.domain.time import parse_rfc3339
 from incidents.incident.failures import moment
-from incidents.queries import NoSuchIncident
+from incidents.queries import IncidentNotFoundError
 from ingest.queries import Context, Position, watermark
 
 P = ParamSpec("P")
@@ -40,17 +40,17 @@ def page(
     def answered(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
         try:
             return view(request, *args, **kwargs)
-        except NoSuchIncident as error:
+        except IncidentNotFoundError as error:
             raise Http404(str(error)) from error
-        except Forbidden as error:
+        except ForbiddenError as error:
             return show(request, "frontend/layout/forbidden.html", {"reason": error.reason}, status=403)
-        except Invalid as error:
+        except InvalidValueError as error:
             return show(request, "frontend/layout/invalid.html", {"error": error}, status=400)
         except ValueError:
             if not _holds_nul(request):
                 raise
             # No text of the database can hold it, which a view that looks for one hears from the driver.
-            told = Invalid("what was sent", "must not have a NUL character in it")
+            told = InvalidValueError("what was sent", "must not have a NUL character in it")
             return show(request, "frontend/layout/invalid.html", {"error": told}, status=400)
 
     return login_required(guarded)  # type: ignore[return-value]

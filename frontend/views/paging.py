@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest
 
-from incidents.domain.values import Invalid, check_line
+from incidents.domain.values import InvalidValueError, check_line
 
 PAGE = 50
 """Lines of a page."""
@@ -57,7 +57,7 @@ def listed(
 ) -> Listed[T]:
     """Those lines in whose `words` all that was typed occurs, in any case, a page of them; `names` are what `?show=`
     calls one; `path` is that of the list where the request's is another; parameters in `kept` say which list it is.
-    Raises Invalid."""
+    Raises InvalidValueError."""
     path = path or request.path
     text = check_line("q", request.GET.get("q", ""), blank=True)
     wanted = text.casefold().split()
@@ -88,7 +88,7 @@ def _number(request: HttpRequest, rows: Sequence[T], names: Callable[[T], Collec
         return 1 + next((place for place, row in enumerate(rows) if shown in names(row)), 0) // PAGE
     asked = request.GET.get("page", "1")
     if not (asked.isascii() and asked.isdecimal() and len(asked) <= 9 and int(asked) >= 1):
-        raise Invalid("page", "must be a number from 1 on")
+        raise InvalidValueError("page", "must be a number from 1 on")
     return int(asked)
 
 

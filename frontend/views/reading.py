@@ -11,7 +11,7 @@ from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_safe
 
 from frontend import documents
-from frontend.charts import BundleFailed, bundle, bundle_name
+from frontend.charts import ChartBundleError, bundle, bundle_name
 from frontend.document_parts import parts
 from frontend.live import make_token
 from frontend.views.pages import page, show, user_name
@@ -85,7 +85,7 @@ def charts(request: HttpRequest, name: str) -> HttpResponse:
         raise Http404(name)
     try:
         packed = bundle().read_bytes()
-    except BundleFailed as error:
+    except ChartBundleError as error:
         return HttpResponse(str(error), status=503, content_type="text/plain")
     accepts = "gzip" in request.headers.get("Accept-Encoding", "")
     response = HttpResponse(packed if accepts else gzip.decompress(packed), content_type="text/javascript")

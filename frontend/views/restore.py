@@ -15,9 +15,9 @@ from analyzers.api.schedules import KIND as ANALYSIS
 from analyzers.api.serializers import ScheduleSerializer
 from frontend.permissions import rights
 from frontend.views.pages import context_of, page
-from incidents.api.config.restore import RESTORABLE, NotRestored, made_again, restore
+from incidents.api.config.restore import RESTORABLE, RestoreError, made_again, restore
 from incidents.reports.views import ReportSchedulesView
-from ingest.queries import Context, WrongExpectedVersion
+from ingest.queries import Context, StreamVersionError
 
 PAGES: Final = {
     "team": "teams",
@@ -55,10 +55,10 @@ def put_back(request: HttpRequest) -> HttpResponse:
         messages.success(
             request, f"{_restored(kind, key, context_of(request))} is back as it was.{ANEW.get(kind, '')}"
         )
-    except NotRestored as error:
+    except RestoreError as error:
         text = str(error)
         messages.error(request, f"{text[:1].upper()}{text[1:]}.")
-    except WrongExpectedVersion:
+    except StreamVersionError:
         messages.error(request, "Someone else changed it at the same time; look again.")
     return HttpResponseRedirect(reverse(PAGES[kind]))
 
@@ -69,7 +69,7 @@ def _by_team(kind: str, who: Context) -> bool:
 
 
 def _restored(kind: str, key: str, who: Context) -> str:
-    """Its name. Raises NotRestored, Forbidden."""
+    """Its name. Raises RestoreError, ForbiddenError."""
     if kind == ANALYSIS:
         return made_again(kind, key, ScheduleSerializer, lambda told: analysis.put(told, who))
     if kind == ReportSchedulesView.kind:

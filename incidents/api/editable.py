@@ -14,15 +14,15 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
-from incidents.api.incident.views import Conflict
+from incidents.api.incident.views import ConflictError
 from incidents.api.inputs import context
 from incidents.api.permissions import MayConfigure
-from incidents.domain.permissions import Forbidden
+from incidents.domain.permissions import ForbiddenError
 from incidents.permissions import allow_configuring
 from incidents.teams.references import hold_names
 from ingest.api.authentication import HasScope
 from ingest.commands import record_configuration
-from ingest.queries import Context, WrongExpectedVersion
+from ingest.queries import Context, StreamVersionError
 
 
 class BySlug(CursorPagination):
@@ -49,9 +49,9 @@ class Catalog(viewsets.ModelViewSet[Any]):
         return "team" in getattr(self.get_serializer_class()(), "fields", ())
 
     def handle_exception(self, exc: Exception) -> Response:
-        if isinstance(exc, IntegrityError | WrongExpectedVersion):
-            exc = Conflict("Someone else changed this at the same time; read it again.")
-        if isinstance(exc, Forbidden):
+        if isinstance(exc, IntegrityError | StreamVersionError):
+            exc = ConflictError("Someone else changed this at the same time; read it again.")
+        if isinstance(exc, ForbiddenError):
             exc = PermissionDenied(f"{exc.reason[:1].upper()}{exc.reason[1:]}.")
         return super().handle_exception(exc)
 
@@ -119,7 +119,7 @@ class Catalog(viewsets.ModelViewSet[Any]):
     def _locked(self, row: Any) -> Any:
         found = self.get_queryset().select_for_update(of=("self",)).filter(pk=row.pk).first()
         if found is None:
-            raise Conflict("Someone else removed this at the same time.")
+            raise ConflictError("Someone else removed this at the same time.")
         return found
 
     def _read_again(self, row: Any) -> Any:
@@ -136,7 +136,7 @@ class Catalog(viewsets.ModelViewSet[Any]):
         record_configuration(self.kind, key, before, after, self.asking)
 
     def allow(self, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
-        """Raises Forbidden where who asks may not make that of it."""
+        """Raises ForbiddenError where who asks may not make that of it."""
         allow_configuring(self.asking, before, after)
 
     @property

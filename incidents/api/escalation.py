@@ -14,9 +14,17 @@ from rest_framework.serializers import BaseSerializer
 
 from incidents.api.editable import BySlug, Catalog
 from incidents.api.incident.serializers import Strict
-from incidents.api.incident.views import AS_OF, ERRORS, MISSING, Conflict, IncidentAPI, as_of_in, parameters
+from incidents.api.incident.views import (
+    AS_OF,
+    ERRORS,
+    MISSING,
+    ConflictError,
+    IncidentAPI,
+    as_of_in,
+    parameters,
+)
 from incidents.domain.escalation.policy import KINDS, MOST_ACTIONS, MOST_STEPS, Action, Policy, policy_from
-from incidents.domain.values import Invalid
+from incidents.domain.values import InvalidValueError
 from incidents.escalation import queries
 from incidents.escalation.models import POLICY_FIELDS, EscalationPolicy
 from incidents.escalation.targets import missing
@@ -111,7 +119,7 @@ class PolicySerializer(Strict, s.ModelSerializer[EscalationPolicy]):
         known = {name: getattr(self.instance, name) for name in POLICY_FIELDS} if self.instance else {}
         try:
             policy = policy_from({**known, **{k: v for k, v in attrs.items() if k in POLICY_FIELDS}})
-        except Invalid as error:
+        except InvalidValueError as error:
             raise s.ValidationError({error.field: [error.reason]}) from None
         if "steps" in attrs:
             _refuse_missing(policy)
@@ -147,11 +155,11 @@ class PoliciesView(Catalog):
         serializer.save()
         # Asked again now that nothing can be removed: what it names may have gone since it was checked.
         if "steps" in serializer.validated_data and any(map(missing, _actions(serializer.instance))):
-            raise Conflict("Something that it names was removed at the same time; look again.")
+            raise ConflictError("Something that it names was removed at the same time; look again.")
 
     def remove(self, instance: EscalationPolicy) -> None:
         if named := named_by("policy", instance.slug):
-            raise Conflict(f"{instance.name} is named by {named}; change that first.")
+            raise ConflictError(f"{instance.name} is named by {named}; change that first.")
         instance.delete()
 
 

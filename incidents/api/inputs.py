@@ -12,7 +12,7 @@ from rest_framework.serializers import Serializer
 
 from incidents import queries
 from incidents.domain.time import parse_rfc3339
-from incidents.domain.values import Invalid, check_line
+from incidents.domain.values import InvalidValueError, check_line
 from incidents.incident.conflicts import Asking, seen_from
 from ingest.queries import Context
 
@@ -48,31 +48,31 @@ def checked(body: Mapping[str, Any], shape: type[Serializer[Any]], within: str =
 
 
 def time_of(field: str, text: object) -> datetime | None:
-    """A time in a body; None where there is none. Raises Invalid."""
+    """A time in a body; None where there is none. Raises InvalidValueError."""
     if text is None:
         return None
     try:
         return parse_rfc3339(check_line(field, text))
     except (ValueError, OverflowError):
-        raise Invalid(
+        raise InvalidValueError(
             field, "must be an RFC 3339 time with an offset, such as 2026-11-21T10:00:00Z"
         ) from None
 
 
 def sequence(field: str, given: object) -> Sequence[Any]:
-    """A list in a body, whatever its items are. Raises Invalid."""
+    """A list in a body, whatever its items are. Raises InvalidValueError."""
     if not isinstance(given, list | tuple):
-        raise Invalid(field, "must be a list")
+        raise InvalidValueError(field, "must be a list")
     return given
 
 
 def reference(field: str, given: object) -> str:
-    """The id of the incident that a body names by id or number. Raises Invalid where there is none."""
+    """The id of the incident that a body names by id or number. Raises InvalidValueError where there is none."""
     text = str(given) if isinstance(given, int) and not isinstance(given, bool) else check_line(field, given)
     try:
         return queries.get(text).incident.id
-    except queries.NoSuchIncident:
-        raise Invalid(field, "there is no such incident") from None
+    except queries.IncidentNotFoundError:
+        raise InvalidValueError(field, "there is no such incident") from None
 
 
 def context(request: Request) -> Context:

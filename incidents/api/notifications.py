@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from incidents import queries
-from incidents.api.incident.views import ERRORS, MISSING, PROBLEM, Conflict, IncidentAPI, parameters
+from incidents.api.incident.views import ERRORS, MISSING, PROBLEM, ConflictError, IncidentAPI, parameters
 from incidents.api.inputs import context, fields
 from incidents.domain.notifications.rules import ACCOUNT, DEFAULT_BUNDLE, KINDS
 from incidents.domain.time import optional_rfc3339, rfc3339
@@ -25,7 +25,7 @@ from incidents.notifications import contact_methods
 from incidents.notifications.models import ContactMethod, Notification
 from ingest.api.authentication import HasScope
 from ingest.api.keys import ADMIN
-from ingest.queries import WrongExpectedVersion
+from ingest.queries import StreamVersionError
 
 SHOWN = 200
 NO_METHOD = {404: OpenApiResponse(PROBLEM, "There is no such person, method or channel.")}
@@ -109,8 +109,8 @@ class Reaching(IncidentAPI):
         return [HasScope(ADMIN if "username" in self.kwargs else "incidents:read")]
 
     def handle_exception(self, exc: Exception) -> Response:
-        if isinstance(exc, WrongExpectedVersion):
-            exc = Conflict("Someone else changed this at the same time; read it again.")
+        if isinstance(exc, StreamVersionError):
+            exc = ConflictError("Someone else changed this at the same time; read it again.")
         return super().handle_exception(exc)
 
     def whose(self) -> User | None:

@@ -18,10 +18,10 @@ from rest_framework.serializers import BaseSerializer
 from incidents import people
 from incidents.api.editable import Catalog
 from incidents.api.incident.serializers import ProblemShape, Strict
-from incidents.api.incident.views import ERRORS, Conflict, IncidentAPI
+from incidents.api.incident.views import ERRORS, ConflictError, IncidentAPI
 from incidents.api.inputs import context, fields
 from incidents.domain.permissions import ROLES
-from incidents.domain.values import Invalid, check_line
+from incidents.domain.values import InvalidValueError, check_line
 from incidents.teams.models import Team
 from ingest.api.authentication import HasScope
 from ingest.api.keys import Key
@@ -75,7 +75,7 @@ class UsersView(Catalog):
         return [HasScope("admin")]
 
     def handle_exception(self, exc: Exception) -> Response:
-        if isinstance(exc, Invalid):
+        if isinstance(exc, InvalidValueError):
             exc = s.ValidationError({exc.field: [exc.reason]})
         return super().handle_exception(exc)
 
@@ -86,12 +86,12 @@ class UsersView(Catalog):
         assert serializer.instance is not None
         try:
             row = people.change_user(serializer.instance, serializer.validated_data, self.asking)
-        except people.LastStaff as error:
-            raise Conflict(f"{error}.") from None
+        except people.LastStaffError as error:
+            raise ConflictError(f"{error}.") from None
         serializer.instance = row
 
     def perform_destroy(self, instance: User) -> None:
-        raise Conflict(f"{instance.username} is in the record; switch them off with `is_active: false`.")
+        raise ConflictError(f"{instance.username} is in the record; switch them off with `is_active: false`.")
 
 
 class MemberShape(s.Serializer[Any]):

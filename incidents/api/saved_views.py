@@ -19,8 +19,8 @@ from rest_framework.views import APIView
 
 from incidents.api.editable import BySlug, Catalog
 from incidents.api.incident.serializers import Strict, line
-from incidents.domain.permissions import Forbidden
-from incidents.domain.values import Invalid
+from incidents.domain.permissions import ForbiddenError
+from incidents.domain.values import InvalidValueError
 from incidents.permissions import actor_name
 from incidents.queries import team_slugs
 from incidents.saved_views import commands
@@ -77,7 +77,7 @@ class SavedViewSerializer(Strict, s.ModelSerializer[SavedView]):
         kept = {name: given.pop(name, before.get(name, "")) for name in commands.KEPT}
         try:
             return {**given, "query": commands.canonical(urlencode(kept))}
-        except Invalid:
+        except InvalidValueError:
             raise s.ValidationError({"search": ["is too long"]}) from None
 
 
@@ -121,4 +121,4 @@ class SavedViewsView(Catalog):
         name = actor_name(self.asking)
         for thing in (before, after):
             if name is not None and thing is not None and not commands.responds(name, thing["team"]):
-                raise Forbidden(f"to share a view with {thing['team']} takes a responder of it")
+                raise ForbiddenError(f"to share a view with {thing['team']} takes a responder of it")

@@ -22,7 +22,7 @@ from incidents.api.inputs import context
 from incidents.api.permissions import MayAnalyze
 from incidents.scorecards import requests
 from incidents.scorecards.models import BacktestRow
-from incidents.scorecards.requests import Asked, BadBacktest
+from incidents.scorecards.requests import Asked, InvalidBacktestError
 from ingest.api.authentication import HasScope
 from ingest.api.problem_details import problem
 
@@ -110,7 +110,7 @@ class BacktestsView(Asking, ListAPIView[BacktestRow]):
         asked.is_valid(raise_exception=True)
         try:
             row = requests.request_backtest(asked.asked(), context(request).actor, _now())
-        except BadBacktest as bad:
+        except InvalidBacktestError as bad:
             raise ValidationError({bad.field: [str(bad)]}) from bad
         where = {"Location": f"/api/v1/backtests/{row.pk}"}
         return Response(BacktestWithResultShape(row).data, status=status.HTTP_202_ACCEPTED, headers=where)

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from incidents import queries
 from incidents.api.incident.views import AS_OF, ERRORS, MISSING, IncidentAPI, as_of_in, parameters
-from incidents.commands import Invalid
+from incidents.commands import InvalidValueError
 from incidents.domain.time import optional_rfc3339
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _suggested(found: Suggestion) -> dict[str, Any]:
 
 def _limit(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 4 and 1 <= int(text) <= MOST):
-        raise Invalid("limit", f"must be 1 to {MOST}")
+        raise InvalidValueError("limit", f"must be 1 to {MOST}")
     return int(text)
 
 

@@ -33,7 +33,7 @@ from incidents.api.suppression.silences import SilencesView, SilenceView
 from incidents.api.suppression.views import InhibitionsView, MaintenanceView
 from incidents.api.teams.members import TeamsView
 from incidents.api.webhooks import WebhooksView
-from incidents.domain.values import Invalid
+from incidents.domain.values import InvalidValueError
 from incidents.escalation.commands import escalate
 
 
@@ -41,14 +41,14 @@ def split(id: str, body: dict[str, Any], request: Request) -> commands.Recorded:
     """Of a merged incident, or from its target's side."""
     merged = reference("incident", body["incident"]) if "incident" in body else id
     if merged != id and queries.get(merged).incident.merged_into != id:
-        raise Invalid("incident", "is not merged into this one")
+        raise InvalidValueError("incident", "is not merged into this one")
     return commands.split(merged, body.get("reason", ""), context(request))
 
 
 def link(id: str, body: dict[str, Any], request: Request) -> commands.Recorded:
     """To a page, or to another incident."""
     if ("href" in body) == ("incident" in body):
-        raise Invalid("href", "give either `href` or `incident`")
+        raise InvalidValueError("href", "give either `href` or `incident`")
     if "incident" in body:
         return commands.relate(id, reference("incident", body["incident"]), context(request))
     return commands.link(id, body["href"], body.get("text", ""), context(request))

@@ -18,11 +18,11 @@ from rest_framework.serializers import BaseSerializer
 from incidents import encryption
 from incidents.api.editable import Catalog
 from incidents.api.incident.serializers import ProblemShape, Strict
-from incidents.api.incident.views import Conflict
+from incidents.api.incident.views import ConflictError
 from incidents.api.inputs import context
-from incidents.domain.addresses import Refused, check_literal
+from incidents.domain.addresses import AddressRefusedError, check_literal
 from incidents.domain.incident.evolve import EVENT_TYPES
-from incidents.domain.values import SEVERITIES, Invalid
+from incidents.domain.values import SEVERITIES, InvalidValueError
 from incidents.queries import parse_moment
 from incidents.teams.models import Team
 from incidents.webhooks import commands
@@ -80,7 +80,7 @@ class WebhookSerializer(Strict, s.ModelSerializer[Webhook]):
     def validate_url(self, url: str) -> str:
         try:
             check_literal(url, settings.OUTBOUND_ALLOWED_NETWORKS)
-        except Refused as refused:
+        except AddressRefusedError as refused:
             raise s.ValidationError(str(refused)) from None
         return url
 
@@ -181,16 +181,16 @@ class WebhooksView(Catalog):
     def perform_create(self, serializer: BaseSerializer[Webhook]) -> None:
         try:
             made = commands.create(serializer.validated_data, self.asking)
-        except (commands.TooMany, commands.Gone) as error:
-            raise Conflict(f"{error}.") from None
+        except (commands.TooManyWebhooksError, commands.TeamDeletedError) as error:
+            raise ConflictError(f"{error}.") from None
         serializer.instance, self.secret = made
 
     def perform_update(self, serializer: BaseSerializer[Webhook]) -> None:
         assert serializer.instance is not None
         try:
             row = commands.change(serializer.instance, serializer.validated_data, self.asking)
-        except commands.Gone as error:
-            raise Conflict(f"{error}.") from None
+        except commands.TeamDeletedError as error:
+            raise ConflictError(f"{error}.") from None
         serializer.instance = row
 
     def perform_destroy(self, instance: Webhook) -> None:
@@ -218,8 +218,8 @@ class WebhooksView(Catalog):
         del name
         try:
             tried = commands.test(self.get_object(), context(request).actor)
-        except encryption.Unreadable as error:
-            raise Conflict(f"{error}.") from None
+        except encryption.DecryptionError as error:
+            raise ConflictError(f"{error}.") from None
         return Response(
             {
                 "taken": tried.outcome == "taken",
@@ -241,9 +241,9 @@ class WebhooksView(Catalog):
         webhook = self.get_object()
         try:
             row = commands.replay(webhook, parse_moment(told.validated_data["since"]), context(request))
-        except commands.Ahead as error:
-            raise Conflict(f"{webhook.name}: {error}.") from None
-        except Invalid as error:
+        except commands.ReplayAheadError as error:
+            raise ConflictError(f"{webhook.name}: {error}.") from None
+        except InvalidValueError as error:
             raise s.ValidationError({"since": [error.reason]}) from None
         return Response(self.get_serializer(row).data)
 

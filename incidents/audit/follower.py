@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from django.db import connection, transaction
 
 from incidents.audit.models import Change
-from ingest.commands import BadLog, Follower
+from ingest.commands import Follower, LogIntegrityError
 from ingest.queries import Event, Position, follower_places, read_all
 
 NAME = "audit"
@@ -21,7 +21,8 @@ def keep(events: list[Event]) -> None:
 
 
 def check() -> int:
-    """How many entries equal their events. Raises BadLog for the first that was deleted, edited or put in."""
+    """How many entries equal their events. Raises LogIntegrityError for the first that was deleted, edited or put
+    in."""
     after, count, place = Position.START, 0, _place()
     while events := read_all(after, BATCH, TYPES, upto=place):
         upto = place if len(events) < BATCH else events[-1].position
@@ -30,9 +31,11 @@ def check() -> int:
         for event in events:
             entry, right = stored.pop(str(event.position), None), _entry(event)
             if entry is None:
-                raise BadLog(event.id, "has no audit entry any more")
+                raise LogIntegrityError(event.id, "has no audit entry any more")
             if wrong := [field for field in FIELDS if getattr(entry, field) != getattr(right, field)]:
-                raise BadLog(event.id, f"has an audit entry that says something else: {', '.join(wrong)}")
+                raise LogIntegrityError(
+                    event.id, f"has an audit entry that says something else: {', '.join(wrong)}"
+                )
         _refuse(stored.values())
         after, count = upto, count + len(events)
     _refuse(Change.objects.filter(position__gt=str(after)).order_by("position")[:1])
@@ -45,7 +48,7 @@ def rebuild() -> bool:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"follower {NAME}",))
         try:
             check()
-        except BadLog:
+        except LogIntegrityError:
             Change.objects.all().delete()
             after, place = Position.START, _place()
             while events := read_all(after, BATCH, TYPES, upto=place):
@@ -61,7 +64,7 @@ def _place() -> Position:
 
 def _refuse(strangers: Iterable[Change]) -> None:
     for one in strangers:
-        raise BadLog(f"audit entry {one.pk}", f"({one}) stands for no event of the log")
+        raise LogIntegrityError(f"audit entry {one.pk}", f"({one}) stands for no event of the log")
 
 
 def _entry(event: Event) -> Change:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from incidents.components.marks import Mark, marks
 from incidents.domain.components.grid_query import Asked
 from incidents.domain.time import rfc3339
-from incidents.domain.values import Invalid
+from incidents.domain.values import InvalidValueError
 from ingest.queries import (
     Crossing,
     KindOnPaths,
@@ -55,7 +55,7 @@ class Grid:
 
 
 def grid_of(asked: Asked) -> Grid:
-    """Reads it. Raises Invalid for kinds that are not on the paths, PathSumsTooSlow."""
+    """Reads it. Raises InvalidValueError for kinds that are not on the paths, PathSumsTooSlow."""
     there = regions()
     region = asked.region or _first_with_paths(there)
     source = asked.source or path_source(region)
@@ -116,11 +116,13 @@ def _axes(asked: Asked, kinds: Sequence[KindOnPaths]) -> tuple[str, str] | None:
         return None
     for name, kind in (("rows", asked.rows), ("columns", asked.columns)):
         if kind and kind not in there:
-            raise Invalid(name, f"must be one of {', '.join(there)}, the kinds on the paths of that time")
+            raise InvalidValueError(
+                name, f"must be one of {', '.join(there)}, the kinds on the paths of that time"
+            )
     rows = asked.rows or next(kind for kind in (*usual, *there) if kind != asked.columns)
     columns = asked.columns or next(kind for kind in (usual[1], usual[0], *there) if kind != rows)
     if rows == columns:
-        raise Invalid("columns", "must be another kind than `rows`")
+        raise InvalidValueError("columns", "must be another kind than `rows`")
     return rows, columns
 
 

@@ -26,7 +26,7 @@ _SPECIAL = (IPv4Network("192.0.0.0/24"), IPv4Network("192.88.99.0/24"), IPv6Netw
 _NAT64 = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
 
 
-class Refused(ValueError):
+class AddressRefusedError(ValueError):
     """Nothing may be sent there, now or later: the address is malformed or not allowed. Says why and what would do."""
 
 
@@ -47,34 +47,39 @@ class Target:
 
 
 def target(url: str) -> Target:
-    """The parts of a URL that a person typed; `Refused` if it is no plain http or https address."""
+    """The parts of a URL that a person typed; `AddressRefusedError` if it is no plain http or https address."""
     if len(url) > LONGEST_URL:
-        raise Refused(f"the URL has {len(url)} characters; at most {LONGEST_URL} are taken")
+        raise AddressRefusedError(f"the URL has {len(url)} characters; at most {LONGEST_URL} are taken")
     # urlsplit drops tabs and line ends silently; others read a backslash as a slash.
     if any(letter <= " " or letter == "\x7f" or letter == "\\" for letter in url):
-        raise Refused("the URL has a space, a backslash or a control character in it")
+        raise AddressRefusedError("the URL has a space, a backslash or a control character in it")
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise Refused(f"{url[:100]!r} is not a URL: {error}") from error
+        raise AddressRefusedError(f"{url[:100]!r} is not a URL: {error}") from error
     if parts.scheme not in _PORTS:
-        raise Refused(
+        raise AddressRefusedError(
             f"the URL begins with {parts.scheme or 'no scheme'!r}; it must begin with http:// or https://"
         )
     if parts.username is not None or parts.password is not None:
-        raise Refused("the URL has a user name in it; whoever reads the configuration would see the password")
+        raise AddressRefusedError(
+            "the URL has a user name in it; whoever reads the configuration would see the password"
+        )
     port = _PORTS[parts.scheme] if port is None else port
     if port in _PORTS_OF_OTHERS or 6665 <= port <= 6669 or (port < 1024 and port not in _PORTS.values()):
-        raise Refused(f"port {port} belongs to another protocol; use 80, 443 or one from 1024")
+        raise AddressRefusedError(f"port {port} belongs to another protocol; use 80, 443 or one from 1024")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     if not path.isascii():
-        raise Refused("the URL has letters outside ASCII after the host; write them with % escapes")
+        raise AddressRefusedError(
+            "the URL has letters outside ASCII after the host; write them with % escapes"
+        )
     return Target(parts.scheme, _host(parts.hostname or ""), port, path)
 
 
 def check_literal(url: str, allow: Sequence[Network] = ()) -> Target:
-    """What can be said of a URL without asking for its name: its form, and the address where it is one. `Refused`."""
+    """What can be said of a URL without asking for its name: its form, and the address where it is one.
+    `AddressRefusedError`."""
     goal = target(url)
     try:
         address = ip_address(goal.host)
@@ -87,21 +92,21 @@ def check_literal(url: str, allow: Sequence[Network] = ()) -> Target:
 def _host(host: str) -> str:
     """The name as the DNS knows it (punycode for others than ASCII)."""
     if not host:
-        raise Refused("the URL names no host")
+        raise AddressRefusedError("the URL names no host")
     try:
         return host if ":" in host else host.encode("idna").decode("ascii")
     except UnicodeError as error:
-        raise Refused(f"{host[:100]!r} is not a host name: {error}") from error
+        raise AddressRefusedError(f"{host[:100]!r} is not a host name: {error}") from error
 
 
 def check(address: IPAddress, allow: Sequence[Network] = ()) -> None:
-    """`Refused` unless the address is public, or in one of the networks that the installation allows."""
+    """`AddressRefusedError` unless the address is public, or in one of the networks that the installation allows."""
     real = _carried(address)
     if any(real in network for network in allow):
         return
     if (kind := _kind(real)) is not None:
         shown = f"{address}" if real == address else f"{address} (that is {real})"
-        raise Refused(
+        raise AddressRefusedError(
             f"{shown} is {kind}; DOSSIER_OUTBOUND_ALLOWED_NETWORKS lists the networks that may be sent to all the same"
         )
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from incidents.domain.incident.decide import Refused
+from incidents.domain.incident.decide import CommandRefusedError
 
 ROLES: Final = ("viewer", "responder", "manager", "admin")
 """From the one that may do least."""
@@ -32,7 +32,7 @@ ADMINISTER: Final = "administer"
 """Changing what belongs to no team: staff alone may."""
 
 
-class Forbidden(Refused):
+class ForbiddenError(CommandRefusedError):
     """The person may not do that. Says what is missing and who could."""
 
 

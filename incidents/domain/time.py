@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from incidents.domain.values import Invalid, check_line
+from incidents.domain.values import InvalidValueError, check_line
 
 
 def rfc3339(moment: datetime) -> str:
@@ -29,9 +29,11 @@ def optional_rfc3339(moment: datetime | None) -> str | None:
 
 
 def read_zone(field: str, text: object) -> ZoneInfo:
-    """An IANA time zone. Raises Invalid."""
+    """An IANA time zone. Raises InvalidValueError."""
     name = check_line(field, text, 60)
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise Invalid(field, f"{name!r} is no time zone; give one such as Europe/Berlin or UTC") from None
+        raise InvalidValueError(
+            field, f"{name!r} is no time zone; give one such as Europe/Berlin or UTC"
+        ) from None

@@ -43,7 +43,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u206
 _LINE_BREAK = re.compile(r"[\r\n\t\u2028\u2029]")
 
 
-class Invalid(Exception):
+class InvalidValueError(Exception):
     """A value that no incident may hold: the field that is wrong and why."""
 
     def __init__(self, field: str, reason: str) -> None:
@@ -52,25 +52,25 @@ class Invalid(Exception):
         self.reason = reason
 
 
-UNREADABLE: Final = (Invalid, ValueError, OverflowError, ZoneInfoNotFoundError)
+UNREADABLE: Final = (InvalidValueError, ValueError, OverflowError, ZoneInfoNotFoundError)
 """What a row raises that was right when it was written and can no longer be read, or was written by other hands."""
 
 
 def check_text(field: str, text: object, limit: int = TEXT_LIMIT, *, blank: bool = True) -> str:
     """The text without surrounding white space. Line breaks and tabs are allowed."""
     if not isinstance(text, str):
-        raise Invalid(field, "must be a text")
+        raise InvalidValueError(field, "must be a text")
     if len(text) > limit:
-        raise Invalid(field, f"must have at most {limit} characters, has {len(text)}")
+        raise InvalidValueError(field, f"must have at most {limit} characters, has {len(text)}")
     if _CONTROL.search(text):
-        raise Invalid(field, "must not contain control characters")
+        raise InvalidValueError(field, "must not contain control characters")
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise Invalid(field, "must be valid Unicode (it has a lone surrogate)") from None
+        raise InvalidValueError(field, "must be valid Unicode (it has a lone surrogate)") from None
     text = text.strip()
     if not text and not blank:
-        raise Invalid(field, "must not be empty")
+        raise InvalidValueError(field, "must not be empty")
     return text
 
 
@@ -78,14 +78,14 @@ def check_line(field: str, text: object, limit: int = NAME_LIMIT, *, blank: bool
     """A text that stands on one line."""
     line = check_text(field, text, limit, blank=blank)
     if _LINE_BREAK.search(line):
-        raise Invalid(field, "must be one line")
+        raise InvalidValueError(field, "must be one line")
     return line
 
 
 def check_component(field: str, text: object) -> str:
     component = check_line(field, text)
     if not is_component(component):
-        raise Invalid(field, f"must be {COMPONENT_FORM}")
+        raise InvalidValueError(field, f"must be {COMPONENT_FORM}")
     return component
 
 
@@ -95,7 +95,9 @@ def check_cause(field: str, text: object) -> str:
     if is_component(cause):
         return cause
     if _CLASS.fullmatch(cause) is None:
-        raise Invalid(field, f"must be {COMPONENT_FORM}, a class of causes in one word, as firmware, or none")
+        raise InvalidValueError(
+            field, f"must be {COMPONENT_FORM}, a class of causes in one word, as firmware, or none"
+        )
     return cause.lower()
 
 
@@ -108,14 +110,14 @@ def check_severity(field: str, text: object) -> Severity:
     for severity in SEVERITIES:
         if text == severity:
             return severity
-    raise Invalid(field, f"must be one of {', '.join(SEVERITIES)}")
+    raise InvalidValueError(field, f"must be one of {', '.join(SEVERITIES)}")
 
 
 def check_labels(field: str, labels: object) -> dict[str, str]:
     if not isinstance(labels, Mapping):
-        raise Invalid(field, "must be an object of texts")
+        raise InvalidValueError(field, "must be an object of texts")
     if len(labels) > LABELS_LIMIT:
-        raise Invalid(field, f"must have at most {LABELS_LIMIT} entries, has {len(labels)}")
+        raise InvalidValueError(field, f"must have at most {LABELS_LIMIT} entries, has {len(labels)}")
     return {
         check_line(field, name): check_line(f"{field}.{name}", value, 1000, blank=True)
         for name, value in labels.items()
@@ -125,12 +127,12 @@ def check_labels(field: str, labels: object) -> dict[str, str]:
 def check_link(field: str, link: object) -> dict[str, str]:
     """`{"href": "https://…", "text": "…"}`. Only http and https: a link is something people click on."""
     if not isinstance(link, Mapping):
-        raise Invalid(field, 'must be an object {"href", "text"}')
+        raise InvalidValueError(field, 'must be an object {"href", "text"}')
     if unknown := sorted(set(link) - {"href", "text"}):
-        raise Invalid(f"{field}.{unknown[0]}", "is not a field of a link")
+        raise InvalidValueError(f"{field}.{unknown[0]}", "is not a field of a link")
     href = check_line(f"{field}.href", link.get("href"), 2000)
     if not href.lower().startswith(("http://", "https://")) or " " in href:
-        raise Invalid(f"{field}.href", "must be an http or https address")
+        raise InvalidValueError(f"{field}.href", "must be an http or https address")
     return {"href": href, "text": check_line(f"{field}.text", link.get("text", ""), TITLE_LIMIT, blank=True)}
 
 
@@ -148,17 +150,17 @@ def check_evidence(field: str, evidence: object) -> list[dict[str, Json]]:
     checked = [_check_item(f"{field}[{i}]", item) for i, item in enumerate(items)]
     size = len(json.dumps(checked).encode())
     if size > EVIDENCE_BYTES:
-        raise Invalid(field, f"must have at most {EVIDENCE_BYTES} bytes as JSON, has {size}")
+        raise InvalidValueError(field, f"must have at most {EVIDENCE_BYTES} bytes as JSON, has {size}")
     return checked
 
 
 def _check_item(field: str, item: object) -> dict[str, Json]:
     if not isinstance(item, Mapping):
-        raise Invalid(field, "must be an object")
+        raise InvalidValueError(field, "must be an object")
     if unknown := sorted(set(item) - _EVIDENCE_FIELDS):
-        raise Invalid(f"{field}.{unknown[0]}", "is not a field of evidence")
+        raise InvalidValueError(f"{field}.{unknown[0]}", "is not a field of evidence")
     if item.get("kind") not in ("table", "chart", "text"):
-        raise Invalid(f"{field}.kind", "must be table, chart or text")
+        raise InvalidValueError(f"{field}.kind", "must be table, chart or text")
     check_json(field, item)
     columns = [
         check_line(f"{field}.columns", c)
@@ -166,7 +168,7 @@ def _check_item(field: str, item: object) -> dict[str, Json]:
     ]
     chart = item.get("chart", {})
     if not isinstance(chart, Mapping) or (item["kind"] == "chart") != bool(chart):
-        raise Invalid(f"{field}.chart", "must be a Vega-Lite object, and stand in a chart only")
+        raise InvalidValueError(f"{field}.chart", "must be a Vega-Lite object, and stand in a chart only")
     _refuse_addresses(f"{field}.chart", chart)
     return {
         "kind": item["kind"],
@@ -183,11 +185,11 @@ def _check_rows(field: str, rows: object, width: int) -> list[list[Json]]:
     for i, row in enumerate(_sequence(field, rows, ROWS_LIMIT)):
         cells = _sequence(f"{field}[{i}]", row, COLUMNS_LIMIT)
         if len(cells) != width:
-            raise Invalid(
+            raise InvalidValueError(
                 f"{field}[{i}]", f"must have one cell for each of the {width} columns, has {len(cells)}"
             )
         if any(isinstance(cell, Mapping | list) for cell in cells):
-            raise Invalid(f"{field}[{i}]", "must hold texts, numbers, booleans and nulls")
+            raise InvalidValueError(f"{field}[{i}]", "must hold texts, numbers, booleans and nulls")
         checked.append(list(cells))
     return checked
 
@@ -195,11 +197,11 @@ def _check_rows(field: str, rows: object, width: int) -> list[list[Json]]:
 def check_json(field: str, value: object, depth: int = 0) -> None:
     """Refuses what a JSON column cannot hold: NaN, infinities, NUL, lone surrogates, bottomless nesting."""
     if depth > DEPTH_LIMIT:
-        raise Invalid(field, f"must not be nested deeper than {DEPTH_LIMIT}")
+        raise InvalidValueError(field, f"must not be nested deeper than {DEPTH_LIMIT}")
     if isinstance(value, str):
         check_text(field, value, EVIDENCE_BYTES)
     elif isinstance(value, float) and not math.isfinite(value):
-        raise Invalid(field, "must hold finite numbers")
+        raise InvalidValueError(field, "must hold finite numbers")
     elif isinstance(value, Mapping):
         for name, inner in value.items():
             check_text(field, name, NAME_LIMIT)
@@ -213,7 +215,7 @@ def _refuse_addresses(field: str, value: object) -> None:
     """A chart carries its data inline: one that fetches would tell a stranger who looks at the incident."""
     if isinstance(value, Mapping):
         if isinstance(value.get("url"), str):
-            raise Invalid(field, "must carry its data inline, without url")
+            raise InvalidValueError(field, "must carry its data inline, without url")
         for inner in value.values():
             _refuse_addresses(field, inner)
     elif isinstance(value, list):
@@ -223,13 +225,13 @@ def _refuse_addresses(field: str, value: object) -> None:
 
 def _sequence(field: str, value: object, limit: int) -> Sequence[Any]:
     if not isinstance(value, list | tuple):
-        raise Invalid(field, "must be a list")
+        raise InvalidValueError(field, "must be a list")
     if len(value) > limit:
-        raise Invalid(field, f"must have at most {limit} entries, has {len(value)}")
+        raise InvalidValueError(field, f"must have at most {limit} entries, has {len(value)}")
     return value
 
 
-class Refused(Exception):
+class CommandRefusedError(Exception):
     """The command does not fit the state the incident is in; the reason is a sentence for whoever asked."""
 
     def __init__(self, reason: str) -> None:

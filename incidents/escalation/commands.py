@@ -11,13 +11,13 @@ from incidents.domain.incident import commands as c
 from incidents.domain.incident.escalation import next_step
 from incidents.domain.incident.refusals import refuse_resolved
 from incidents.domain.incident.state import Incident
-from incidents.domain.values import Refused
+from incidents.domain.values import CommandRefusedError
 from incidents.escalation.models import EscalationRow
 from incidents.escalation.projection import make_up
 from incidents.escalation.sweep import calls, step
 from incidents.escalation.targets import Directory
 from incidents.incident.models import IncidentRow
-from incidents.incident.repository import NoSuchIncident, Recorded, loaded, record
+from incidents.incident.repository import IncidentNotFoundError, Recorded, loaded, record
 from incidents.notifications.commands import notify_all
 from incidents.permissions import allow
 from incidents.suppression import incidents
@@ -29,7 +29,8 @@ def escalate(incident_id: str, reason: str, context: Context) -> Recorded:
     """Call the next people now. Where nobody is being called (it is acknowledged or snoozed, or all were called) begin
     with the first step again, within a second; the incident then waits for somebody.
 
-    Raises Invalid without a reason, Refused where the incident is resolved or has no policy, NoSuchIncident.
+    Raises InvalidValueError without a reason, CommandRefusedError where the incident is resolved or has no policy,
+    IncidentNotFoundError.
     """
     allow("escalate", context, incident_id)
     return retrying(partial(_escalate, incident_id, check_reason(reason), context))
@@ -39,7 +40,7 @@ def escalate(incident_id: str, reason: str, context: Context) -> Recorded:
 def _escalate(incident_id: str, reason: str, context: Context) -> Recorded:
     row = IncidentRow.objects.select_for_update().filter(pk=incident_id).first()
     if row is None:
-        raise NoSuchIncident(f"there is no incident {incident_id}")
+        raise IncidentNotFoundError(f"there is no incident {incident_id}")
     make_up([incident_id])
     state, now = loaded(row), now_utc()
     refuse_resolved(state)
@@ -55,6 +56,6 @@ def _asked(state: Incident, reason: str, directory: Directory) -> c.Command:
         return step(escalation, state, directory, reason)
     found = directory.policy(state.team, escalation)
     if isinstance(found, str):
-        raise Refused(f"nobody can be called for #{state.number}: {found}")
+        raise CommandRefusedError(f"nobody can be called for #{state.number}: {found}")
     overriding = incidents.overriding(state.id, directory.now)
     return c.StartEscalation(found, reason, asked=True, overriding=overriding)

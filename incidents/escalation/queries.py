@@ -59,7 +59,7 @@ def standing(state: Incident, now: datetime) -> Standing | None:
 def standing_at(reference: str, as_of: Position) -> Standing | None:
     """How far it had come at a moment, out of the log; whom the next step would have reached then is not in there.
 
-    Raises NoSuchIncident.
+    Raises IncidentNotFoundError.
     """
     state: Incident | None = None
     known: Escalation | None = None

@@ -14,11 +14,11 @@ from incidents.domain.incident.escalation import Reached
 from incidents.domain.incident.escalation_engine import Escalation
 from incidents.domain.incident.state import Incident
 from incidents.domain.notifications.rules import Kind
-from incidents.domain.values import UNREADABLE, Invalid
+from incidents.domain.values import UNREADABLE, InvalidValueError
 from incidents.escalation.models import EscalationPolicy
 from incidents.notifications.models import ContactMethod
 from incidents.oncall.models import Schedule
-from incidents.oncall.queries import NoSuchSchedule, on_call
+from incidents.oncall.queries import ScheduleNotFoundError, on_call
 from incidents.teams.models import Membership, Team
 
 Found = tuple[tuple[str, ...], str | None]
@@ -71,7 +71,7 @@ def _read(row: EscalationPolicy | None) -> Policy | str | None:
     """None where there is none; a sentence where somebody wrote one into the table that cannot be."""
     try:
         return None if row is None else row.policy
-    except Invalid as error:
+    except InvalidValueError as error:
         return f"the policy {row} cannot be read: {error}"
 
 
@@ -99,7 +99,7 @@ def _look_up(action: Action, now: datetime) -> Found:
 def _on_call(schedule: str, now: datetime) -> Found:
     try:
         found = _active(on_call(schedule, now))
-    except NoSuchSchedule:
+    except ScheduleNotFoundError:
         return (), "there is no such schedule"
     except UNREADABLE as error:
         return (), f"the schedule cannot be read: {error}"

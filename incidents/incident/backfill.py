@@ -20,7 +20,7 @@ from incidents.domain.incident.finding import Finding
 from incidents.domain.incident.finding_placement import subject_of
 from incidents.domain.incident.state import Incident
 from incidents.domain.routing.rules import route
-from incidents.domain.values import Invalid
+from incidents.domain.values import InvalidValueError
 from incidents.incident.repository import next_number, record, record_opening
 from incidents.teams.models import routing_table
 from ingest.commands import retrying
@@ -40,10 +40,11 @@ class PastTicket:
 
 
 def record_past(ticket: PastTicket, context: Context) -> Incident:
-    """The whole of it or nothing. Raises Invalid where times are not in order, Refused for a step that does not fit."""
+    """The whole of it or nothing. Raises InvalidValueError where times are not in order, CommandRefusedError for a
+    step that does not fit."""
     times = [ticket.opened_at, *(at for at, _ in ticket.steps)]
     if times != sorted(times):
-        raise Invalid("steps", "must be in order of time, after the incident was opened")
+        raise InvalidValueError("steps", "must be in order of time, after the incident was opened")
     return retrying(partial(_record, ticket, context))
 
 

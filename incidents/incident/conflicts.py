@@ -6,7 +6,7 @@ import re
 
 from incidents.domain.incident.commands import Command
 from incidents.domain.incident.conflicts import Happened, contending
-from incidents.domain.values import Invalid
+from incidents.domain.values import InvalidValueError
 from incidents.incident.models import TimelineEntry
 from ingest.queries import Context
 
@@ -20,12 +20,13 @@ class Asking(Context, frozen=True):
 
 
 def seen_from(field: str, text: str) -> str | None:
-    """A position as an ETag or a form carries it; `*` and nothing say that it does not matter. Raises Invalid."""
+    """A position as an ETag or a form carries it; `*` and nothing say that it does not matter. Raises
+    InvalidValueError."""
     position = text.strip().removeprefix("W/").strip('"')
     if position in ("", "*"):
         return None
     if not _POSITION.fullmatch(position):
-        raise Invalid(field, "must be the ETag of the incident, as it was given")
+        raise InvalidValueError(field, "must be the ETag of the incident, as it was given")
     return position
 
 

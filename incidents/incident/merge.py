@@ -12,10 +12,10 @@ from django.db import transaction
 
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.state import Incident
-from incidents.domain.values import Invalid
+from incidents.domain.values import InvalidValueError
 from incidents.incident.models import IncidentRow, MemberAlert
 from incidents.incident.repository import (
-    NoSuchIncident,
+    IncidentNotFoundError,
     Recorded,
     keep_reactor_out,
     loaded,
@@ -28,9 +28,9 @@ from ingest.queries import Context
 
 @transaction.atomic
 def merge(incident_id: str, into: str, reason: str, context: Context) -> Recorded:
-    """Raises Invalid for an incident into itself, Refused where one of the two is resolved."""
+    """Raises InvalidValueError for an incident into itself, CommandRefusedError where one of the two is resolved."""
     if incident_id == into:
-        raise Invalid("into", "is this incident itself")
+        raise InvalidValueError("into", "is this incident itself")
     keep_reactor_out()
     pair = _locked(incident_id, into)
     there = _firing(into)
@@ -42,11 +42,11 @@ def merge(incident_id: str, into: str, reason: str, context: Context) -> Recorde
 
 @transaction.atomic
 def split(incident_id: str, reason: str, context: Context) -> Recorded:
-    """Raises Refused for an incident that is not merged, or whose dedup key another one holds by now."""
+    """Raises CommandRefusedError for an incident that is not merged, or whose dedup key another one holds by now."""
     keep_reactor_out()
     row = IncidentRow.objects.filter(pk=incident_id).first()
     if row is None:
-        raise NoSuchIncident(f"there is no incident {incident_id}")
+        raise IncidentNotFoundError(f"there is no incident {incident_id}")
     if row.merged_into is None:
         return record(incident_id, c.Split(loaded(row), (), reason), context)
     refuse_second(row)
@@ -81,7 +81,7 @@ def _locked(source: str, target: str) -> _Pair:
     found = {str(row.pk): loaded(row) for row in rows}
     for id_ in (source, target):
         if id_ not in found:
-            raise NoSuchIncident(f"there is no incident {id_}")
+            raise IncidentNotFoundError(f"there is no incident {id_}")
     return _Pair(found[source], found[target])
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from incidents.domain.values import Invalid
+from incidents.domain.values import InvalidValueError
 from incidents.incident.repository import lock_key, stream_of
 from incidents.teams.models import ReportedOnce
 from ingest.queries import Event, read_stream
@@ -31,7 +31,7 @@ class Once:
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.key) <= LONGEST or not self.key.isprintable():
-            raise Invalid("Idempotency-Key", f"must be one line of 1 to {LONGEST} characters")
+            raise InvalidValueError("Idempotency-Key", f"must be one line of 1 to {LONGEST} characters")
 
 
 @dataclass(frozen=True, slots=True)

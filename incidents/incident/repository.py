@@ -11,8 +11,8 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from incidents.domain.incident.commands import Command, Open, OpenForAlerts, OpenForFinding, OpenSplitOff
-from incidents.domain.incident.conflicts import Overtaken
-from incidents.domain.incident.decide import Refused, decide
+from incidents.domain.incident.conflicts import ConcurrentChangeError
+from incidents.domain.incident.decide import CommandRefusedError, decide
 from incidents.domain.incident.evolve import fold
 from incidents.domain.incident.state import Incident
 from incidents.incident.conflicts import meanwhile
@@ -25,7 +25,7 @@ from ingest.commands import Extension, append, extend
 from ingest.queries import Context, Event, Head, NewEvent, heads, now_utc, read_streams
 
 
-class NoSuchIncident(LookupError):
+class IncidentNotFoundError(LookupError):
     """No incident has this id or number."""
 
 
@@ -56,11 +56,12 @@ class Asked:
 def record(incident_id: str, command: Command, context: Context, when: datetime | None = None) -> Recorded:
     """Carries out `command` on an incident, as if it were `when` (default: now).
 
-    Raises NoSuchIncident, Refused (Overtaken where the asker had not seen what others did), WrongExpectedVersion.
+    Raises IncidentNotFoundError, CommandRefusedError (ConcurrentChangeError where the asker had not seen what others
+    did), StreamVersionError.
     """
     row = IncidentRow.objects.select_for_update().filter(pk=incident_id).first()
     if row is None:
-        raise NoSuchIncident(f"there is no incident {incident_id}")
+        raise IncidentNotFoundError(f"there is no incident {incident_id}")
     return record_on(row, command, context, when)
 
 
@@ -123,16 +124,16 @@ def _all_loaded(
 
 
 def _decided(state: Incident, command: Command, context: Context, now: datetime) -> list[NewEvent]:
-    """What follows from the command, unless somebody else was first. Raises Overtaken."""
+    """What follows from the command, unless somebody else was first. Raises ConcurrentChangeError."""
     happened = meanwhile(state.id, command, context)
     try:
         events = decide(state, command, now)
-    except Refused as refused:
+    except CommandRefusedError as refused:
         if happened:
-            raise Overtaken(state.number, happened, refused.reason) from refused
+            raise ConcurrentChangeError(state.number, happened, refused.reason) from refused
         raise
     if events and happened:
-        raise Overtaken(state.number, happened)
+        raise ConcurrentChangeError(state.number, happened)
     return events
 
 
@@ -178,11 +179,12 @@ def _open_among(rows: QuerySet[IncidentRow]) -> str | None:
 
 
 def refuse_second(row: IncidentRow) -> None:
-    """Takes the key of an incident that is to be open again. Raises Refused where another one is open for it."""
+    """Takes the key of an incident that is to be open again. Raises CommandRefusedError where another one is open for
+    it."""
     lock_key(row.dedup_key)
     same = IncidentRow.objects.filter(dedup_key=row.dedup_key).exclude(state="resolved")
     if (other := same.exclude(pk=row.pk).first()) is not None:
-        raise Refused(f"#{other.number} is open for the same dedup key; work on that one")
+        raise CommandRefusedError(f"#{other.number} is open for the same dedup key; work on that one")
 
 
 def keep_reactor_out() -> None:

@@ -16,11 +16,11 @@ from incidents.domain.incident.grouping import Member
 from incidents.domain.incident.split import MOST
 from incidents.domain.incident.state import Incident
 from incidents.domain.incident.symptoms import Ticket
-from incidents.domain.values import Invalid, Refused
+from incidents.domain.values import CommandRefusedError, InvalidValueError
 from incidents.incident.merge import merge
 from incidents.incident.models import IncidentRow, MemberAlert, TimelineEntry
 from incidents.incident.repository import (
-    NoSuchIncident,
+    IncidentNotFoundError,
     Recorded,
     keep_reactor_out,
     loaded,
@@ -36,13 +36,13 @@ ALL_OVER = "the alerts that are left are over"
 
 
 def check_alerts(given: object) -> tuple[str, ...]:
-    """Ids of alerts, each once. Raises Invalid."""
+    """Ids of alerts, each once. Raises InvalidValueError."""
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):
-        raise Invalid("alerts", "must be a list of ids of alerts")
+        raise InvalidValueError("alerts", "must be a list of ids of alerts")
     if not given:
-        raise Invalid("alerts", "choose at least one alert")
+        raise InvalidValueError("alerts", "choose at least one alert")
     if len(given) > MOST:
-        raise Invalid(
+        raise InvalidValueError(
             "alerts", f"must be at most {MOST}; what is more is a storm, and wants a route of its own"
         )
     ids: dict[str, None] = {}
@@ -50,26 +50,26 @@ def check_alerts(given: object) -> tuple[str, ...]:
         try:
             ids.setdefault(str(uuid.UUID(one)) if isinstance(one, str) else "", None)
         except ValueError:
-            raise Invalid("alerts", f"number {place + 1} is no id of an alert") from None
+            raise InvalidValueError("alerts", f"number {place + 1} is no id of an alert") from None
     if "" in ids:
-        raise Invalid("alerts", "must be a list of ids of alerts")
+        raise InvalidValueError("alerts", "must be a list of ids of alerts")
     return tuple(ids)
 
 
 @transaction.atomic
 def split_off(incident_id: str, chosen: Sequence[str], title: str, reason: str, context: Context) -> Recorded:
-    """What was recorded of the new incident. Raises Invalid for alerts that are none of the incident's,
-    Refused where it is resolved or nothing would be left of it."""
+    """What was recorded of the new incident. Raises InvalidValueError for alerts that are none of the incident's,
+    CommandRefusedError where it is resolved or nothing would be left of it."""
     keep_reactor_out()
     row = IncidentRow.objects.filter(pk=incident_id).first()
     if row is None:
-        raise NoSuchIncident(f"there is no incident {incident_id}")
+        raise IncidentNotFoundError(f"there is no incident {incident_id}")
     lock_key(row.dedup_key)
     source = loaded(IncidentRow.objects.select_for_update().get(pk=incident_id))
     members = MemberAlert.objects.filter(incident__pk=incident_id, alert__in=chosen).order_by("pk")
     rests = {str(one.alert): one.resting for one in members}
     if strangers := [one for one in chosen if one not in rests]:
-        raise Invalid("alerts", f"{strangers[0]} is not an alert of #{source.number}")
+        raise InvalidValueError("alerts", f"{strangers[0]} is not an alert of #{source.number}")
     opening = _opening(source, rests, title, reason)
     target = Ticket(opening.id, opening.number, opening.title or opening.members[0].title)
     firing = sum(not resting for resting in rests.values())
@@ -106,9 +106,10 @@ def _in_common(told: Sequence[Alert]) -> dict[str, str]:
 
 @transaction.atomic
 def put_back(incident_id: str, context: Context) -> Recorded:
-    """Merges an incident that was split off into the one that its alerts came from. Raises Refused for any other."""
+    """Merges an incident that was split off into the one that its alerts came from. Raises CommandRefusedError for
+    any other."""
     entry = TimelineEntry.objects.filter(incident__pk=incident_id, type="incident.split_off").first()
     if entry is None:
         number = IncidentRow.objects.filter(pk=incident_id).values_list("number", flat=True).first()
-        raise Refused(f"#{number} was not split off another incident")
+        raise CommandRefusedError(f"#{number} was not split off another incident")
     return merge(incident_id, str(entry.body["source"]["id"]), "", context)

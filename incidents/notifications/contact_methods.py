@@ -1,6 +1,6 @@
 """Ways to reach people and teams, kept: checked, changed, tried. Each change is recorded, without the address.
 
-All raise `Invalid` (which field and why), or `Refused` where it does not fit what there is.
+All raise `InvalidValueError` (which field and why), or `CommandRefusedError` where it does not fit what there is.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from incidents.domain.notifications.rules import (
     rules_from,
     whole,
 )
-from incidents.domain.values import Invalid, Refused, check_line
+from incidents.domain.values import CommandRefusedError, InvalidValueError, check_line
 from incidents.notifications.attempts import masked
 from incidents.notifications.channels.apprise import check_service
 from incidents.notifications.channels.send import send
@@ -82,13 +82,13 @@ def add_method(user: User | None, given: Mapping[str, Any], context: Context) ->
     try:
         return retrying(lambda: _kept(row, None, context, ()))
     except IntegrityError:
-        raise Invalid("name", "was taken a moment ago") from None
+        raise InvalidValueError("name", "was taken a moment ago") from None
 
 
 def change_method(row: ContactMethod, given: Mapping[str, Any], context: Context) -> ContactMethod:
     """Only what is given changes. Its name is what rules and policies know it by, and stays."""
     if given.get("name", row.name) != row.name:
-        raise Invalid("name", "is what rules know it by, and stays; add another method")
+        raise InvalidValueError("name", "is what rules know it by, and stays; add another method")
     before, kept = method_as_json(row), hidden(row)
     _fill(row, {"address": row.address, **given})
     if row.address != kept["address"]:
@@ -113,7 +113,7 @@ def remove_method(row: ContactMethod, context: Context) -> None:
             if row.user is not None:
                 _refuse_in_rules(row)
             elif named := named_by("channel", row.name):
-                raise Refused(f"{row.name} is named by {named}; change that first")
+                raise CommandRefusedError(f"{row.name} is named by {named}; change that first")
             record_configuration(_kind(row), _key(row), method_as_json(row), None, context)
             ContactMethod.objects.filter(pk=row.pk).delete()
 
@@ -123,7 +123,7 @@ def remove_method(row: ContactMethod, context: Context) -> None:
 def _refuse_in_rules(row: ContactMethod) -> None:
     rules = Preferences.objects.filter(user=row.user).values_list("rules", flat=True).first() or []
     if any(rule["method"] == row.name for rule in rules):
-        raise Refused(f"a rule uses {row.name}; change the rule first")
+        raise CommandRefusedError(f"a rule uses {row.name}; change the rule first")
 
 
 @transaction.atomic
@@ -136,9 +136,9 @@ def _kept(
             get_user_model().objects.select_for_update().get(pk=row.user.pk)
         others = ContactMethod.objects.filter(user=row.user)
         if others.filter(name=row.name).exists():
-            raise Invalid("name", f"there is a {row.name} already")
+            raise InvalidValueError("name", f"there is a {row.name} already")
         if row.user is not None and others.count() >= METHODS_LIMIT:
-            raise Refused(f"there are {METHODS_LIMIT} contact methods already; remove one first")
+            raise CommandRefusedError(f"there are {METHODS_LIMIT} contact methods already; remove one first")
     row.save()
     after = method_as_json(row)
     for name in changed:  # what it is stays untold, and that it changed must not
@@ -157,7 +157,7 @@ def _key(row: ContactMethod) -> str:
 
 def _fill(row: ContactMethod, given: Mapping[str, Any]) -> None:
     if unknown := sorted(set(given) - FIELDS):
-        raise Invalid(unknown[0][:100], "is not a field here")
+        raise InvalidValueError(unknown[0][:100], "is not a field here")
     if "name" in given:
         row.name = _name(given["name"])
     if "kind" in given:
@@ -176,9 +176,11 @@ def _name(given: object) -> str:
     try:
         validate_slug(name)
     except ValidationError:
-        raise Invalid("name", "must be letters, digits, hyphens and underscores, such as my-phone") from None
+        raise InvalidValueError(
+            "name", "must be letters, digits, hyphens and underscores, such as my-phone"
+        ) from None
     if name == ACCOUNT:
-        raise Invalid("name", f"{ACCOUNT} is the e-mail address of the account")
+        raise InvalidValueError("name", f"{ACCOUNT} is the e-mail address of the account")
     return name
 
 
@@ -186,22 +188,22 @@ def _known_kind(given: object) -> Kind:
     for kind in KINDS:
         if given == kind:
             return kind
-    raise Invalid("kind", f"must be one of {', '.join(KINDS)}")
+    raise InvalidValueError("kind", f"must be one of {', '.join(KINDS)}")
 
 
 def check_address(kind: Kind, given: object) -> str:
-    """Raises Invalid, without the address in it."""
+    """Raises InvalidValueError, without the address in it."""
     address = check_line("address", given, ADDRESS_LIMIT)
     if kind == "email":
         try:
             validate_email(address)
         except ValidationError:
-            raise Invalid("address", "must be an e-mail address") from None
+            raise InvalidValueError("address", "must be an e-mail address") from None
     elif kind == "webhook":
         try:
             addresses.check_literal(address, settings.OUTBOUND_ALLOWED_NETWORKS)
-        except addresses.Refused as error:
-            raise Invalid("address", str(error)) from None
+        except addresses.AddressRefusedError as error:
+            raise InvalidValueError("address", str(error)) from None
     else:
         check_service(address)
     return address

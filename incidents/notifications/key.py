@@ -32,7 +32,7 @@ def check_key() -> None:
         row = KeyCheck.objects.get(pk=ONLY)  # another process' where two set it
     try:
         encryption.unseal(bytes(row.text))
-    except encryption.Unreadable:
+    except encryption.DecryptionError:
         raise WrongKeyError(_told()) from None
 
 
@@ -41,12 +41,12 @@ def is_right() -> bool:
     row = KeyCheck.objects.filter(pk=ONLY).first()
     try:
         return row is None or bool(encryption.unseal(bytes(row.text)))
-    except encryption.Unreadable:
+    except encryption.DecryptionError:
         return False
 
 
 def reseal() -> None:
-    """Make the newest key of this process the installation's. Raises sealing.Unreadable."""
+    """Make the newest key of this process the installation's. Raises DecryptionError."""
     for row in KeyCheck.objects.select_for_update():
         row.text = encryption.seal(encryption.unseal(bytes(row.text)))
         row.save(update_fields=("text",))

@@ -53,7 +53,7 @@ class Notes:
         self._of_tickets.setdefault(row.incident, []).append((row, command))
 
     def record(self) -> None:
-        """In the caller's transaction. Raises WrongExpectedVersion: try all of it again."""
+        """In the caller's transaction. Raises StreamVersionError: try all of it again."""
         left = {pk: list(reversed(found)) for pk, found in self._of_tickets.items()}
         tickets = IncidentRow.objects.filter(pk__in=left).order_by("number")
         rows = list(tickets.select_for_update())

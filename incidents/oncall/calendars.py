@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from incidents.domain.oncall.rotations import Shift
 from incidents.domain.oncall.spans import Span
-from incidents.domain.values import Invalid
+from incidents.domain.values import InvalidValueError
 from incidents.oncall import ical_expand
 from incidents.oncall.models import Calendar, Schedule
 
@@ -32,28 +32,30 @@ _WAIT: Final = 30.0
 
 
 def expand(text: object, now: datetime) -> list[list[str]]:
-    """What is on, from a month ago to two years ahead, as `expanding` writes it. Raises Invalid."""
+    """What is on, from a month ago to two years ahead, as `expanding` writes it. Raises InvalidValueError."""
     if not isinstance(text, str):
-        raise Invalid("text", "must be a text")
+        raise InvalidValueError("text", "must be a text")
     if len(text) > MOST_TEXT:
-        raise Invalid("text", f"must have at most {MOST_TEXT} characters, has {len(text)}")
+        raise InvalidValueError("text", f"must have at most {MOST_TEXT} characters, has {len(text)}")
     command = [sys.executable, "-m", ical_expand.__name__]
     span = [moment.isoformat() for moment in (now - BEFORE, now + AHEAD)]
     try:
         given = text.encode()
         done = subprocess.run([*command, *span], input=given, capture_output=True, timeout=_WAIT, check=False)
     except UnicodeEncodeError:
-        raise Invalid("text", "must be valid Unicode (it has a lone surrogate)") from None
+        raise InvalidValueError("text", "must be valid Unicode (it has a lone surrogate)") from None
     except subprocess.TimeoutExpired:
-        raise Invalid(
+        raise InvalidValueError(
             "text", "took too long to read; is a rule of recurrence in it that never comes?"
         ) from None
     if done.returncode == ical_expand.REFUSED:
-        raise Invalid("text", done.stdout.decode().strip())
+        raise InvalidValueError("text", done.stdout.decode().strip())
     if done.returncode < 0:
-        raise Invalid("text", "took too long to read; is a rule of recurrence in it that never comes?")
+        raise InvalidValueError(
+            "text", "took too long to read; is a rule of recurrence in it that never comes?"
+        )
     if done.returncode:
-        raise Invalid("text", "is not an iCalendar file (.ics), as RFC 5545 has it")
+        raise InvalidValueError("text", "is not an iCalendar file (.ics), as RFC 5545 has it")
     read: list[list[str]] = json.loads(done.stdout)
     return read
 
@@ -64,7 +66,7 @@ def read_again(now: datetime) -> int:
     for row in Calendar.objects.filter(read_until__lt=now + READ_AGAIN):
         try:
             spans = expand(row.text, now)
-        except Invalid as invalid:
+        except InvalidValueError as invalid:
             log.warning("the calendar %s was not read again: %s", row.slug, invalid.reason)
             continue
         # Not where somebody brings another file at this moment.

@@ -16,7 +16,7 @@ from django.db.models import Max
 
 from incidents.domain.oncall.overrides import Stretch, check_reversible, ended, swapped, times_of
 from incidents.domain.time import rfc3339
-from incidents.domain.values import Invalid, Refused, check_line
+from incidents.domain.values import CommandRefusedError, InvalidValueError, check_line
 from incidents.oncall import queries
 from incidents.oncall.models import Feed, Override, Schedule
 from incidents.teams.roles import allow_at
@@ -30,7 +30,7 @@ MOST_FEEDS: Final = 20
 _TICK = timedelta(microseconds=1)
 
 
-class NoSuchOverride(Exception):
+class OverrideNotFoundError(Exception):
     """There is no such override, swap or feed."""
 
 
@@ -44,7 +44,8 @@ def override(
     now: datetime,
     context: Context,
 ) -> Override:
-    """`person` is on call from `starts_at` (None: now) until `ends_at`. Raises Invalid, NoSuchSchedule."""
+    """`person` is on call from `starts_at` (None: now) until `ends_at`. Raises InvalidValueError,
+    ScheduleNotFoundError."""
     row = _to_override(schedule, context)
     user, why = person_named("person", person), _reason(reason)
     begins, ends = times_of(starts_at, ends_at, now)
@@ -54,13 +55,13 @@ def override(
 
 @transaction.atomic
 def end_override(schedule: str, id: str, now: datetime, context: Context) -> None:
-    """From now on it counts no more. Raises Refused, NoSuchOverride, NoSuchSchedule."""
+    """From now on it counts no more. Raises CommandRefusedError, OverrideNotFoundError, ScheduleNotFoundError."""
     row = _to_override(schedule, context)
     one = row.overrides.select_related("person").filter(pk=_uuid(id)).first()
     if one is None:
-        raise NoSuchOverride(f"There is no override {id[:60]}.")
+        raise OverrideNotFoundError(f"There is no override {id[:60]}.")
     if one.swap is not None:
-        raise Refused("It is a part of a swap; take the swap back.")
+        raise CommandRefusedError("It is a part of a swap; take the swap back.")
     before, end = told(one), ended((one.starts_at, one.ends_at), now)
     if end is None:
         one.delete()
@@ -75,7 +76,7 @@ def end_override(schedule: str, id: str, now: datetime, context: Context) -> Non
 def swap(
     schedule: str, first: Stretch, second: Stretch, reason: object, now: datetime, context: Context
 ) -> list[Override]:
-    """Each of two people takes a stretch of the other's. Raises Invalid, NoSuchSchedule."""
+    """Each of two people takes a stretch of the other's. Raises InvalidValueError, ScheduleNotFoundError."""
     row = _to_override(schedule, context)
     users = {one.person: person_named(f"{name}.person", one.person) for name, one in _named(first, second)}
     why = _reason(reason)
@@ -88,11 +89,12 @@ def swap(
 
 @transaction.atomic
 def take_back_swap(schedule: str, id: str, now: datetime, context: Context) -> None:
-    """As if it had not been made. Raises Refused once a part of it has begun, NoSuchOverride, NoSuchSchedule."""
+    """As if it had not been made. Raises CommandRefusedError once a part of it has begun, OverrideNotFoundError,
+    ScheduleNotFoundError."""
     row = _to_override(schedule, context)
     parts = list(row.overrides.select_related("person").filter(swap=_uuid(id), swap__isnull=False))
     if not parts:
-        raise NoSuchOverride(f"There is no swap {id[:60]}.")
+        raise OverrideNotFoundError(f"There is no swap {id[:60]}.")
     check_reversible([(one.starts_at, one.ends_at) for one in parts], now)
     before = _told_swap(parts)
     for one in parts:
@@ -105,7 +107,7 @@ def make_feed(schedule: str, user: AbstractBaseUser, mine: bool, context: Contex
     """A secret address for calendar programs: the feed and its secret, which cannot be had again."""
     row = _for_update(schedule)
     if row.feeds.filter(user=cast(Any, user)).count() >= MOST_FEEDS:
-        raise Refused(f"You have {MOST_FEEDS} addresses for this schedule; remove one first.")
+        raise CommandRefusedError(f"You have {MOST_FEEDS} addresses for this schedule; remove one first.")
     secret = secrets.token_urlsafe(32)
     feed = Feed.objects.create(schedule=row, user=cast(Any, user), mine=mine, digest=digest(secret))
     record_configuration("schedule_feed", f"{row.slug}/{feed.pk}", None, _told_feed(feed), context)
@@ -114,12 +116,12 @@ def make_feed(schedule: str, user: AbstractBaseUser, mine: bool, context: Contex
 
 @transaction.atomic
 def remove_feed(schedule: str, id: str, user: AbstractBaseUser | None, context: Context) -> None:
-    """One's own; with None anybody's. Raises NoSuchOverride, NoSuchSchedule."""
+    """One's own; with None anybody's. Raises OverrideNotFoundError, ScheduleNotFoundError."""
     row = _for_update(schedule)
     mine = row.feeds.select_related("user").filter(pk=_uuid(id))
     feed = (mine if user is None else mine.filter(user=cast(Any, user))).first()
     if feed is None:
-        raise NoSuchOverride(f"There is no feed {id[:60]} of yours.")
+        raise OverrideNotFoundError(f"There is no feed {id[:60]} of yours.")
     before = _told_feed(feed)
     feed.delete()
     record_configuration("schedule_feed", f"{row.slug}/{before['id']}", before, None, context)
@@ -130,12 +132,12 @@ def digest(secret: str) -> str:
 
 
 def person_named(field: str, name: object) -> AbstractBaseUser:
-    """Somebody who may sign in. Raises Invalid."""
+    """Somebody who may sign in. Raises InvalidValueError."""
     users = get_user_model()
     text = check_line(field, name, 150)
     found = users.objects.filter(**{users.USERNAME_FIELD: text}, is_active=True).first()
     if found is None:
-        raise Invalid(field, f"there is no {text!r} who may sign in")
+        raise InvalidValueError(field, f"there is no {text!r} who may sign in")
     return found
 
 
@@ -156,12 +158,12 @@ def _for_update(slug: str) -> Schedule:
     """One change of a schedule's overrides after the other."""
     row = Schedule.objects.select_for_update().filter(pk=queries.find_schedule(slug).pk).first()
     if row is None:
-        raise queries.NoSuchSchedule(slug)
+        raise queries.ScheduleNotFoundError(slug)
     return row
 
 
 def _to_override(slug: str, context: Context) -> Schedule:
-    """The same, for who may stand in or have others stand in. Raises Forbidden."""
+    """The same, for who may stand in or have others stand in. Raises ForbiddenError."""
     found = queries.find_schedule(slug)
     allow_at("override", found.team.slug if found.team else None, context)
     return _for_update(slug)
@@ -179,7 +181,7 @@ def _uuid(id: str) -> uuid.UUID:
     try:
         return uuid.UUID(id)
     except ValueError:
-        raise NoSuchOverride(f"There is no {id[:60]!r}.") from None
+        raise OverrideNotFoundError(f"There is no {id[:60]!r}.") from None
 
 
 def _told_swap(parts: Sequence[Override]) -> dict[str, Any]:
@@ -199,7 +201,9 @@ def _make(
     context: Context,
 ) -> list[Override]:
     if row.overrides.filter(ends_at__gt=now).count() + len(parts) > MOST:
-        raise Refused(f"{row.name} has {MOST} overrides that are not over; change its layers instead.")
+        raise CommandRefusedError(
+            f"{row.name} has {MOST} overrides that are not over; change its layers instead."
+        )
     latest = row.overrides.aggregate(at=Max("made_at"))["at"]
     # The one that is made later wins, whatever the clocks say.
     first = now if latest is None else max(now, latest + _TICK)

@@ -36,27 +36,27 @@ def main() -> int:
     start, end = (datetime.fromisoformat(text) for text in sys.argv[1:3])
     try:
         print(json.dumps(expanded(sys.stdin.read(), start, end)))  # noqa: T201
-    except Refusal as refusal:
+    except InvalidCalendarError as refusal:
         print(refusal)  # noqa: T201
         return REFUSED
     return 0
 
 
-class Refusal(Exception):
+class InvalidCalendarError(Exception):
     """A sentence's end: what a calendar must or must not."""
 
 
 def expanded(text: str, start: datetime, end: datetime) -> list[list[str]]:
-    """Raises Refusal; whatever the libraries raise for what they cannot read."""
+    """Raises InvalidCalendarError; whatever the libraries raise for what they cannot read."""
     import icalendar
     import recurring_ical_events
 
     calendars = icalendar.Calendar.from_ical(text, multiple=True)
     if not calendars:
-        raise Refusal("has no VCALENDAR in it")
+        raise InvalidCalendarError("has no VCALENDAR in it")
     events = [event for calendar in calendars for event in calendar.walk("VEVENT")]
     if len(events) > MOST_EVENTS:
-        raise Refusal(f"must have at most {MOST_EVENTS} events, has {len(events)}")
+        raise InvalidCalendarError(f"must have at most {MOST_EVENTS} events, has {len(events)}")
     for event in events:
         _check_rule(event)
     found = [
@@ -66,7 +66,9 @@ def expanded(text: str, start: datetime, end: datetime) -> list[list[str]]:
         if str(one.get("STATUS", "")).upper() != "CANCELLED"
     ]
     if len(found) > MOST_SPANS:
-        raise Refusal(f"must come to at most {MOST_SPANS} entries within two years, comes to {len(found)}")
+        raise InvalidCalendarError(
+            f"must come to at most {MOST_SPANS} entries within two years, comes to {len(found)}"
+        )
     return sorted(found)
 
 
@@ -74,7 +76,7 @@ def _check_rule(event: icalendar.Component) -> None:
     rules = event.get("RRULE", [])
     for rule in rules if isinstance(rules, list) else [rules]:
         if _TOO_OFTEN & {str(one).upper() for one in rule.get("FREQ", [])}:
-            raise Refusal("must not have events that recur more often than daily")
+            raise InvalidCalendarError("must not have events that recur more often than daily")
 
 
 def _span(event: Any) -> list[str]:

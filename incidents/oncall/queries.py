@@ -22,7 +22,7 @@ WATCHED: Final = timedelta(days=14)
 """Gaps within it are warned about."""
 
 
-class NoSuchSchedule(Exception):
+class ScheduleNotFoundError(Exception):
     """There is no schedule of that name."""
 
     def __init__(self, slug: str) -> None:
@@ -44,26 +44,26 @@ class Standing:
 
 
 def on_call(schedule: str, at: datetime) -> tuple[str, ...]:
-    """The user names of those on call at that instant; empty in a gap. Raises NoSuchSchedule."""
+    """The user names of those on call at that instant; empty in a gap. Raises ScheduleNotFoundError."""
     person = rotations.who(rota(find_schedule(schedule), at, at + timedelta(minutes=1)), at)
     return () if person is None else (person,)
 
 
 def shifts(schedule: str, start: datetime, end: datetime) -> list[Shift]:
-    """Who is on call from `start` to `end`, cut to that span. Raises NoSuchSchedule."""
+    """Who is on call from `start` to `end`, cut to that span. Raises ScheduleNotFoundError."""
     return rotations.shifts(rota(find_schedule(schedule), start, end), start, end)
 
 
 def gaps(schedule: str, start: datetime, end: datetime) -> list[Span]:
-    """When nobody is on call between two instants. Raises NoSuchSchedule."""
+    """When nobody is on call between two instants. Raises ScheduleNotFoundError."""
     return rotations.gaps(rota(find_schedule(schedule), start, end), start, end)
 
 
 def find_schedule(slug: str) -> Schedule:
-    """Raises NoSuchSchedule."""
+    """Raises ScheduleNotFoundError."""
     row = Schedule.objects.filter(slug=slug).first() if "\0" not in slug else None
     if row is None:
-        raise NoSuchSchedule(slug)
+        raise ScheduleNotFoundError(slug)
     return row
 
 

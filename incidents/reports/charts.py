@@ -28,7 +28,7 @@ _SEVERITIES = ("critical", "error", "warning", "info")
 _COLOURS = ("#b3261e", "#c2620f", "#8a6a00", "#2c55c4")
 
 
-class NoPictures(RuntimeError):
+class ChartRenderError(RuntimeError):
     """The charts could not be drawn; the mail goes without them."""
 
 
@@ -101,7 +101,7 @@ def _steps(body: Json, zone: ZoneInfo, daily: bool) -> list[str]:
 
 
 def drawn(specs: Sequence[Json]) -> list[bytes]:
-    """Vega-Lite specifications as PNG. Raises NoPictures."""
+    """Vega-Lite specifications as PNG. Raises ChartRenderError."""
     if not specs:
         return []
     try:
@@ -113,7 +113,7 @@ def drawn(specs: Sequence[Json]) -> list[bytes]:
             check=True,
         )
     except (subprocess.SubprocessError, OSError) as error:
-        raise NoPictures(f"the charts could not be drawn: {error}") from error
+        raise ChartRenderError(f"the charts could not be drawn: {error}") from error
     return [base64.b64decode(one) for one in json.loads(made.stdout)]
 
 

@@ -16,7 +16,7 @@ from django.db import transaction
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from incidents.reports.charts import NoPictures, charts, drawn
+from incidents.reports.charts import ChartRenderError, charts, drawn
 from incidents.reports.csv import csv_of
 from incidents.reports.models import Mailing, ProducedReport, ReportSchedule, Subscription
 from ingest.commands import record_configuration, retrying
@@ -125,7 +125,7 @@ def message(
 def _pictures(specs: list[Json]) -> tuple[list[bytes], str]:
     try:
         return drawn([dict(spec) for spec in specs]), ""
-    except NoPictures as error:
+    except ChartRenderError as error:
         return [], str(error)
 
 

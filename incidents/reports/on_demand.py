@@ -17,7 +17,7 @@ from django.db.models import F, Q
 from incidents.reports.compose import period_name, steps
 from incidents.reports.models import ProducedReport, Production, ReportSchedule
 from incidents.reports.periods import PAUSE, Cadence, period_of
-from incidents.reports.produce import NoSuchReport, find, periods_due, produce
+from incidents.reports.produce import ReportNotFoundError, find, periods_due, produce
 from ingest.commands import announce
 from ingest.queries import Position, now_utc, read_all
 
@@ -25,25 +25,25 @@ MOST_ATTEMPTS = 3
 Now = Callable[[], datetime]
 
 
-class BadPeriod(ValueError):
+class InvalidPeriodError(ValueError):
     """The report cannot be made; the message says why."""
 
 
 def demand(schedule: ReportSchedule, day: date, actor: str, now: datetime) -> str:
     """Have the report of the period that a day lies in made; its id. One that there is stays as it is. Raises
-    BadPeriod."""
+    InvalidPeriodError."""
     cadence: Cadence = schedule.cadence  # type: ignore[assignment]
     if not 2000 <= day.year <= 9000:
-        raise BadPeriod(f"{day} lies outside of the years 2000 to 9000")
+        raise InvalidPeriodError(f"{day} lies outside of the years 2000 to 9000")
     period = period_of(cadence, day, schedule.zone)
     if period.end > now:
-        raise BadPeriod(f"{period.words} is not over yet; look at the report so far")
+        raise InvalidPeriodError(f"{period.words} is not over yet; look at the report so far")
     due = period.end + max(PAUSE, timedelta(hours=schedule.hour))
     if schedule.enabled and now < due:
-        raise BadPeriod(f"the report of {period.words} is made at {due:%-d %b %H:%M} UTC")
+        raise InvalidPeriodError(f"the report of {period.words} is made at {due:%-d %b %H:%M} UTC")
     first = read_all(Position.START, 1)
     if not first or period.end <= first[0].recorded_at:
-        raise BadPeriod(f"nothing had been recorded yet in {period.words}")
+        raise InvalidPeriodError(f"nothing had been recorded yet in {period.words}")
     name = period_name(schedule.name, period)
     if ProducedReport.objects.filter(pk=name).exists():
         return name
@@ -88,7 +88,7 @@ def make(report: str, now: Now) -> bool:
         return False
     try:
         schedule, period = find(report)
-    except NoSuchReport as error:
+    except ReportNotFoundError as error:
         _write(row, state="failed", error=str(error))
         return False
     parts = steps(schedule)

@@ -14,10 +14,10 @@ from incidents.reports.mail import address_to_subscribers
 from incidents.reports.models import ProducedReport, ReportSchedule
 from incidents.reports.periods import Cadence, Period, named, over, period_at
 from ingest.commands import append
-from ingest.queries import Context, Head, NewEvent, Position, WrongExpectedVersion, read_all, watermark
+from ingest.queries import Context, Head, NewEvent, Position, StreamVersionError, read_all, watermark
 
 
-class NoSuchReport(LookupError):
+class ReportNotFoundError(LookupError):
     """No schedule has a report of that name."""
 
 
@@ -71,24 +71,24 @@ def produce(
             )
             if mailed:
                 address_to_subscribers(schedule, made)
-    except WrongExpectedVersion:
+    except StreamVersionError:
         return False
     return True
 
 
 def report(id_: str, now: datetime) -> dict[str, Any]:
-    """A report as recorded, else as it stands now (`final` false). Raises NoSuchReport."""
+    """A report as recorded, else as it stands now (`final` false). Raises ReportNotFoundError."""
     kept = None if "\0" in id_ else ProducedReport.objects.filter(pk=id_).first()
     if kept is not None:
         return {**kept.body, "final": True}
     schedule, period = find(id_)
     if period.start > now:
-        raise NoSuchReport(f"{period.words} has not begun")
+        raise ReportNotFoundError(f"{period.words} has not begun")
     return {**compose(schedule, period, watermark()), "final": False}
 
 
 def find(id_: str) -> tuple[ReportSchedule, Period]:
-    """The schedule and the period that an id names: `weekly-2026-W46`. Raises NoSuchReport."""
+    """The schedule and the period that an id names: `weekly-2026-W46`. Raises ReportNotFoundError."""
     # A name may hold hyphens itself: the longest one that fits is meant.
     for schedule in sorted(ReportSchedule.objects.all(), key=lambda one: -len(one.name)):
         if id_.startswith(f"{schedule.name}-"):
@@ -98,7 +98,7 @@ def find(id_: str) -> tuple[ReportSchedule, Period]:
                 )
             except ValueError:
                 continue
-    raise NoSuchReport(f"there is no report {id_[:80]}")
+    raise ReportNotFoundError(f"there is no report {id_[:80]}")
 
 
 def current(schedule: ReportSchedule, now: datetime) -> str:
@@ -107,10 +107,10 @@ def current(schedule: ReportSchedule, now: datetime) -> str:
 
 
 def again(id_: str) -> dict[str, Any]:
-    """A recorded report computed anew from what the log held when it was made. Raises NoSuchReport."""
+    """A recorded report computed anew from what the log held when it was made. Raises ReportNotFoundError."""
     kept = ProducedReport.objects.filter(pk=id_).first()
     if kept is None or not kept.body["position"]:
-        raise NoSuchReport(f"no report {id_[:80]} was recorded that can be made again")
+        raise ReportNotFoundError(f"no report {id_[:80]} was recorded that can be made again")
     schedule, period = find(id_)
     body = compose(schedule, period, Position.parse(kept.body["position"]))
     # The report before may have been made since.

@@ -21,12 +21,12 @@ from rest_framework.views import APIView
 
 from analyzers.api.pages import Pages
 from incidents.api.editable import Catalog
-from incidents.api.incident.views import Conflict
+from incidents.api.incident.views import ConflictError
 from incidents.api.inputs import context
 from incidents.reports.csv import csv_of
 from incidents.reports.mail import subscribe, unsubscribe
 from incidents.reports.models import ProducedReport, ReportSchedule, Subscription
-from incidents.reports.produce import NoSuchReport, now_utc, report
+from incidents.reports.produce import ReportNotFoundError, now_utc, report
 from incidents.reports.serializers import ReportScheduleSerializer, SubscriptionSerializer
 from incidents.teams.models import Team
 from ingest.api.authentication import HasScope
@@ -121,7 +121,7 @@ class ReportView(Readable):
         """A report, such as `weekly-2026-W46`; as it stands now (`final: false`) if none was produced."""
         try:
             return Response(report(id, now_utc()))
-        except NoSuchReport as error:
+        except ReportNotFoundError as error:
             known = "reports are named by schedule and period, such as daily-2026-05-04 or weekly-2026-W19"
             raise NotFound(f"{error}; {known}.") from error
 
@@ -152,7 +152,7 @@ class ReportSchedulesView(Catalog):
         # Asked again now that nothing can be removed.
         team = serializer.validated_data.get("team", "")
         if team and not Team.objects.filter(slug=team).exists():
-            raise Conflict(f"The team {team} was removed at the same time; look again.")
+            raise ConflictError(f"The team {team} was removed at the same time; look again.")
         serializer.save()
 
     def remove(self, instance: ReportSchedule) -> None:

@@ -16,7 +16,7 @@ from incidents.domain.routing.rules import RoutingTable
 from incidents.domain.routing.schema import Written, all_written, check_tree, replaced, tree_from
 from incidents.domain.values import (
     DEFAULT_SEVERITY,
-    Invalid,
+    InvalidValueError,
     check_component,
     check_labels,
     check_line,
@@ -26,7 +26,7 @@ from incidents.incident.models import IncidentRow, MemberAlert
 from incidents.teams.models import routing_table, rules_as_written, services_by_slug, teams_by_slug
 from ingest.api.test_alerts import DOORS, read_pasted
 from ingest.integrations.normalized import Alert as Read
-from ingest.integrations.normalized import BadPayload
+from ingest.integrations.normalized import InvalidPayloadError
 from ingest.queries import Alert, Position, alerts, position_at, read_all
 
 LONGEST = timedelta(days=90)
@@ -36,7 +36,7 @@ PART = 5_000
 SUBJECT = ("component", "labels", "severity", "integration", "service", "analyzer", "confidence", "at")
 
 
-class NoSuchAlert(LookupError):
+class AlertNotFoundError(LookupError):
     """No alert has this id."""
 
 
@@ -59,7 +59,7 @@ class Replayed:
 
 
 def explain_alert(id: str, table: RoutingTable) -> Explained:
-    """A recorded alert as it stands. Raises NoSuchAlert."""
+    """A recorded alert as it stands. Raises AlertNotFoundError."""
     alert = _alert(id)
     one = alert.alert
     subject = Subject(
@@ -87,20 +87,20 @@ def explain_pasted(
 ) -> Pasted:
     """A payload read as its door reads it, by the mapping of an integration if one is named; kept nowhere.
 
-    Raises Invalid, of `door`, `integration` or the place in `payload`.
+    Raises InvalidValueError, of `door`, `integration` or the place in `payload`.
     """
     if not isinstance(door, str) or door not in DOORS:
-        raise Invalid("door", f"must be one of {', '.join(DOORS)}")
+        raise InvalidValueError("door", f"must be one of {', '.join(DOORS)}")
     sender = check_line("integration", integration) if integration else None
     try:
         parsed = read_pasted(door, sender, payload)
-    except BadPayload as bad:
-        raise Invalid(f"payload.{bad.field}" if bad.field else "payload", bad.reason) from None
+    except InvalidPayloadError as bad:
+        raise InvalidValueError(f"payload.{bad.field}" if bad.field else "payload", bad.reason) from None
     except LookupError as error:
-        raise Invalid("integration", str(error)) from None
+        raise InvalidValueError("integration", str(error)) from None
     refused = tuple(str(one) for one in (*parsed.refused, *parsed.left_out))
     if not parsed.alerts:
-        raise Invalid("payload", f"holds no alert: {refused[0]}" if refused else "holds no alert")
+        raise InvalidValueError("payload", f"holds no alert: {refused[0]}" if refused else "holds no alert")
     one = next((alert for alert in parsed.alerts if alert.status != "resolved"), parsed.alerts[0])
     subject = Subject(
         component=one.component, labels=one.labels, severity=one.severity, integration=sender, at=at
@@ -117,18 +117,19 @@ def latest_alerts(most: int) -> list[Alert]:
 def _alert(id: str) -> Alert:
     found = alerts([id])
     if not found:
-        raise NoSuchAlert(f"there is no alert {id}")
+        raise AlertNotFoundError(f"there is no alert {id}")
     return found[0]
 
 
 def subject_from(told: Mapping[str, Any], at: datetime) -> Subject:
-    """What people type of an alert, a finding or a report: `component`, `labels`, … (SUBJECT). Raises Invalid."""
+    """What people type of an alert, a finding or a report: `component`, `labels`, … (SUBJECT). Raises
+    InvalidValueError."""
     given = {name: value for name, value in told.items() if value not in (None, "")}
     confidence = given.get("confidence")
     if confidence is not None and (
         isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 <= confidence <= 1
     ):
-        raise Invalid("confidence", "must be a number from 0 to 1")
+        raise InvalidValueError("confidence", "must be a number from 0 to 1")
     return Subject(
         component=check_component("component", given["component"]) if "component" in given else None,
         labels=check_labels("labels", given.get("labels", {})),
@@ -150,24 +151,25 @@ def rules_in_force() -> list[Written]:
 
 
 def proposed(rules: Sequence[object], table: RoutingTable) -> RoutingTable:
-    """The table with other rules, as `rule_form` has them. Raises Invalid."""
+    """The table with other rules, as `rule_form` has them. Raises InvalidValueError."""
     written = all_written(rules, teams_by_slug(), services_by_slug())
     return replace(table, rules=tree_from(written))
 
 
 def with_one_changed(name: str | None, by: Written | None, table: RoutingTable) -> RoutingTable:
-    """The table with one rule changed, added (no `name`) or left out (no `by`). Raises Invalid for what is no tree."""
+    """The table with one rule changed, added (no `name`) or left out (no `by`). Raises InvalidValueError for what is
+    no tree."""
     written = replaced(rules_in_force(), name, by)
     check_tree(written)
     return replace(table, rules=tree_from(written))
 
 
 def replay_recorded(after: RoutingTable, start: datetime, end: datetime, most: int = MOST_EVENTS) -> Replayed:
-    """What was recorded between two times through the rules in force and through others. Raises Invalid."""
+    """What was recorded between two times through the rules in force and through others. Raises InvalidValueError."""
     if end <= start:
-        raise Invalid("to", "must be later than the start")
+        raise InvalidValueError("to", "must be later than the start")
     if end - start > LONGEST:
-        raise Invalid("from", f"must be at most {LONGEST.days} days before the end")
+        raise InvalidValueError("from", f"must be at most {LONGEST.days} days before the end")
     reading = _Reading(position_at(start), position_at(end), most)
     result = replay(reading.each(), routing_table(), after)
     return Replayed(start, end if reading.last is None else reading.last, reading.last is None, result)

@@ -11,9 +11,9 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.text import slugify
 
-from incidents.domain.incident.decide import Refused
-from incidents.domain.permissions import Forbidden
-from incidents.domain.values import Invalid, check_line
+from incidents.domain.incident.decide import CommandRefusedError
+from incidents.domain.permissions import ForbiddenError
+from incidents.domain.values import InvalidValueError, check_line
 from incidents.permissions import actor_name, person
 from incidents.saved_views.models import DefaultView, SavedView
 from incidents.teams.models import Team
@@ -28,30 +28,32 @@ USUAL = {"tab": "unresolved", "order": "severity"}
 NAME_LIMIT, QUERY_LIMIT, MOST = 60, 2000, 100
 
 
-class NoSuchView(Exception):
+class SavedViewNotFoundError(Exception):
     """There is none of that id that this person may see."""
 
 
 def canonical(query: str) -> str:
-    """The part of an address that a view keeps, in one order, without what is usual. Raises Invalid."""
+    """The part of an address that a view keeps, in one order, without what is usual. Raises InvalidValueError."""
     try:
         given = dict(parse_qsl(query[: 10 * QUERY_LIMIT].lstrip("?"), max_num_fields=50))
     except ValueError:
-        raise Invalid("query", "must be an address of the inbox") from None
+        raise InvalidValueError("query", "must be an address of the inbox") from None
     kept = [(name, given[name]) for name in KEPT if given.get(name, "") not in ("", USUAL.get(name))]
     written = urlencode(kept)
     if len(written) > QUERY_LIMIT or "%00" in written:
-        raise Invalid("query", f"must be an address of the inbox of at most {QUERY_LIMIT} characters")
+        raise InvalidValueError(
+            "query", f"must be an address of the inbox of at most {QUERY_LIMIT} characters"
+        )
     return written
 
 
 @transaction.atomic
 def keep(name: str, query: str, team: str, context: Context) -> SavedView:
-    """A new view. Raises Invalid, Forbidden, Refused where the name is taken."""
+    """A new view. Raises InvalidValueError, ForbiddenError, CommandRefusedError where the name is taken."""
     name = check_line("name", name, NAME_LIMIT)
     maker = _user(context)
     if SavedView.objects.filter(maker=maker, removed_at=None).count() >= MOST:
-        raise Refused(f"nobody keeps more than {MOST} views; remove some first")
+        raise CommandRefusedError(f"nobody keeps more than {MOST} views; remove some first")
     row = SavedView(maker=maker, team=_team(team, context), name=name, query=canonical(query))
     row.slug = None if row.team is None else free_slug(row.team, name)
     _save(row)
@@ -61,7 +63,8 @@ def keep(name: str, query: str, team: str, context: Context) -> SavedView:
 
 @transaction.atomic
 def change(id: UUID, context: Context, *, name: str | None = None, query: str | None = None) -> SavedView:
-    """Another name, or what it shows. Raises Invalid, Forbidden, NoSuchView, Refused."""
+    """Another name, or what it shows. Raises InvalidValueError, ForbiddenError, SavedViewNotFoundError,
+    CommandRefusedError."""
     row = _found(id, context)
     before = told(row)
     if name is not None:
@@ -90,7 +93,7 @@ def remove_shared(team: Team, context: Context) -> None:
 
 @transaction.atomic
 def bring_back(id: UUID, context: Context) -> SavedView:
-    """Raises Refused where another has its name by now."""
+    """Raises CommandRefusedError where another has its name by now."""
     row = _found(id, context, removed=True)
     if row.removed_at is not None:
         row.removed_at = None
@@ -108,7 +111,7 @@ def open_with(id: UUID | None, context: Context) -> None:
         return
     row = SavedView.objects.filter(pk=id, removed_at=None).first()
     if row is None or (row.team is None and row.maker_id != user.pk):
-        raise NoSuchView
+        raise SavedViewNotFoundError
     DefaultView.objects.update_or_create(person=user, defaults={"view": row})
 
 
@@ -131,10 +134,12 @@ def _found(id: UUID, context: Context, *, removed: bool = False) -> SavedView:
     row = (found if removed else found.filter(removed_at=None)).first()
     name = actor_name(context) or ""
     if row is None or (row.team is None and (row.maker is None or row.maker.get_username() != name)):
-        raise NoSuchView
+        raise SavedViewNotFoundError
     if not may_change(row, name):
         assert row.team is not None
-        raise Forbidden(f"a view of {row.team.slug} is changed by those who respond for it, or who made it")
+        raise ForbiddenError(
+            f"a view of {row.team.slug} is changed by those who respond for it, or who made it"
+        )
     return row
 
 
@@ -143,9 +148,9 @@ def _team(slug: str, context: Context) -> Team | None:
         return None
     team = Team.objects.filter(slug=slug[:60].replace("\0", "")).first()
     if team is None:
-        raise Invalid("team", "is none that there is")
+        raise InvalidValueError("team", "is none that there is")
     if not responds(actor_name(context) or "", team.slug):
-        raise Forbidden(f"to share a view with {team.slug} takes a responder of it")
+        raise ForbiddenError(f"to share a view with {team.slug} takes a responder of it")
     return team
 
 
@@ -170,7 +175,7 @@ def _save(row: SavedView) -> None:
         with transaction.atomic():
             row.save()
     except IntegrityError:
-        raise Refused(f"there is a view named {row.name} already") from None
+        raise CommandRefusedError(f"there is a view named {row.name} already") from None
 
 
 def _record(

@@ -67,7 +67,7 @@ class Backtest:
 
 
 def backtest(asked: Replay, progress: Callable[[int, int], None] = lambda _done, _all: None) -> Backtest:
-    """Judges every window and scores what came out. Raises NothingToReplay.
+    """Judges every window and scores what came out. Raises NothingToReplayError.
 
     `progress` is told how many windows are done, and of how many.
     """

@@ -11,9 +11,9 @@ from uuid import UUID
 from django.db import transaction
 
 from analyzers import queries as analyzers
-from analyzers.commands import BadParam, check_params
+from analyzers.commands import InvalidParameterError, check_params
 from analyzers.contract import Analyzer
-from analyzers.queries import NothingToReplay, Replay, Schedule
+from analyzers.queries import NothingToReplayError, Replay, Schedule
 from incidents.incident.models import StandingRow
 from incidents.scorecards.models import UNFINISHED, BacktestRow, State
 from incidents.scorecards.worker import send
@@ -28,7 +28,7 @@ SHORTEST = timedelta(seconds=1)
 LONGEST = timedelta(days=31)
 
 
-class BadBacktest(ValueError):
+class InvalidBacktestError(ValueError):
     """What was asked for cannot be judged; `field` is the part of the request that is wrong."""
 
     def __init__(self, field: str, reason: str) -> None:
@@ -52,11 +52,11 @@ class Asked:
 
 
 def request_backtest(asked: Asked, actor: str, now: datetime) -> BacktestRow:
-    """Queue it. Raises BadBacktest."""
+    """Queue it. Raises InvalidBacktestError."""
     replay, other = checked(asked, now)
     with transaction.atomic():
         if BacktestRow.objects.filter(state__in=UNFINISHED).count() >= MOST_WAITING:
-            raise BadBacktest(
+            raise InvalidBacktestError(
                 "analyzer", f"{MOST_WAITING} backtests are under way; wait for one, or cancel one"
             )
         row = BacktestRow.objects.create(
@@ -84,12 +84,12 @@ def cancel(id: UUID, now: datetime) -> bool:
 
 
 def checked(asked: Asked, now: datetime) -> tuple[Replay, BacktestRow | None]:
-    """What is to be judged, and the backtest whose windows it takes. Raises BadBacktest."""
+    """What is to be judged, and the backtest whose windows it takes. Raises InvalidBacktestError."""
     analyzer = _analyzer(asked.analyzer)
     try:
         params = check_params(analyzer, asked.params)
-    except BadParam as error:
-        raise BadBacktest("params", str(error)) from error
+    except InvalidParameterError as error:
+        raise InvalidBacktestError("params", str(error)) from error
     other = _other(asked)
     if other is not None:
         cut = Replay(
@@ -100,10 +100,10 @@ def checked(asked: Asked, now: datetime) -> tuple[Replay, BacktestRow | None]:
     length, every = cadence(analyzer.name, asked.length, asked.every)
     for name, span in (("length", length), ("every", every)):
         if not SHORTEST <= span <= LONGEST:
-            raise BadBacktest(name, f"must be from 1 s to {LONGEST.days} days")
+            raise InvalidBacktestError(name, f"must be from 1 s to {LONGEST.days} days")
     kept = kept_since(analyzer, now)
     if end <= kept:
-        raise BadBacktest("end", f"telemetry is kept from {kept:%Y-%m-%d %H:%M} UTC on")
+        raise InvalidBacktestError("end", f"telemetry is kept from {kept:%Y-%m-%d %H:%M} UTC on")
     regions = tuple(dict.fromkeys(asked.regions)) or analyzers.regions_heard(analyzer.name)
     replay = Replay(analyzer, params, regions, max(start, kept), end, length, every)
     _check_count(replay)
@@ -135,8 +135,8 @@ def kept_since(analyzer: Analyzer, now: datetime) -> datetime:
 def _analyzer(name: str) -> Analyzer:
     try:
         return analyzers.analyzer(name)
-    except analyzers.UnknownAnalyzer as error:
-        raise BadBacktest("analyzer", str(error)) from error
+    except analyzers.UnknownAnalyzerError as error:
+        raise InvalidBacktestError("analyzer", str(error)) from error
 
 
 def _other(asked: Asked) -> BacktestRow | None:
@@ -144,9 +144,9 @@ def _other(asked: Asked) -> BacktestRow | None:
         return None
     other = BacktestRow.objects.filter(pk=asked.against).first()
     if other is None:
-        raise BadBacktest("against", "there is no such backtest")
+        raise InvalidBacktestError("against", "there is no such backtest")
     if other.total is None:
-        raise BadBacktest("against", "it has not begun: its windows are not known yet")
+        raise InvalidBacktestError("against", "it has not begun: its windows are not known yet")
     return other
 
 
@@ -154,21 +154,21 @@ def _span(asked: Asked) -> tuple[datetime, datetime]:
     start, end = asked.start.astimezone(UTC), asked.end.astimezone(UTC)
     for name, moment in (("start", start), ("end", end)):
         if not ERA[0] <= moment <= ERA[1]:
-            raise BadBacktest(name, f"must lie between {ERA[0].year} and {ERA[1].year}")
+            raise InvalidBacktestError(name, f"must lie between {ERA[0].year} and {ERA[1].year}")
     if start >= end:
-        raise BadBacktest("end", "must be after the start")
+        raise InvalidBacktestError("end", "must be after the start")
     return start, end
 
 
 def _check_count(replay: Replay) -> None:
     """So that nothing is planned that nobody waits for."""
     if (replay.end - replay.start) / replay.every * max(1, len(replay.regions)) > 100 * MOST_WINDOWS:
-        raise BadBacktest("every", f"gives more than {MOST_WINDOWS:,} windows; choose a longer one")
+        raise InvalidBacktestError("every", f"gives more than {MOST_WINDOWS:,} windows; choose a longer one")
     try:
         count = len(replay.windows())
-    except NothingToReplay as error:
-        raise BadBacktest("start", str(error)) from error
+    except NothingToReplayError as error:
+        raise InvalidBacktestError("start", str(error)) from error
     if count > MOST_WINDOWS:
-        raise BadBacktest(
+        raise InvalidBacktestError(
             "every", f"gives {count:,} windows, more than {MOST_WINDOWS:,}; choose a longer one"
         )

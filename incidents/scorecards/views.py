@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 
 from analyzers.queries import analyzers
 from incidents.domain.time import parse_rfc3339
-from incidents.domain.values import Invalid, check_line
+from incidents.domain.values import InvalidValueError, check_line
 from incidents.scorecards import queries
 from ingest.api.authentication import HasScope
 
@@ -109,7 +109,7 @@ def _asked(request: Request, *known: str) -> dict[str, Any]:
 def _line(name: str, text: str) -> str:
     try:
         return check_line(name, text)
-    except Invalid as invalid:
+    except InvalidValueError as invalid:
         raise ValidationError({name: [invalid.reason]}) from None
 
 

@@ -36,7 +36,7 @@ MOST_SUSPECTS, MOST_SUMMARIES = 200, 5
 """Of a window, that are written down, and how many of them with their sentence."""
 
 
-class CannotGoOn(Exception):
+class BacktestAbortedError(Exception):
     """What was asked for cannot be judged any more; the message says why."""
 
 
@@ -76,7 +76,7 @@ def turn(id: uuid.UUID, now: Now, seconds: float = TURN) -> bool:
         if row.total is None and not _plan(row, asked, now()):
             return False
         return _go_on(row, asked, now, time.monotonic() + seconds)
-    except (CannotGoOn, analyzers.NothingToReplay, analyzers.RegistryError) as error:
+    except (BacktestAbortedError, analyzers.NothingToReplayError, analyzers.RegistryError) as error:
         _end(row, State.FAILED, now(), error=str(error))
         return False
 
@@ -94,11 +94,11 @@ def _take_up(id: uuid.UUID, now: datetime) -> BacktestRow | None:
 
 
 def _asked(row: BacktestRow) -> Replay:
-    """Raises CannotGoOn where the analyzer is not the one that was asked for."""
+    """Raises BacktestAbortedError where the analyzer is not the one that was asked for."""
     installed = analyzers.analyzers().get(row.analyzer)
     if installed is None or installed.version != row.version:
         there = "not installed any more" if installed is None else f"installed as {installed.version} now"
-        raise CannotGoOn(f"{row.analyzer} {row.version} is {there}; ask for it anew")
+        raise BacktestAbortedError(f"{row.analyzer} {row.version} is {there}; ask for it anew")
     return Replay(installed, row.params, tuple(row.regions), row.start, row.end, row.length, row.every)
 
 

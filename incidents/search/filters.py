@@ -18,7 +18,7 @@ from django.db.models import Q
 
 from incidents.domain.search import matches_glob
 from incidents.domain.time import parse_rfc3339
-from incidents.domain.values import SEVERITIES, STATES, Invalid, check_text
+from incidents.domain.values import SEVERITIES, STATES, InvalidValueError, check_text
 
 Operator = Literal[
     "in", "contains", "min", "max", "above", "below", "after", "before", "search", "glob", "label", "filled"
@@ -131,7 +131,7 @@ def _optional(name: str, text: str) -> str | None:
 def _one_of(choices: Sequence[str]) -> Reader:
     def read(name: str, text: str) -> str:
         if text not in choices:
-            raise Invalid(name, f"must be one of {', '.join(choices)}")
+            raise InvalidValueError(name, f"must be one of {', '.join(choices)}")
         return text
 
     return read
@@ -139,7 +139,7 @@ def _one_of(choices: Sequence[str]) -> Reader:
 
 def _integer(name: str, text: str) -> int:
     if not re.fullmatch(r"-?[0-9]{1,15}", text):
-        raise Invalid(name, "must be a whole number")
+        raise InvalidValueError(name, "must be a whole number")
     return int(text)
 
 
@@ -149,13 +149,13 @@ def _optional_integer(name: str, text: str) -> int | None:
 
 def _share(name: str, text: str) -> float:
     if not re.fullmatch(r"[0-9]{0,3}\.?[0-9]{1,15}", text):
-        raise Invalid(name, "must be a number such as 0.9")
+        raise InvalidValueError(name, "must be a number such as 0.9")
     return float(text)
 
 
 def _seconds(name: str, text: str) -> float:
     if not re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,6})?", text):
-        raise Invalid(name, "must be a number of seconds")
+        raise InvalidValueError(name, "must be a number of seconds")
     return float(text)
 
 
@@ -163,19 +163,21 @@ def _uuid(name: str, text: str) -> str:
     try:
         return str(UUID(text))
     except ValueError:
-        raise Invalid(name, "must be a UUID") from None
+        raise InvalidValueError(name, "must be a UUID") from None
 
 
 def _time(name: str, text: str) -> datetime:
     try:
         return parse_rfc3339(text.replace(" ", "+"))  # an offset's plus that was not percent-encoded
     except (ValueError, OverflowError):
-        raise Invalid(name, "must be an RFC 3339 time with an offset, such as 2026-11-21T10:00:00Z") from None
+        raise InvalidValueError(
+            name, "must be an RFC 3339 time with an offset, such as 2026-11-21T10:00:00Z"
+        ) from None
 
 
 def _position(name: str, text: str) -> str:
     if not re.fullmatch(r"[0-9a-f]{36}", text):
-        raise Invalid(name, "must be a log position, as found in `position`")
+        raise InvalidValueError(name, "must be a log position, as found in `position`")
     return text
 
 
@@ -235,11 +237,11 @@ PARAMETERS: dict[str, tuple[str, Operator, Reader, str]] = {
 
 
 def parse_filters(given: Mapping[str, Sequence[str]]) -> list[Filter]:
-    """Filters from query parameters. Raises Invalid for an unknown parameter or a value that is none."""
+    """Filters from query parameters. Raises InvalidValueError for an unknown parameter or a value that is none."""
     filters = []
     for name, texts in given.items():
         if name not in PARAMETERS:
-            raise Invalid(name[:100], "is not a filter of incidents")
+            raise InvalidValueError(name[:100], "is not a filter of incidents")
         field, operator, read, _ = PARAMETERS[name]
         values = tuple(read(name, text) for text in texts)
         if operator == "in":

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from incidents.domain.values import Invalid
+from incidents.domain.values import InvalidValueError
 from incidents.incident.models import IncidentRow
 from incidents.incident.view import View
 from incidents.search.filters import ORDERS, Filter
@@ -72,7 +72,8 @@ def standing(
     as_of: Position | None = None,
 ) -> Standing | None:
     """Where an incident stands in a list of groups, one after the other: at the mark `at`, where somebody
-    found it, else where it is now; None where it is nowhere. Raises Invalid for a mark that is none of this list.
+    found it, else where it is now; None where it is nowhere. Raises InvalidValueError for a mark that is none of this
+    list.
     """
     now = next((n for n, filters in enumerate(groups) if _fits(filters, view)), None)
     if at is None and now is None:
@@ -104,7 +105,7 @@ def _fits(filters: Iterable[Filter], view: View) -> bool:
 def _read_mark(text: str, order: str, groups: int) -> tuple[int, list[Any]]:
     group, _, cursor = text.partition(":")
     if not (group.isascii() and group.isdecimal() and int(group[:9]) < groups):
-        raise Invalid("place", "is none of this list")
+        raise InvalidValueError("place", "is none of this list")
     return int(group), read_cursor(cursor, order)[1]
 
 

@@ -16,7 +16,7 @@ from django.db.models import Q, QuerySet
 from incidents.domain.incident.evolve import fold
 from incidents.domain.incident.failure import is_quiet
 from incidents.domain.incident.state import Incident
-from incidents.domain.values import SEVERITIES, Invalid
+from incidents.domain.values import SEVERITIES, InvalidValueError
 from incidents.incident.models import IncidentRow
 from incidents.incident.repository import stream_of
 from incidents.incident.rows import state_of
@@ -49,11 +49,11 @@ def list_incidents(
     limit: int = 50,
     as_of: Position | None = None,
 ) -> Page:
-    """A page of at most `limit` (1 to 200) incidents. Raises Invalid for an order or cursor that is none."""
+    """A page of at most `limit` (1 to 200) incidents. Raises InvalidValueError for an order or cursor that is none."""
     if order not in ORDERS:
-        raise Invalid("order", f"must be one of {', '.join(ORDERS)}")
+        raise InvalidValueError("order", f"must be one of {', '.join(ORDERS)}")
     if not 1 <= limit <= PAGE_LIMIT:
-        raise Invalid("limit", f"must be 1 to {PAGE_LIMIT}")
+        raise InvalidValueError("limit", f"must be 1 to {PAGE_LIMIT}")
     back, edge = (False, None) if cursor is None else read_cursor(cursor, order)
     columns = [(name, descends != back) for name, descends in ORDERS[order]]
     if as_of is None:
@@ -202,4 +202,6 @@ def read_cursor(cursor: str, order: str) -> tuple[bool, list[Any]]:
             return back, edge
     except (ValueError, TypeError, binascii.Error, RecursionError):
         pass
-    raise Invalid("cursor", "is not a cursor of this list; follow `next` and `previous` as they are given")
+    raise InvalidValueError(
+        "cursor", "is not a cursor of this list; follow `next` and `previous` as they are given"
+    )

@@ -18,7 +18,7 @@ from incidents.domain.incident.grouping import matched_labels
 from incidents.domain.suppression.recurrence import Recurrence, Span, times_from
 from incidents.domain.suppression.silences import Matcher, each_matcher, matchers_from
 from incidents.domain.time import rfc3339
-from incidents.domain.values import UNREADABLE, Invalid, check_line, check_text
+from incidents.domain.values import UNREADABLE, InvalidValueError, check_line, check_text
 from incidents.incident.models import SuppressedAlert
 from incidents.incident.repository import keep_reactor_out
 from incidents.permissions import allow, allow_silence
@@ -72,14 +72,14 @@ def create_silence(
     """Alerts that every matcher fits call nobody from `starts_at` (None: now) until `ends_at`, and `again`.
 
     Incidents all of whose firing alerts it covers notify nobody meanwhile: those of these ids from now on, others
-    within seconds. Raises Invalid, Forbidden.
+    within seconds. Raises InvalidValueError, ForbiddenError.
     """
     allow("silence", context)
     now = timezone.now()
     held = matchers_from(matchers)
     start = max(starts_at or now, now)
     if ends_at <= start:
-        raise Invalid("ends_at", "must be later than the start and than now")
+        raise InvalidValueError("ends_at", "must be later than the start and than now")
     row = Silence(
         matchers=[matcher.as_json() for matcher in held],
         starts_at=start,
@@ -104,7 +104,7 @@ def _recurring(row: Silence, again: Again) -> SilenceRecurrence:
     times = times_from(row.starts_at, row.ends_at, again.recurrence)
     until = again.until or row.starts_at + LONGEST
     if not row.ends_at <= until <= row.starts_at + LONGEST:
-        raise Invalid(
+        raise InvalidValueError(
             "recurrence.until", f"must be after the first end and at most {LONGEST.days} days after the start"
         )
     rule = again.recurrence
@@ -115,7 +115,8 @@ def _recurring(row: Silence, again: Again) -> SilenceRecurrence:
 
 @transaction.atomic
 def place_silence(id: uuid.UUID, wanted: Wanted, context: Context) -> None:
-    """Make the silence of this id as it is wanted. What is to be over is ended, and not made. Raises Invalid."""
+    """Make the silence of this id as it is wanted. What is to be over is ended, and not made. Raises
+    InvalidValueError."""
     allow("silence", context)
     # Nothing is decided by a silence while it changes.
     keep_reactor_out()
@@ -132,10 +133,10 @@ def place_silence(id: uuid.UUID, wanted: Wanted, context: Context) -> None:
         annotations=_annotations_wanted(wanted, row),
     )
     if wanted.ends_at <= wanted.starts_at:
-        raise Invalid("ends_at", "must be later than the start")
+        raise InvalidValueError("ends_at", "must be later than the start")
     again = None if wanted.again is None else _placed_again(made, wanted.again)
     if again is not None and made.ends_at - max(made.starts_at, now) > LONGEST:
-        raise Invalid("recurrence.until", f"must be at most {LONGEST.days} days after the start")
+        raise InvalidValueError("recurrence.until", f"must be at most {LONGEST.days} days after the start")
     if made.ends_at > now:
         allow_silence(context, matchers_from(wanted.matchers), made.ends_at - max(made.starts_at, now))
     if made.ends_at <= now:
@@ -161,11 +162,11 @@ def _annotations_wanted(wanted: Wanted, row: Silence | None) -> dict[str, str]:
 
 
 def check_annotations(told: object) -> dict[str, str]:
-    """Annotations of a silence: up to MOST_ANNOTATIONS texts by name. Raises Invalid."""
+    """Annotations of a silence: up to MOST_ANNOTATIONS texts by name. Raises InvalidValueError."""
     if not isinstance(told, dict) or not all(isinstance(text, str) for text in told.values()):
-        raise Invalid("annotations", "must be an object of texts")
+        raise InvalidValueError("annotations", "must be an object of texts")
     if len(told) > MOST_ANNOTATIONS:
-        raise Invalid("annotations", f"must be at most {MOST_ANNOTATIONS}, not {len(told)}")
+        raise InvalidValueError("annotations", f"must be at most {MOST_ANNOTATIONS}, not {len(told)}")
     return {
         check_text("annotations", name, 255): check_text("annotations", text, 2_000)
         for name, text in told.items()
@@ -177,7 +178,7 @@ def _placed_again(made: Silence, again: Again) -> SilenceRecurrence:
     rule, until = again.recurrence, again.until or made.starts_at + LONGEST
     times = times_from(made.starts_at, made.ends_at, rule)
     if until < made.ends_at:
-        raise Invalid("recurrence.until", "must not be before the first end")
+        raise InvalidValueError("recurrence.until", "must not be before the first end")
     made.ends_at = until
     return SilenceRecurrence(
         silence=made,
@@ -330,7 +331,7 @@ def holding() -> Mapping[str, int]:
 
 def labels_in_common(reference: str, most: int = 500) -> dict[str, str]:
     """The labels that all firing alerts of an incident have in common, of its first `most`; where they have none, their
-    component, or the dedup key of a single one, with their integration. Raises NoSuchIncident."""
+    component, or the dedup key of a single one, with their integration. Raises IncidentNotFoundError."""
     found, _ = queries.members(reference, most)
     firing = [one for one in found if one.status != "resolved"]
     if shared := _in_common([dict(one.alert.labels) for one in firing]):

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from incidents.domain.routing import rules, schema
 from incidents.domain.suppression import silences
-from incidents.domain.values import UNREADABLE, Invalid, check_severity
+from incidents.domain.values import UNREADABLE, InvalidValueError, check_severity
 
 log = structlog.get_logger("catalog")
 
@@ -151,7 +151,7 @@ def rules_as_written() -> tuple[list[schema.Written], dict[str, str]]:
     for row in rows:
         try:
             written.append(row.written)
-        except Invalid as error:
+        except InvalidValueError as error:
             unreadable[row.name] = str(error)
     parents = {row.name: None if row.parent is None else row.parent.name for row in rows}
     passed_over = schema.beneath_unreadable(unreadable, parents)

@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 from django.contrib.auth import get_user_model
 
-from incidents.domain.permissions import ROLES, Forbidden, Person, may, needed, refusal
+from incidents.domain.permissions import ROLES, ForbiddenError, Person, may, needed, refusal
 from incidents.teams.models import Membership
 from ingest.queries import Context
 
@@ -43,7 +43,7 @@ def who_can(command: str, teams: Collection[str]) -> list[str]:
 
 
 def allow_at(command: str, team: str | None, context: Context) -> None:
-    """Raises Forbidden where the actor is a person who may not do that to what belongs to the team.
+    """Raises ForbiddenError where the actor is a person who may not do that to what belongs to the team.
 
     What belongs to no team is open to those who may do it in any.
     """
@@ -51,4 +51,4 @@ def allow_at(command: str, team: str | None, context: Context) -> None:
     who = None if name is None else person(name)
     teams = list(who.roles) if who is not None and team is None else [team] if team else []
     if who is not None and not may(who, command, teams):
-        raise Forbidden(refusal(who, command, teams, who_can(command, teams)))
+        raise ForbiddenError(refusal(who, command, teams, who_can(command, teams)))

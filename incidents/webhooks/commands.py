@@ -29,15 +29,15 @@ OVERLAP = timedelta(days=1)
 """For how long the secret before signs, too, after a rotation."""
 
 
-class TooMany(ValueError):
+class TooManyWebhooksError(ValueError):
     """Each webhook has threads of its own."""
 
 
-class Gone(ValueError):
+class TeamDeletedError(ValueError):
     """A team that it names was removed meanwhile."""
 
 
-class Ahead(ValueError):
+class ReplayAheadError(ValueError):
     """A replay can only lead back."""
 
 
@@ -63,10 +63,11 @@ def new_secret() -> str:
 
 @transaction.atomic
 def create(fields: Mapping[str, Any], context: Context) -> tuple[Webhook, str]:
-    """A webhook that is told what happens from now on, and its secret, to be shown once. Raises TooMany, Gone."""
+    """A webhook that is told what happens from now on, and its secret, to be shown once. Raises TooManyWebhooksError,
+    TeamDeletedError."""
     _hold(fields)
     if Webhook.objects.count() >= MOST:
-        raise TooMany(f"there are {MOST} webhooks, which is as many as there can be")
+        raise TooManyWebhooksError(f"there are {MOST} webhooks, which is as many as there can be")
     secret = new_secret()
     row = Webhook.objects.create(**fields, secret=encryption.seal(secret), position=str(watermark()))
     record_configuration(KIND, row.name, None, told(row), context)
@@ -75,7 +76,7 @@ def create(fields: Mapping[str, Any], context: Context) -> tuple[Webhook, str]:
 
 @transaction.atomic
 def change(webhook: Webhook, fields: Mapping[str, Any], context: Context) -> Webhook:
-    """Switched on, it goes on from where it stood, as good as new. Raises Gone."""
+    """Switched on, it goes on from where it stood, as good as new. Raises TeamDeletedError."""
     _hold(fields)
     row = _locked(webhook)
     before = told(row)
@@ -112,11 +113,11 @@ def rotate(webhook: Webhook, context: Context, overlap: timedelta = OVERLAP) -> 
 
 @transaction.atomic
 def replay(webhook: Webhook, since: Position, context: Context) -> Webhook:
-    """Tell everything after a position again. Raises Ahead for one that it has not come to."""
+    """Tell everything after a position again. Raises ReplayAheadError for one that it has not come to."""
     row = _locked(webhook)
     before = {**told(row), "position": row.position}
     if since > row.place:
-        raise Ahead("it has not come so far; a replay leads back")
+        raise ReplayAheadError("it has not come so far; a replay leads back")
     row.replayed_upto = max(row.replayed_upto, row.position)
     row.position = str(since)
     row.retry_at = None
@@ -142,7 +143,7 @@ def disable(webhook: Webhook, reason: str) -> None:
 
 
 def test(webhook: Webhook, actor: str) -> Try:
-    """Send a `webhook.test` now and say what came of it; it changes nothing. Raises sealing.Unreadable."""
+    """Send a `webhook.test` now and say what came of it; it changes nothing. Raises DecryptionError."""
     now = datetime.now(UTC)
     id_ = f"webhook/{webhook.name}/test/{secrets.token_hex(8)}"
     body = payload(id_, "webhook.test", actor, now, webhook.position, {}, {"webhook": webhook.name})
@@ -155,7 +156,7 @@ def _hold(fields: Mapping[str, Any]) -> None:
     hold_names()
     named = set(fields.get("teams", ()))
     if gone := named - set(Team.objects.filter(slug__in=named).values_list("slug", flat=True)):
-        raise Gone(f"the team {min(gone)} was removed at the same time; look again")
+        raise TeamDeletedError(f"the team {min(gone)} was removed at the same time; look again")
 
 
 def _locked(webhook: Webhook) -> Webhook:

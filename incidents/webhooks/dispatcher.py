@@ -18,7 +18,7 @@ from functools import partial
 import structlog
 from django.db import InterfaceError, OperationalError, connection
 
-from incidents.encryption import Unreadable
+from incidents.encryption import DecryptionError
 from incidents.webhooks import round as rounds
 from incidents.webhooks.deliveries import Histories
 from incidents.webhooks.models import Webhook
@@ -126,7 +126,7 @@ class Courier:
             lane.place, lane.read_to = webhook.position, webhook.place
         try:
             one = rounds.begin(webhook, lane.histories, now, lane.read_to, lane.held_first)
-        except Unreadable as error:
+        except DecryptionError as error:
             # Its place in the log stays, so that nothing is lost until the right key is there.
             log.error("secret of a webhook cannot be read", webhook=webhook.name, error=str(error))
             self._left_alone[webhook.pk] = time.monotonic() + LONGEST_PAUSE

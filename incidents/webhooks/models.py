@@ -56,7 +56,7 @@ class Webhook(models.Model):
         return Position.parse(self.position)
 
     def secrets(self, now: datetime) -> list[str]:
-        """Those that deliveries are signed with now, the newest first. Raises sealing.Unreadable."""
+        """Those that deliveries are signed with now, the newest first. Raises DecryptionError."""
         kept = [self.secret]
         if self.previous_secret is not None and self.previous_until is not None and self.previous_until > now:
             kept.append(self.previous_secret)

@@ -10,7 +10,7 @@ from django.db.models import Count, F, Manager, OrderBy, QuerySet, Window
 from django.db.models.functions import RowNumber
 
 from incidents.domain.incident.evolve import EVENT_TYPES
-from incidents.encryption import Unreadable
+from incidents.encryption import DecryptionError
 from incidents.webhooks.models import Attempt, Held, Parked, Webhook
 from ingest.queries import now_utc, read_all
 
@@ -29,7 +29,7 @@ def unreadable() -> list[str]:
 def is_readable(webhook: Webhook) -> bool:
     try:
         webhook.secrets(now_utc())
-    except Unreadable:
+    except DecryptionError:
         return False
     return True
 

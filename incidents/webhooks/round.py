@@ -66,7 +66,7 @@ class Round:
 def begin(webhook: Webhook, histories: Histories, now: datetime, after: Position, held_first: bool) -> Round:
     """The next round: incidents that were held back and are due, or else what the log has after a position.
 
-    Raises sealing.Unreadable.
+    Raises DecryptionError.
     """
     address = Address(webhook.name, webhook.url, tuple(webhook.secrets(now)), webhook.replayed_upto)
     one = Round(webhook, address, webhook.place)

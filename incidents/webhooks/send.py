@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from incidents.domain.webhooks import PATIENCE, Outcome, outcome, sign, wish_of
-from incidents.outbound import Refused, Unreachable, post
+from incidents.outbound import AddressRefusedError, UnreachableError, post
 from incidents.webhooks.deliveries import Letter
 
 TIMEOUT = 10.0
@@ -71,7 +71,7 @@ def send(address: Address, letter: Letter, timeout: float = TIMEOUT) -> Try:
         told, status, said, wish = outcome(reply.status), reply.status, reply.text, wish_of(reply.headers)
         if 300 <= reply.status < 400:
             said = f"redirects are not followed; it leads to {reply.headers.get('location', 'nowhere')}"
-    except (Refused, Unreachable) as error:
+    except (AddressRefusedError, UnreachableError) as error:
         said = str(error)
     return Try(letter, now, int((time.monotonic() - began) * 1000), told, status, said[:500], wish)
 

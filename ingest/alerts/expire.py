@@ -62,7 +62,7 @@ def settle(ids: Sequence[str], said_at: datetime, position: Position, context: C
     """A person said at a time, which is this position in the log, that these alerts are over; how many then are.
 
     Of which anything new was said since goes on. What is sent again later than `SETTLED` from `said_at` fires anew. In
-    the caller's transaction, which holds the alerts until it ends. Raises WrongExpectedVersion.
+    the caller's transaction, which holds the alerts until it ends. Raises StreamVersionError.
     """
     batch = Batch(clock.now(), rows.kept(sorted(ids), hold=True), held=True)
     # Read again now that they are held: one may have changed since.

@@ -19,10 +19,10 @@ from ingest.alerts.payloads import keeping
 from ingest.alerts.rows import Kept, id_of
 from ingest.alerts.write_batch import Batch, By
 from ingest.db import clock, database
-from ingest.db.group_commit import GroupCommit, GroupLost
+from ingest.db.group_commit import GroupCommit, GroupCommitError
 from ingest.integrations.normalized import Parsed
 from ingest.log.retry import retrying
-from ingest.log.types import Context, UnrecordableEvent, WrongExpectedVersion
+from ingest.log.types import Context, StreamVersionError, UnrecordableEventError
 
 MOST_TOGETHER = 64
 """Deliveries in one transaction."""
@@ -40,7 +40,7 @@ def receive(parsed: Parsed, delivery: Delivery) -> Taken:
         try:
             if taken := _groups[known_as].submit(one):
                 return taken
-        except GroupLost as lost:
+        except GroupCommitError as lost:
             raise OperationalError("the transaction that was to store this with others was lost") from lost
     return retrying(partial(_store, [one]))[0]
 
@@ -53,7 +53,7 @@ def _store_group(deliveries: Sequence[Prepared]) -> Sequence[Taken | None]:
     """None for those that must be tried alone: whatever is wrong then meets only the guilty one."""
     try:
         return _store_unheld(deliveries)
-    except (WrongExpectedVersion, UnrecordableEvent):
+    except (StreamVersionError, UnrecordableEventError):
         return [None] * len(deliveries)
     except DatabaseError as error:
         # A connection that was lost may have been lost after the commit; storing again could then store twice.
@@ -73,7 +73,7 @@ def _store_unheld(deliveries: Sequence[Prepared]) -> list[Taken]:
         read = rows.kept(sorted(strangers), hold=False) if strangers and not cache.all_new() else None
         unread = known.keys() if read is not None else ids
         batch, taken = _stored(deliveries, named, {**known, **(read or {})}, unread, held=False)
-    except WrongExpectedVersion:
+    except StreamVersionError:
         cache.forget(ids)
         cache.met(0, others=bool(strangers))
         return _store(deliveries)
@@ -123,6 +123,6 @@ def _taken(batch: Batch, one: Prepared, ids: Sequence[str], unread: Collection[s
         elif decision.outcome == "repeated":
             batch.count(id_, alert)
         elif id_ in unread:  # what is ignored is written nowhere, so nothing would find out
-            raise WrongExpectedVersion(rows.stream_of(id_), batch.version(id_))
+            raise StreamVersionError(rows.stream_of(id_), batch.version(id_))
         told.append(Told(id_, batch.version(id_), decision.outcome, decision.why))
     return Taken(one.receipt, tuple(told))

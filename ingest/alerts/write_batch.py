@@ -97,7 +97,7 @@ class Batch:
     def write(self, more: Sequence[Statement] = ()) -> None:
         """One message to the database, with `more` at its end; outside of a transaction it is one of its own.
 
-        Raises WrongExpectedVersion when another transaction was faster: then nothing is written.
+        Raises StreamVersionError when another transaction was faster: then nothing is written.
         """
         if not self._changed:
             with saying_overtaken(next(iter(self._counts), "")):

@@ -47,7 +47,7 @@ REFUSED = Counted("dossier_intake_refused", "Requests of senders refused for loa
 _refused = cache(REFUSED.labels)
 
 
-class Overloaded(Exception):
+class OverloadedError(Exception):
     """Nothing of the request was stored; it may come again after `retry_after` seconds. `status` is of the answer."""
 
     status = HTTPStatus.TOO_MANY_REQUESTS
@@ -58,7 +58,7 @@ class Overloaded(Exception):
         self.retry_after = retry_after
 
 
-class DiskFull(Overloaded):
+class DiskFullError(OverloadedError):
     """Telemetry is refused so that alerts still find room. 503 and not 507, which senders of OTLP do not repeat."""
 
     status = HTTPStatus.SERVICE_UNAVAILABLE
@@ -84,7 +84,7 @@ class Intake:
 
     @contextmanager
     def admitted(self, key: str) -> Iterator[None]:
-        """Around what a request does once its key is known. Raises Overloaded."""
+        """Around what a request does once its key is known. Raises OverloadedError."""
         number = self._enter(key)
         try:
             yield
@@ -101,9 +101,9 @@ class Intake:
             if full or mine:  # seldom so: only then it costs a look at each
                 slow = sum(now - began > PATIENCE for began in self._began.values())
                 if full and 2 * slow >= self._most:
-                    raise Overloaded("busy", "too many requests wait to be stored", LATER)
+                    raise OverloadedError("busy", "too many requests wait to be stored", LATER)
                 if mine and 4 * slow >= self._most:
-                    raise Overloaded("key busy", f"the key {key} has too many requests under way", LATER)
+                    raise OverloadedError("key busy", f"the key {key} has too many requests under way", LATER)
             self._number += 1
             self._began[self._number] = now
             self._of_key[key] += 1
@@ -116,7 +116,9 @@ class Intake:
         left = min(most, left + (now - then) * self._rate)
         if left < 1:
             wait = max(1, round((1 - left) / self._rate))
-            raise Overloaded("rate", f"the key {key} sends more than {self._rate:g} requests a second", wait)
+            raise OverloadedError(
+                "rate", f"the key {key} sends more than {self._rate:g} requests a second", wait
+            )
         if len(self._left) >= MOST_KEYS:
             self._left.clear()
         self._left[key] = (left - 1, now)
@@ -144,12 +146,12 @@ def in_turn(size: int) -> Iterator[None]:
 
 @contextmanager
 def admitted(key: str, door: str) -> Iterator[None]:
-    """As `Intake.admitted` of this process, and counts who was refused. Raises Overloaded."""
+    """As `Intake.admitted` of this process, and counts who was refused. Raises OverloadedError."""
     try:
         if door in TELEMETRY and disk_is_scarce():
-            raise DiskFull
+            raise DiskFullError
         with intake().admitted(key):
             yield
-    except Overloaded as error:
+    except OverloadedError as error:
         _refused(door, error.why).inc()
         raise

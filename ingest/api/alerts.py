@@ -21,7 +21,7 @@ from django.views.decorators.csrf import csrf_exempt
 from ingest.alerts import heartbeats
 from ingest.alerts.deliveries import Delivery, Taken
 from ingest.alerts.store import receive
-from ingest.api.admission import Overloaded, admitted, in_turn
+from ingest.api.admission import OverloadedError, admitted, in_turn
 from ingest.api.body import read_body
 from ingest.api.keys import Key, authenticate, find
 from ingest.api.problem_details import down, problem
@@ -32,9 +32,9 @@ from ingest.integrations import heartbeat as heartbeats_door
 from ingest.integrations.content_encoding import decompress
 from ingest.integrations.generic import apply
 from ingest.integrations.json_body import LARGEST_ASKED, read_object, scalar
-from ingest.integrations.normalized import BadPayload, Parsed
+from ingest.integrations.normalized import InvalidPayloadError, Parsed
 from ingest.integrations.prometheus import parse as prometheus
-from ingest.telemetry.errors import BadBody, TooLarge
+from ingest.telemetry.errors import BodyTooLargeError, InvalidBodyError
 
 RETRY_AFTER = "5"
 ENCODINGS = ("", "identity", "gzip", "x-gzip", "zstd")
@@ -42,7 +42,7 @@ ENCODINGS = ("", "identity", "gzip", "x-gzip", "zstd")
 Refuse = Callable[[int, str], HttpResponse]
 
 
-class Refusal(Exception):
+class RequestRefusedError(Exception):
     """The request is refused as a whole: nothing of it was stored."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -69,7 +69,7 @@ def serve(door: Door, request: HttpRequest, who: Callable[[], Key | None]) -> Ht
     key = None
     try:
         if request.method not in door.methods:
-            raise Refusal(405, f"Only {' and '.join(door.methods)} here.")
+            raise RequestRefusedError(405, f"Only {' and '.join(door.methods)} here.")
         key = who()
         allowed(key, door.name)
         assert key is not None
@@ -80,7 +80,15 @@ def serve(door: Door, request: HttpRequest, who: Callable[[], Key | None]) -> Ht
                 taken = stored(request, door.name, key, parsed, body, keeps_unread=door.keeps_unread)
         answer = door.accept(taken, parsed)
         answer["Dossier-Receipt"] = taken.receipt
-    except (Refusal, Overloaded, TooLarge, BadBody, BadPayload, OperationalError, InterfaceError) as error:
+    except (
+        RequestRefusedError,
+        OverloadedError,
+        BodyTooLargeError,
+        InvalidBodyError,
+        InvalidPayloadError,
+        OperationalError,
+        InterfaceError,
+    ) as error:
         answer = refused(door.refuse, error, door.overloaded)
         if key is not None:
             note(key.name, door.name, answer.status_code, str(error))
@@ -92,14 +100,14 @@ def serve(door: Door, request: HttpRequest, who: Callable[[], Key | None]) -> Ht
 def refused(refuse: Refuse, error: Exception, overloaded: int = 503) -> HttpResponse:
     """The answer for what went wrong."""
     match error:
-        case Refusal():
+        case RequestRefusedError():
             answer = refuse(error.status, str(error))
-        case Overloaded():
+        case OverloadedError():
             answer = refuse(overloaded, f"{error}.")
             answer["Retry-After"] = str(error.retry_after)
-        case TooLarge():
+        case BodyTooLargeError():
             answer = refuse(413, f"Nothing was stored: {error} (DOSSIER_ALERT_MAX_BODY).")
-        case BadBody() | BadPayload():
+        case InvalidBodyError() | InvalidPayloadError():
             answer = refuse(400, f"Nothing was stored: {error}.")
         case _:
             answer = refuse(overloaded, down())
@@ -110,13 +118,13 @@ def refused(refuse: Refuse, error: Exception, overloaded: int = 503) -> HttpResp
 
 
 def allowed(key: Key | None, door: str) -> None:
-    """Raises Refusal for no good key, or one that may not send alerts."""
+    """Raises RequestRefusedError for no good key, or one that may not send alerts."""
     if key is None:
-        raise Refusal(401, "This door needs a good integration key.")
+        raise RequestRefusedError(401, "This door needs a good integration key.")
     if not key.allows("alerts"):
-        raise Refusal(403, f"The key {key.name} lacks the scope alerts.")
+        raise RequestRefusedError(403, f"The key {key.name} lacks the scope alerts.")
     if not key.allows_door(door):
-        raise Refusal(403, f"The key {key.name} may not use the door {door}.")
+        raise RequestRefusedError(403, f"The key {key.name} may not use the door {door}.")
 
 
 def body_of(request: HttpRequest, largest: int | None = None) -> bytes:
@@ -125,7 +133,7 @@ def body_of(request: HttpRequest, largest: int | None = None) -> bytes:
     # `request.headers` would read every variable there is.
     encoding = request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower()
     if encoding not in ENCODINGS:
-        raise Refusal(415, "Content-Encoding may be gzip or zstd.")
+        raise RequestRefusedError(415, "Content-Encoding may be gzip or zstd.")
     liveness.spare_the_question()
     return decompress(read_body(request, largest), encoding, largest)
 
@@ -133,11 +141,11 @@ def body_of(request: HttpRequest, largest: int | None = None) -> bytes:
 def stored(
     request: HttpRequest, door: str, key: Key, parsed: Parsed, payload: bytes, *, keeps_unread: bool = False
 ) -> Taken:
-    """Commits a delivery. Raises Refusal when there was something in it and nothing of that was good, unless
-    `keeps_unread`: then the payload is stored, and an alert says that it could not be read."""
+    """Commits a delivery. Raises RequestRefusedError when there was something in it and nothing of that was good,
+    unless `keeps_unread`: then the payload is stored, and an alert says that it could not be read."""
     unread = bool(parsed.refused and not parsed.alerts)
     if unread and not keeps_unread:
-        raise Refusal(400, f"Nothing was stored: {parsed.refused[0]}.")
+        raise RequestRefusedError(400, f"Nothing was stored: {parsed.refused[0]}.")
     trace = getattr(request, "trace", None)
     taken = receive(parsed, Delivery(key.name, door, request.content_type or "", payload, trace))
     liveness.used()
@@ -259,7 +267,7 @@ def heartbeat(request: HttpRequest, key: str = "") -> HttpResponse:
     found = None
     try:
         if request.method not in ("GET", "POST"):
-            raise Refusal(405, "Only GET and POST here.")
+            raise RequestRefusedError(405, "Only GET and POST here.")
         found = key_at(request, key)
         allowed(found, heartbeats.DOOR)
         assert found is not None
@@ -270,7 +278,15 @@ def heartbeat(request: HttpRequest, key: str = "") -> HttpResponse:
             delivery = Delivery(found.name, heartbeats.DOOR, media_type, payload, trace)
             now = datetime.now(UTC)
             taken = heartbeats.heard(told, delivery, now)
-    except (Refusal, Overloaded, TooLarge, BadBody, BadPayload, OperationalError, InterfaceError) as error:
+    except (
+        RequestRefusedError,
+        OverloadedError,
+        BodyTooLargeError,
+        InvalidBodyError,
+        InvalidPayloadError,
+        OperationalError,
+        InterfaceError,
+    ) as error:
         answer = refused(refused_as_problem, error)
         if found is not None:
             note(found.name, heartbeats.DOOR, answer.status_code, str(error))

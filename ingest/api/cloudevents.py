@@ -7,10 +7,10 @@ from functools import partial
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from ingest.api.alerts import Door, Refusal, counted, key_at, refused_as_problem, serve
+from ingest.api.alerts import Door, RequestRefusedError, counted, key_at, refused_as_problem, serve
 from ingest.api.keys import Key
 from ingest.integrations.cloudevents import alerts
-from ingest.integrations.cloudevents.parse import Unsupported, events, handshake
+from ingest.integrations.cloudevents.parse import UnsupportedContentTypeError, events, handshake
 from ingest.integrations.generic import apply
 from ingest.integrations.normalized import Parsed
 
@@ -29,5 +29,5 @@ def _parse(request: HttpRequest, body: bytes, key: Key) -> Parsed:
     how = alerts.DEFAULT if key.mapping is None else apply.mapping(key.mapping)
     try:
         return alerts.alerts(events(body, request.headers), how)
-    except Unsupported as error:
-        raise Refusal(415, f"Nothing was stored: {error}.") from None
+    except UnsupportedContentTypeError as error:
+        raise RequestRefusedError(415, f"Nothing was stored: {error}.") from None

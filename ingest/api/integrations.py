@@ -22,9 +22,9 @@ from ingest.api.authentication import HasScope
 from ingest.api.models import IntegrationKey
 from ingest.integrations import recognition
 from ingest.integrations.generic import apply
-from ingest.integrations.generic.schema import BadMapping
+from ingest.integrations.generic.schema import InvalidMappingError
 from ingest.integrations.json_body import LARGEST_ASKED, read
-from ingest.integrations.normalized import BadPayload
+from ingest.integrations.normalized import InvalidPayloadError
 from ingest.log.types import Context
 
 OVERLAP, LONGEST = 86_400, 31 * 86_400
@@ -95,7 +95,7 @@ class _StrictJSON(BaseParser):
         del media_type, parser_context
         try:
             return read(stream.read(LARGEST_ASKED + 1), LARGEST_ASKED)
-        except BadPayload as error:
+        except InvalidPayloadError as error:
             raise ParseError(f"Nothing was done: the body {error}.") from None
 
 
@@ -138,9 +138,9 @@ class IntegrationsView(_Admin):
                 expires_at=body.get("expires_at"),
                 who=_who(request),
             )
-        except keys.KeyNameTaken as error:
+        except keys.KeyNameTakenError as error:
             raise ValidationError({"name": [str(error)]}) from None
-        except BadMapping as error:
+        except InvalidMappingError as error:
             raise ValidationError({"mapping": [str(error)]}) from None
         return Response({"name": body["name"], "key": secret}, status=status.HTTP_201_CREATED)
 
@@ -188,9 +188,9 @@ class PreviewView(_Admin):
         told = body.get("mapping", row.mapping)
         try:
             preview = recognition.apply(None if told is None else apply.mapping(told), body["payload"])
-        except BadMapping as error:
+        except InvalidMappingError as error:
             raise ValidationError({"mapping": [str(error)]}) from None
-        except BadPayload as error:
+        except InvalidPayloadError as error:
             raise ValidationError({"payload": [str(error)]}) from None
         return Response({"items": [_item(item) for item in preview.items]})
 

@@ -61,7 +61,7 @@ class Key:
         return not self.doors or door in self.doors
 
 
-class KeyNameTaken(ValueError):
+class KeyNameTakenError(ValueError):
     """There is a key of that name already."""
 
 
@@ -83,7 +83,7 @@ def create(
     """Make a key and return it; it cannot be had again. `mapping` is how its generic door reads payloads; `doors` are
     those that it may use, none for all. With `who` the change is recorded, as by all commands here.
 
-    Raises ValueError for an unknown scope, BadMapping (one, too) for a mapping, KeyNameTaken.
+    Raises ValueError for an unknown scope, InvalidMappingError (one, too) for a mapping, KeyNameTakenError.
     """
     if mapping is not None:
         apply.mapping(mapping)
@@ -108,7 +108,7 @@ def create(
     except IntegrityError as error:
         if not _is_of_the_name(error):
             raise
-        raise KeyNameTaken(f"there is a key named {name} already") from error
+        raise KeyNameTakenError(f"there is a key named {name} already") from error
     return secret
 
 
@@ -162,7 +162,7 @@ def rotate(name: str, overlap: timedelta, who: Context | None = None) -> str | N
 def set_mapping(name: str, mapping: Mapping[str, Any] | None, who: Context | None = None) -> bool:
     """How an integration's generic door reads payloads from now on; None: as built in. Says whether there is one.
 
-    Raises BadMapping. Other processes notice within TRUSTED_FOR seconds.
+    Raises InvalidMappingError. Other processes notice within TRUSTED_FOR seconds.
     """
     if mapping is not None:
         apply.mapping(mapping)
@@ -172,7 +172,7 @@ def set_mapping(name: str, mapping: Mapping[str, Any] | None, who: Context | Non
 def change(name: str, fields: Mapping[str, Any], who: Context | None = None) -> bool:
     """Scopes, doors, region, mapping, and when it expires; says whether there is one.
 
-    Raises ValueError for an unknown scope, BadMapping.
+    Raises ValueError for an unknown scope, InvalidMappingError.
     """
     given = dict(fields)
     if (mapping := given.get("mapping")) is not None:

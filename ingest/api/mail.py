@@ -24,11 +24,11 @@ from django.db import InterfaceError, OperationalError, close_old_connections
 from ingest.alerts.deliveries import Delivery
 from ingest.alerts.store import receive
 from ingest.api import keys
-from ingest.api.admission import Overloaded, admitted
+from ingest.api.admission import OverloadedError, admitted
 from ingest.api.rejections import note
 from ingest.integrations import mail
 from ingest.integrations.generic import apply
-from ingest.integrations.normalized import BadPayload
+from ingest.integrations.normalized import InvalidPayloadError
 
 DOOR = "mail"
 KEPT_WHOLE = 2**20
@@ -75,9 +75,9 @@ def store(address: str, raw: bytes) -> str:
             kept = raw if len(raw) <= KEPT_WHOLE else mail.headers_of(raw)
             payload = mail.without_token(kept, _token(address))
             taken = receive(parsed, Delivery(key.name, DOOR, MEDIA_TYPE, payload[:KEPT_WHOLE]))
-    except BadPayload as error:
+    except InvalidPayloadError as error:
         return _refused(key, f"this mail {error}")
-    except Overloaded as error:
+    except OverloadedError as error:
         return f"451 4.7.1 {error}"
     except (OperationalError, InterfaceError) as error:
         _log.warning("a mail was put off: %s", error)

@@ -7,15 +7,15 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from ingest.api.admission import Overloaded
+from ingest.api.admission import OverloadedError
 from ingest.api.body import read_body
 from ingest.api.keys import authenticate
-from ingest.api.otlp_store import Done, RefusedError, Request, admitting, largest, take
+from ingest.api.otlp_store import Done, OtlpRefusedError, Request, admitting, largest, take
 from ingest.api.problem_details import down
 from ingest.db import liveness
 from ingest.integrations.content_encoding import decompress
 from ingest.integrations.otlp.messages import JSON, PROTOBUF, SIGNALS, Signal, answer, status
-from ingest.telemetry.errors import BadBody, TooLarge
+from ingest.telemetry.errors import BodyTooLargeError, InvalidBodyError
 
 RETRY_AFTER = "5"
 ENCODINGS = ("", "identity", "gzip", "x-gzip", "zstd")
@@ -45,15 +45,15 @@ def _answered(request: HttpRequest, signal: Signal) -> HttpResponse:
     try:
         liveness.spare_the_question()
         done = _taken(request, signal, media_type)
-    except RefusedError as refused:
+    except OtlpRefusedError as refused:
         return _status(refused.code, str(refused), form)
-    except Overloaded as error:
+    except OverloadedError as error:
         told = _status(error.status, f"{error}.", form)
         told["Retry-After"] = str(error.retry_after)
         return told
-    except TooLarge as error:
+    except BodyTooLargeError as error:
         return _status(413, f"Nothing was stored: {error}.", form)
-    except BadBody as error:
+    except InvalidBodyError as error:
         return _status(400, f"Nothing was stored: {error}.", form)
     except (OperationalError, InterfaceError):
         return _status(503, down(), form)
@@ -76,11 +76,11 @@ def _status(code: int, message: str, form: str) -> HttpResponse:
 
 def _taken(request: HttpRequest, signal: Signal, media_type: str) -> Done:
     if request.method != "POST":
-        raise RefusedError(405, "Only POST here.")
+        raise OtlpRefusedError(405, "Only POST here.")
     with admitting(authenticate(request.headers.get("Authorization")), signal) as key:
         encoding = request.headers.get("Content-Encoding", "").strip().lower()
         if media_type not in (PROTOBUF, JSON) or encoding not in ENCODINGS:
-            raise RefusedError(415, f"Send {PROTOBUF} or {JSON}; Content-Encoding may be gzip or zstd.")
+            raise OtlpRefusedError(415, f"Send {PROTOBUF} or {JSON}; Content-Encoding may be gzip or zstd.")
         sent = read_body(request, settings.TELEMETRY_MAX_BODY)
         body = decompress(sent, encoding, largest())
         return take(Request(signal, body, media_type, getattr(request, "trace", None)), key)

@@ -25,13 +25,13 @@ from google.protobuf.duration_pb2 import Duration
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
-from ingest.api.admission import Overloaded
+from ingest.api.admission import OverloadedError
 from ingest.api.keys import Key, authenticate
-from ingest.api.otlp_store import Done, RefusedError, Request, admitting, largest, take
+from ingest.api.otlp_store import Done, OtlpRefusedError, Request, admitting, largest, take
 from ingest.api.problem_details import down
 from ingest.db import liveness
 from ingest.integrations.otlp.messages import PROTOBUF, SIGNALS, Signal, answer
-from ingest.telemetry.errors import BadBody, TooLarge
+from ingest.telemetry.errors import BodyTooLargeError, InvalidBodyError
 
 RETRY_AFTER: Final = 5
 """Seconds after which to try again where the database is away."""
@@ -118,11 +118,11 @@ def _exporting(signal: Signal) -> Callable[[Iterator[bytes], Context], bytes]:
         liveness.spare_the_question()
         try:
             done = _taken(signal, sent, context)
-        except RefusedError as refused:
+        except OtlpRefusedError as refused:
             _abort(context, refused.code, str(refused))
-        except Overloaded as error:
+        except OverloadedError as error:
             _abort(context, 429 if error.why == "rate" else 503, f"{error}.", error.retry_after)
-        except (TooLarge, BadBody) as error:
+        except (BodyTooLargeError, InvalidBodyError) as error:
             _abort(context, 400, f"Nothing was stored: {error}.")
         except (OperationalError, InterfaceError) as error:
             _log.warning("a request of OTLP was put off: %s", error)
@@ -154,7 +154,7 @@ def _message(sent: Iterator[bytes], context: Context) -> bytes:
     try:
         return next(sent)
     except StopIteration:
-        raise BadBody("the request has no message") from None
+        raise InvalidBodyError("the request has no message") from None
     finally:
         late.cancel()
 

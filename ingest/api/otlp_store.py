@@ -25,7 +25,7 @@ from ingest.integrations.otlp import logs, parse
 from ingest.integrations.otlp.messages import MOST_BYTES, PROTOBUF, Signal, read
 from ingest.telemetry.decode.columns import Rows
 from ingest.telemetry.decode.validate import Bounds
-from ingest.telemetry.errors import BadBody, TooLarge
+from ingest.telemetry.errors import BodyTooLargeError, InvalidBodyError
 from ingest.telemetry.store.write import Delivery, find_repeated, receive
 
 KEPT_WHOLE = 2**20
@@ -54,7 +54,7 @@ class Done:
     message: str = ""
 
 
-class RefusedError(Exception):
+class OtlpRefusedError(Exception):
     """The request is refused as a whole; `code` is the status of HTTP."""
 
     def __init__(self, code: int, message: str) -> None:
@@ -69,16 +69,22 @@ def largest() -> int:
 
 @contextmanager
 def admitting(key: Key | None, signal: Signal) -> Iterator[Key]:
-    """Around the reading and storing of a request of this key. Raises RefusedError for one that may not send it, and
-    Overloaded. What is refused as a whole is remembered with the integration."""
+    """Around the reading and storing of a request of this key. Raises OtlpRefusedError for one that may not send it,
+    and OverloadedError. What is refused as a whole is remembered with the integration."""
     if key is None:
-        raise RefusedError(401, "This door needs a good integration key: Authorization: Bearer KEY.")
+        raise OtlpRefusedError(401, "This door needs a good integration key: Authorization: Bearer KEY.")
     try:
         _check_allowed(key, signal)
         with admitted(key.name, f"otlp-{signal.name}"):
             yield key
-    except (RefusedError, TooLarge, BadBody) as error:
-        code = error.code if isinstance(error, RefusedError) else 413 if isinstance(error, TooLarge) else 400
+    except (OtlpRefusedError, BodyTooLargeError, InvalidBodyError) as error:
+        code = (
+            error.code
+            if isinstance(error, OtlpRefusedError)
+            else 413
+            if isinstance(error, BodyTooLargeError)
+            else 400
+        )
         note(key.name, f"otlp {signal.name}", code, str(error))
         raise
 
@@ -86,14 +92,15 @@ def admitting(key: Key | None, signal: Signal) -> Iterator[Key]:
 def _check_allowed(key: Key, signal: Signal) -> None:
     scope = "alerts" if signal.name == "logs" else "telemetry"
     if not key.allows(scope):
-        raise RefusedError(403, f"The key {key.name} lacks the scope {scope}.")
+        raise OtlpRefusedError(403, f"The key {key.name} lacks the scope {scope}.")
     may = key.allows_door("otlp") if signal.name == "logs" else key.allows_kind(_KINDS[signal.name])
     if not may:
-        raise RefusedError(403, f"The key {key.name} may not send {signal.name} here.")
+        raise OtlpRefusedError(403, f"The key {key.name} may not send {signal.name} here.")
 
 
 def take(request: Request, key: Key) -> Done:
-    """Store a request of a key that was admitted. Raises BadBody, and django.db.Error: then nothing is stored."""
+    """Store a request of a key that was admitted. Raises InvalidBodyError, and django.db.Error: then nothing is
+    stored."""
     match request.signal.name:
         case "metrics":
             return _take_rows(parse.metrics, request, key)

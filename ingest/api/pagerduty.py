@@ -14,14 +14,14 @@ from django.views.decorators.csrf import csrf_exempt
 from ingest.alerts.changes import DOOR as CHANGES
 from ingest.alerts.changes import take_change
 from ingest.alerts.deliveries import Delivery, Taken
-from ingest.api.admission import Overloaded, admitted
-from ingest.api.alerts import Refusal, body_of, refused, stored
+from ingest.api.admission import OverloadedError, admitted
+from ingest.api.alerts import RequestRefusedError, body_of, refused, stored
 from ingest.api.keys import Key, find
 from ingest.api.rejections import note
 from ingest.db import liveness
 from ingest.integrations import pagerduty
-from ingest.integrations.normalized import BadPayload, Parsed
-from ingest.telemetry.errors import BadBody, TooLarge
+from ingest.integrations.normalized import InvalidPayloadError, Parsed
+from ingest.telemetry.errors import BodyTooLargeError, InvalidBodyError
 
 NAME = "pagerduty"
 Answer = tuple[Taken, dict[str, str]]
@@ -43,17 +43,24 @@ def _answered(request: HttpRequest, take: Callable[[HttpRequest, bytes], Answer]
     body = b""
     try:
         if request.method != "POST":
-            raise Refusal(405, "Only POST here.")
+            raise RequestRefusedError(405, "Only POST here.")
         body = body_of(request, pagerduty.LARGEST)
         taken, told = take(request, body)
-    except BadPayload as error:
+    except InvalidPayloadError as error:
         with suppress(
             OperationalError, InterfaceError
         ):  # nobody to tell it to; the event is no good all the same
             if (key := find(_routing_key(body))) is not None:
                 note(key.name, NAME, 400, str(error))
         return JsonResponse(pagerduty.refusal(error), status=400)
-    except (Refusal, Overloaded, TooLarge, BadBody, OperationalError, InterfaceError) as error:
+    except (
+        RequestRefusedError,
+        OverloadedError,
+        BodyTooLargeError,
+        InvalidBodyError,
+        OperationalError,
+        InterfaceError,
+    ) as error:
         answer = refused(_error, error, overloaded=429)
         if answer.status_code == 405:
             answer["Allow"] = "POST"
@@ -86,7 +93,9 @@ def _change(request: HttpRequest, body: bytes) -> Answer:
 def _key(routing_key: str) -> Key:
     key = find(routing_key)
     if key is None or not key.allows("alerts") or not key.allows_door(NAME):
-        raise pagerduty.InvalidEvent(["'routing_key' is invalid (no integration key with the scope alerts)"])
+        raise pagerduty.InvalidEventError(
+            ["'routing_key' is invalid (no integration key with the scope alerts)"]
+        )
     return key
 
 

@@ -50,7 +50,7 @@ def down() -> str:
     return "The database does not answer; nothing was stored."
 
 
-class Unavailable(exceptions.APIException):
+class ServiceUnavailableError(exceptions.APIException):
     status_code = HTTPStatus.SERVICE_UNAVAILABLE
     wait = 5
     """Seconds, which DRF says as `Retry-After`."""
@@ -62,7 +62,7 @@ class Unavailable(exceptions.APIException):
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
     """What DRF raises, as a problem, with the `members` that it has. Of others only a database that is away."""
     if is_away(exc):
-        exc = Unavailable()
+        exc = ServiceUnavailableError()
     response = drf_handler(exc, context)
     if response is None:
         return None

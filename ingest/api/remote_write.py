@@ -16,7 +16,7 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from ingest.api.admission import Overloaded, admitted, in_turn
+from ingest.api.admission import OverloadedError, admitted, in_turn
 from ingest.api.body import read_body
 from ingest.api.keys import Key, authenticate
 from ingest.api.problem_details import down
@@ -24,7 +24,7 @@ from ingest.api.rejections import noted
 from ingest.db import liveness
 from ingest.integrations.remote_write.parse import MESSAGES, MOST_BYTES, Version, Written, rows, unpack
 from ingest.telemetry.decode.validate import Bounds
-from ingest.telemetry.errors import BadBody, TooLarge
+from ingest.telemetry.errors import BodyTooLargeError, InvalidBodyError
 from ingest.telemetry.store.write import Delivery, find_repeated, receive
 
 RETRY_AFTER = "5"
@@ -62,12 +62,12 @@ def _answered(request: HttpRequest, key: Key) -> HttpResponse:
             return _said(415, "Send application/x-protobuf of remote write 1.0 or 2.0, as a snappy block.")
         with admitted(key.name, "remote-write"):
             return _taken(request, key, version)
-    except Overloaded as error:
+    except OverloadedError as error:
         # Not 429: senders must repeat after a 5xx, and only may after a 429.
         return _said(503, f"{error}.", Retry_After=str(error.retry_after))
-    except TooLarge as error:
+    except BodyTooLargeError as error:
         return _said(413, f"Nothing was stored: {error}.")
-    except BadBody as error:
+    except InvalidBodyError as error:
         return _said(400, f"Nothing was stored: {error}.")
 
 

@@ -16,7 +16,7 @@ BODY_LIMIT = 2 * 2**20
 """Bytes of a request body: a report with all the evidence that an incident takes at once, and room to spare."""
 
 
-class TooLarge(APIException):
+class JSONBodyTooLargeError(APIException):
     status_code = status.HTTP_413_REQUEST_ENTITY_TOO_LARGE
     default_detail = f"Nothing was stored: the body is larger than {BODY_LIMIT} bytes."
 
@@ -33,11 +33,11 @@ class StrictJSONParser(BaseParser):
         try:
             body = stream.read(BODY_LIMIT + 1)
         except RequestDataTooBig:
-            raise TooLarge from None
+            raise JSONBodyTooLargeError from None
         except OSError:
             raise ParseError("Nothing was stored: the body ended early.") from None
         if len(body) > BODY_LIMIT:
-            raise TooLarge
+            raise JSONBodyTooLargeError
         try:
             return json.loads(
                 body.decode(), parse_constant=_no_number, parse_float=_finite, object_pairs_hook=_names_once

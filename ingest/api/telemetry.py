@@ -15,7 +15,7 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from ingest.api.admission import Overloaded, admitted
+from ingest.api.admission import OverloadedError, admitted
 from ingest.api.body import read_body
 from ingest.api.keys import Key, authenticate
 from ingest.api.problem_details import down, problem
@@ -24,11 +24,11 @@ from ingest.db import liveness
 from ingest.integrations.content_encoding import ENCODINGS, decompress
 from ingest.integrations.telemetry import FORMATS, decode
 from ingest.telemetry.decode.columns import Rows
-from ingest.telemetry.errors import BadBody, BadRows, TooLarge
+from ingest.telemetry.errors import BodyTooLargeError, InvalidBodyError, InvalidRowsError
 from ingest.telemetry.kinds import KINDS, Field, Kind
 from ingest.telemetry.store import dictionary
 from ingest.telemetry.store.retention import bounds
-from ingest.telemetry.store.write import Delivery, IdempotencyConflict, Receipt, find_repeated, receive
+from ingest.telemetry.store.write import Delivery, IdempotencyConflictError, Receipt, find_repeated, receive
 
 RETRY_AFTER = "5"
 View = Callable[..., HttpResponse]
@@ -78,7 +78,7 @@ def telemetry(request: HttpRequest, kind: str) -> HttpResponse:
     try:
         with admitted(key.name, "telemetry"):
             return noted(_post(request, declared, key), key.name, f"telemetry {declared.name}")
-    except Overloaded as error:
+    except OverloadedError as error:
         answer = problem(error.status, error.status.phrase, f"{error}.")
         answer["Retry-After"] = str(error.retry_after)
         return answer
@@ -114,14 +114,14 @@ def _post(request: HttpRequest, kind: Kind, key: Key) -> HttpResponse:
             return Accepted(receipt)
         rows = _decoded(kind, media_type, body, key)
         return Accepted(receive(rows, delivery))
-    except TooLarge as error:
+    except BodyTooLargeError as error:
         return problem(413, "Content Too Large", f"Nothing was stored: {error}.")
-    except BadRows as error:
+    except InvalidRowsError as error:
         errors = [{"row": bad.row, "field": bad.field or None, "reason": bad.reason} for bad in error.rows]
         return problem(400, "Bad Request", f"Nothing was stored: {error.rows[0]}.", errors=errors)
-    except BadBody as error:
+    except InvalidBodyError as error:
         return problem(400, "Bad Request", f"Nothing was stored: {error}.")
-    except IdempotencyConflict:
+    except IdempotencyConflictError:
         detail = "Nothing was stored: this Idempotency-Key was used for another body."
         return problem(409, "Conflict", detail)
 

@@ -19,14 +19,14 @@ from ingest.alerts.store import receive
 from ingest.api.models import IntegrationKey
 from ingest.integrations import grafana, mail, pagerduty, recognition
 from ingest.integrations.cloudevents import alerts as cloudevent_alerts
-from ingest.integrations.cloudevents.parse import Unsupported, events
+from ingest.integrations.cloudevents.parse import UnsupportedContentTypeError, events
 from ingest.integrations.generic import apply
 from ingest.integrations.generic.default import DEFAULT
-from ingest.integrations.normalized import BadPayload, Parsed
+from ingest.integrations.normalized import InvalidPayloadError, Parsed
 from ingest.integrations.otlp import logs as otlp_logs
 from ingest.integrations.otlp import messages
 from ingest.integrations.prometheus import parse
-from ingest.telemetry.errors import BadBody
+from ingest.telemetry.errors import InvalidBodyError
 
 LASTS = timedelta(minutes=5)
 TITLE: Final = "Test alert sent from the console"
@@ -114,8 +114,8 @@ def _otlp(now: datetime) -> Any:
 def _read_otlp(body: bytes, now: datetime) -> Parsed:
     try:
         request = messages.read(messages.SIGNALS["logs"], body, messages.JSON)
-    except BadBody as error:
-        raise BadPayload("", str(error)) from None
+    except InvalidBodyError as error:
+        raise InvalidPayloadError("", str(error)) from None
     return otlp_logs.alerts(request, now).parsed
 
 
@@ -152,15 +152,15 @@ def read_pasted(door: str, integration: str | None, payload: Any) -> Parsed:
     """What a door (one of DOORS) makes of a payload as its sender sends it; stores nothing.
 
     `payload` is JSON, or a text: a mail, or JSON as text. With an `integration` it is read by the mapping of that name.
-    Raises BadPayload, and LookupError where there is no such integration.
+    Raises InvalidPayloadError, and LookupError where there is no such integration.
     """
     body = payload.encode(errors="replace") if isinstance(payload, str) else json.dumps(payload).encode()
     if (read := _READ_AS.get(door)) is None:
         return _DOORS[door][1](body, datetime.now(UTC))
     try:
         return read(body, None if integration is None else _mapping_of(integration))
-    except Unsupported as error:
-        raise BadPayload("", str(error)) from None
+    except UnsupportedContentTypeError as error:
+        raise InvalidPayloadError("", str(error)) from None
 
 
 def _mapping_of(integration: str) -> apply.Mapping | None:

@@ -18,7 +18,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class GroupLost(Exception):
+class GroupCommitError(Exception):
     """The thread that worked for the group failed; what became of the group is not known here."""
 
 
@@ -47,7 +47,7 @@ class GroupCommit(Generic[T, R]):
     def submit(self, piece: T) -> R:
         """The result for this piece, from this thread or from one that came before.
 
-        Raises what `commit` raises when this thread called it, and GroupLost when another one did.
+        Raises what `commit` raises when this thread called it, and GroupCommitError when another one did.
         """
         seat = _Seat[T, R](piece)
         with self._lock:
@@ -109,5 +109,5 @@ class _Seat(Generic[T, R]):
 
     def result(self) -> R:
         if not self.results:
-            raise GroupLost
+            raise GroupCommitError
         return self.results[0]

@@ -6,7 +6,7 @@ import zlib
 
 import zstandard
 
-from ingest.telemetry.errors import BadBody, TooLarge
+from ingest.telemetry.errors import BodyTooLargeError, InvalidBodyError
 
 ENCODINGS = ("identity", "gzip", "zstd")
 WINDOW = 2**26
@@ -17,7 +17,8 @@ STEP = 1024
 
 
 def decompress(body: bytes, encoding: str, limit: int) -> bytes:
-    """The body without its encoding. Raises TooLarge above `limit` bytes, BadBody for a broken or cut one.
+    """The body without its encoding. Raises BodyTooLargeError above `limit` bytes, InvalidBodyError for a broken or
+    cut one.
 
     Raises LookupError for an encoding that is not in ENCODINGS.
     """
@@ -41,12 +42,12 @@ def _gunzip(body: bytes, limit: int) -> bytes:
         try:
             parts.append(stream.decompress(body, limit + 1 - size))
         except zlib.error as error:
-            raise BadBody("not good gzip") from error
+            raise InvalidBodyError("not good gzip") from error
         size += len(parts[-1])
         if size > limit:
             raise _too_large(limit)
         if not stream.eof:
-            raise BadBody("the gzip body is cut short")
+            raise InvalidBodyError("the gzip body is cut short")
         body = stream.unused_data.lstrip(b"\0")  # a file of several members, or padded
     return b"".join(parts)
 
@@ -62,7 +63,7 @@ def _unzstd(body: bytes, limit: int) -> bytes:
         try:
             parts.append(stream.decompress(step))
         except zstandard.ZstdError as error:
-            raise BadBody("not good zstd") from error
+            raise InvalidBodyError("not good zstd") from error
         size += len(parts[-1])
         if size > limit:
             raise _too_large(limit)
@@ -70,9 +71,9 @@ def _unzstd(body: bytes, limit: int) -> bytes:
             place -= len(stream.unused_data)  # the next frame
             stream = None
     if stream is not None:
-        raise BadBody("the zstd body is cut short")
+        raise InvalidBodyError("the zstd body is cut short")
     return b"".join(parts)
 
 
-def _too_large(limit: int) -> TooLarge:
-    return TooLarge(f"the body is larger than {limit} bytes after decompression")
+def _too_large(limit: int) -> BodyTooLargeError:
+    return BodyTooLargeError(f"the body is larger than {limit} bytes after decompression")

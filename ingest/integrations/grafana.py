@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ingest.integrations.json_body import read_object
-from ingest.integrations.normalized import Alert, BadPayload, Parsed, is_address
+from ingest.integrations.normalized import Alert, InvalidPayloadError, Parsed, is_address
 from ingest.integrations.prometheus.labels import build, each, instant_of, labels_of, text_of, texts
 from ingest.integrations.prometheus.parse import alerts_of, key_of, status_of, truncated
 
@@ -29,18 +29,20 @@ LINKS = (
 def webhook(body: bytes) -> Parsed:
     """What a message holds: one alert of each of `alerts`, whose own status counts.
 
-    Raises BadPayload for the body of Grafana's old alerting (before version 9) and for a custom payload.
+    Raises InvalidPayloadError for the body of Grafana's old alerting (before version 9) and for a custom payload.
     """
     message = read_object(body)
     if "alerts" not in message:
         if "ruleId" in message or "ruleName" in message:
-            raise BadPayload(
+            raise InvalidPayloadError(
                 "alerts",
                 "is missing: this is Grafana's old alerting, which Grafana 11 removed; use a contact point",
             )
-        raise BadPayload("alerts", "is missing; is this Grafana's own body, without a custom payload?")
+        raise InvalidPayloadError(
+            "alerts", "is missing; is this Grafana's own body, without a custom payload?"
+        )
     if message.get("version") != VERSION:
-        raise BadPayload("version", 'must be "1"; Alertmanager sends "4", and has a door of its own')
+        raise InvalidPayloadError("version", 'must be "1"; Alertmanager sends "4", and has a door of its own')
     return each(alerts_of(message), lambda item: _delivered(item, message))
 
 

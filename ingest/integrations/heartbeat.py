@@ -14,7 +14,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from ingest.integrations.normalized import LONGEST_NAME, Alert, BadPayload, Notes, component_of, severity_of
+from ingest.integrations.normalized import (
+    LONGEST_NAME,
+    Alert,
+    InvalidPayloadError,
+    Notes,
+    component_of,
+    severity_of,
+)
 
 EVERY, LEAST_GRACE = timedelta(minutes=5), timedelta(minutes=1)
 LONGEST_OF_JOBS = LONGEST_NAME - 20
@@ -59,15 +66,17 @@ class Heartbeat:
 
 
 def heartbeat(query: Mapping[str, str]) -> Heartbeat:
-    """The heartbeat of a call's query. Raises BadPayload, which names the field."""
+    """The heartbeat of a call's query. Raises InvalidPayloadError, which names the field."""
     if unknown := sorted(set(query) - set(FIELDS)):
-        raise BadPayload(unknown[0][:60], f"is not a field of a heartbeat; there are {', '.join(FIELDS)}")
+        raise InvalidPayloadError(
+            unknown[0][:60], f"is not a field of a heartbeat; there are {', '.join(FIELDS)}"
+        )
     told = query.get("name", "default")
     if len(told) > LONGEST_OF_JOBS:
-        raise BadPayload("name", f"must be at most {LONGEST_OF_JOBS} characters, not {len(told)}")
+        raise InvalidPayloadError("name", f"must be at most {LONGEST_OF_JOBS} characters, not {len(told)}")
     name = Notes().line("", told, LONGEST_OF_JOBS)
     if not name:
-        raise BadPayload("name", "must not be empty")
+        raise InvalidPayloadError("name", "must not be empty")
     every = _duration("every", query["every"]) if "every" in query else EVERY
     grace = _duration("grace", query["grace"]) if "grace" in query else max(LEAST_GRACE, every / 5)
     severity, component = (
@@ -80,7 +89,7 @@ def _duration(field: str, text: str) -> timedelta:
     found = re.fullmatch(r"([1-9][0-9]{0,8})([smhdw])", text)
     span = timedelta(seconds=int(found[1]) * _UNITS[found[2]]) if found else timedelta(0)
     if not SHORTEST <= span <= LONGEST:
-        raise BadPayload(
+        raise InvalidPayloadError(
             field, f"must be a duration from 10s to 366d, such as 90s, 5m, 24h or 7d, not {text[:20]!r}"
         )
     return span

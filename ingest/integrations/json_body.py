@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ingest.integrations.normalized import BadPayload
+from ingest.integrations.normalized import InvalidPayloadError
 
 DEEPEST = 64
 """Objects and arrays within each other. Whoever walks a body by recursion relies on it."""
@@ -30,12 +30,12 @@ _ESCAPES = re.compile(
 
 
 def read(body: bytes, largest: int = LARGEST) -> Any:
-    """The value of a body of JSON in UTF-8. Raises BadPayload, which says what is wrong and at which byte."""
+    """The value of a body of JSON in UTF-8. Raises InvalidPayloadError, which says what is wrong and at which byte."""
     if len(body) > largest:
-        raise BadPayload("", f"must be at most {largest} bytes, not {len(body)}")
+        raise InvalidPayloadError("", f"must be at most {largest} bytes, not {len(body)}")
     body = body.removeprefix(b"\xef\xbb\xbf")
     if not body.strip():
-        raise BadPayload("", "is empty; it must be JSON")
+        raise InvalidPayloadError("", "is empty; it must be JSON")
     value = _decoded(body)
     if _deeper_than(value, DEEPEST):
         raise _too_deep()
@@ -46,7 +46,7 @@ def read_object(body: bytes, largest: int = LARGEST) -> dict[str, Any]:
     """As `read`, for a body that must be an object."""
     value = read(body, largest)
     if not isinstance(value, dict):
-        raise BadPayload("", f"must be a JSON object, not {called(value)}")
+        raise InvalidPayloadError("", f"must be a JSON object, not {called(value)}")
     return value
 
 
@@ -75,7 +75,7 @@ def _decoded(body: bytes) -> Any:
         whole = _ESCAPES.sub(lambda found: rb"\ufffd" if found[1] else found[0], body)
         if whole != body:
             return _decoded(whole)
-        raise BadPayload("", f"is not JSON in UTF-8: {error}") from None
+        raise InvalidPayloadError("", f"is not JSON in UTF-8: {error}") from None
 
 
 def _deeper_than(value: Any, deepest: int) -> bool:
@@ -92,8 +92,8 @@ def _deeper_than(value: Any, deepest: int) -> bool:
     return True
 
 
-def _too_deep() -> BadPayload:
-    return BadPayload("", f"nests objects and arrays deeper than {DEEPEST}")
+def _too_deep() -> InvalidPayloadError:
+    return InvalidPayloadError("", f"nests objects and arrays deeper than {DEEPEST}")
 
 
 def leaves(value: Any, most: int = 200) -> dict[str, str]:

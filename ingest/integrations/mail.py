@@ -25,7 +25,7 @@ from typing import Any
 
 from ingest.integrations.generic import apply
 from ingest.integrations.generic.schema import Mapping, mapping
-from ingest.integrations.normalized import WORDS_OF_SEVERITY, BadPayload, Parsed
+from ingest.integrations.normalized import WORDS_OF_SEVERITY, InvalidPayloadError, Parsed
 from ingest.integrations.recovery import WORDS_OF_STATUS
 
 OWN_HEADER = "X-Dossier"
@@ -52,7 +52,7 @@ DEFAULT = mapping(
 
 
 def alerts(raw: bytes, how: Mapping) -> Parsed:
-    """What a mapping makes of a mail. Raises BadPayload for one that is refused."""
+    """What a mapping makes of a mail. Raises InvalidPayloadError for one that is refused."""
     return apply.apply(how, read(raw)).parsed
 
 
@@ -68,7 +68,7 @@ def without_token(raw: bytes, token: str) -> bytes:
 
 
 def read(raw: bytes) -> dict[str, Any]:
-    """The fields of a mail. Raises BadPayload for one that no person or monitoring system sent."""
+    """The fields of a mail. Raises InvalidPayloadError for one that no person or monitoring system sent."""
     try:
         message = BytesParser().parsebytes(raw)
     except RecursionError:
@@ -177,13 +177,13 @@ def _text_of(content: bytes, charset: str | None) -> str:
 def _refuse_robots(message: Message, headers: dict[str, str]) -> None:
     automatic = headers.get("auto-submitted", "no").lower().startswith("auto-replied")
     if automatic or "x-autoreply" in headers or headers.get("precedence", "").lower() == "auto_reply":
-        raise BadPayload("", "is an automatic answer; those are no alerts")
+        raise InvalidPayloadError("", "is an automatic answer; those are no alerts")
     if message.get_content_type() == "multipart/report":
-        raise BadPayload("", "is a report about another mail; those are no alerts")
+        raise InvalidPayloadError("", "is a report about another mail; those are no alerts")
     if OWN_HEADER.lower() in headers:
-        raise BadPayload("", "was sent by Dossier itself")
+        raise InvalidPayloadError("", "was sent by Dossier itself")
     if sum(str(name).lower() == "received" for name, _ in message.raw_items()) > MOST_HOPS:
-        raise BadPayload("", f"went round in circles: it has more than {MOST_HOPS} Received lines")
+        raise InvalidPayloadError("", f"went round in circles: it has more than {MOST_HOPS} Received lines")
 
 
 # Bodies

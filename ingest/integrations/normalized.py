@@ -93,7 +93,7 @@ class Refused:
         )
 
 
-class BadPayload(ValueError):
+class InvalidPayloadError(ValueError):
     """The whole body is not what this door takes: the field that is wrong ("" for the body) and why."""
 
     def __init__(self, field: str, reason: str) -> None:
@@ -104,7 +104,7 @@ class BadPayload(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a body holds. On doors that take all or nothing `refused` is empty: they raise BadPayload."""
+    """What a body holds. On doors that take all or nothing `refused` is empty: they raise InvalidPayloadError."""
 
     alerts: tuple[Alert, ...]
     refused: tuple[Refused, ...] = ()

@@ -21,7 +21,7 @@ from typing import Any, Final
 from ingest.integrations.json_body import leaves, read_object, scalar
 from ingest.integrations.normalized import (
     Alert,
-    BadPayload,
+    InvalidPayloadError,
     Notes,
     Severity,
     Status,
@@ -48,7 +48,7 @@ _HOST = re.compile(r"(?=.*[0-9.-])[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 """What may be the name of a host: one word, with a digit, dot or hyphen. `Alertmanager` and `Website` are none."""
 
 
-class InvalidEvent(BadPayload):
+class InvalidEventError(InvalidPayloadError):
     """An event that is refused, with everything that is wrong with it."""
 
     def __init__(self, errors: list[str]) -> None:
@@ -82,7 +82,7 @@ class Change:
 def event(body: bytes, new_key: str) -> PagerDutyEvent:
     """The alert of a body of `/v2/enqueue`. `new_key` becomes the key of a trigger that has none: always a new alert.
 
-    Raises BadPayload, or InvalidEvent where the event breaks PagerDuty's rules.
+    Raises InvalidPayloadError, or InvalidEventError where the event breaks PagerDuty's rules.
     """
     told = read_object(body)
     errors: list[str] = []
@@ -105,7 +105,7 @@ def event(body: bytes, new_key: str) -> PagerDutyEvent:
     if action == "trigger":
         _check(payload, errors)
     if errors:
-        raise InvalidEvent(errors)
+        raise InvalidEventError(errors)
     key = dedup_key or new_key
     return PagerDutyEvent(routing_key, key, _alert(told, payload, key, ACTIONS[action]))
 
@@ -121,7 +121,7 @@ def change(body: bytes) -> Change:
     else:
         errors.append("'payload' is missing or is not an object")
     if errors or not isinstance(payload, dict):
-        raise InvalidEvent(errors)
+        raise InvalidEventError(errors)
     notes = Notes()
     return Change(
         routing_key=routing_key,
@@ -152,9 +152,9 @@ CHANGE_ACCEPTED = {"status": "success", "message": "Change event processed"}
 """The body of a 202 to `/v2/change/enqueue`."""
 
 
-def refusal(bad: BadPayload) -> dict[str, Any]:
+def refusal(bad: InvalidPayloadError) -> dict[str, Any]:
     """The body of a 400."""
-    errors = list(bad.errors) if isinstance(bad, InvalidEvent) else [str(bad)]
+    errors = list(bad.errors) if isinstance(bad, InvalidEventError) else [str(bad)]
     return {"status": "invalid event", "message": "Event object is invalid", "errors": errors}
 
 

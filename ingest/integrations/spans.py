@@ -42,7 +42,7 @@ _TOP = ("root", "")
 _LAST_NS = 2**63 - 1
 
 
-class BadSpans(ValueError):
+class InvalidSpansError(ValueError):
     """The payload holds no spans as expected. `row` counts from 1 after the header; 0 is the header."""
 
     def __init__(self, row: int, field: str, reason: str) -> None:
@@ -117,19 +117,19 @@ class Trace:
 
 
 def parse(payload: bytes) -> list[Span]:
-    """The spans of a CSV file with a header; raises BadSpans with row number, field and reason."""
+    """The spans of a CSV file with a header; raises InvalidSpansError with row number, field and reason."""
     try:
         text = payload.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         row = payload[: error.start].count(b"\n")
-        raise BadSpans(row, "(all)", "is not UTF-8 text") from error
+        raise InvalidSpansError(row, "(all)", "is not UTF-8 text") from error
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     spans: list[Span] = []
     try:
         places = _places(next(lines, []))
         spans.extend(_span(row, values, places) for row, values in enumerate(lines, start=1) if values)
     except csv.Error as error:
-        raise BadSpans(len(spans) + 1, "(all)", f"is not CSV: {error}") from error
+        raise InvalidSpansError(len(spans) + 1, "(all)", f"is not CSV: {error}") from error
     return spans
 
 
@@ -137,13 +137,13 @@ def _places(header: Sequence[str]) -> dict[str, int]:
     places = {name.strip(): place for place, name in enumerate(header)}
     for column in COLUMNS:
         if column not in places:
-            raise BadSpans(0, column, f"the column is missing; expected {','.join(COLUMNS)}")
+            raise InvalidSpansError(0, column, f"the column is missing; expected {','.join(COLUMNS)}")
     return places
 
 
 def _span(row: int, values: Sequence[str], places: Mapping[str, int]) -> Span:
     if len(values) < len(places):
-        raise BadSpans(
+        raise InvalidSpansError(
             row, list(places)[len(values)], f"the row ends after {len(values)} of {len(places)} columns"
         )
     trace, span, parent, instance, operation = (values[places[name]] for name in COLUMNS[:5])
@@ -154,9 +154,9 @@ def _span(row: int, values: Sequence[str], places: Mapping[str, int]) -> Span:
         ("OperationName", operation),
     ):
         if not value:
-            raise BadSpans(row, name, "is empty")
+            raise InvalidSpansError(row, name, "is empty")
     if any(character.isspace() for character in instance):
-        raise BadSpans(row, "PodName", f"{instance!r} has white space in it")
+        raise InvalidSpansError(row, "PodName", f"{instance!r} has white space in it")
     start, end = (_nanoseconds(row, name, values[places[name]]) for name in COLUMNS[5:7])
     duration = _duration(row, values[places["Duration"]])
     error = "Error" in places and _boolean(row, values[places["Error"]])
@@ -166,7 +166,7 @@ def _span(row: int, values: Sequence[str], places: Mapping[str, int]) -> Span:
 
 def _nanoseconds(row: int, name: str, value: str) -> int:
     if not value.isascii() or not value.isdigit() or int(value) > _LAST_NS:
-        raise BadSpans(row, name, f"{value!r} is not a time in epoch nanoseconds")
+        raise InvalidSpansError(row, name, f"{value!r} is not a time in epoch nanoseconds")
     return int(value)
 
 
@@ -176,14 +176,14 @@ def _duration(row: int, value: str) -> float:
     except ValueError:
         duration = math.nan
     if not math.isfinite(duration):
-        raise BadSpans(row, "Duration", f"{value!r} is not a number of microseconds")
+        raise InvalidSpansError(row, "Duration", f"{value!r} is not a number of microseconds")
     return duration
 
 
 def _boolean(row: int, value: str) -> bool:
     known = {"true": True, "1": True, "false": False, "0": False, "": False}
     if value.lower() not in known:
-        raise BadSpans(row, "Error", f"{value!r} is not true or false")
+        raise InvalidSpansError(row, "Error", f"{value!r} is not true or false")
     return known[value.lower()]
 
 

@@ -28,7 +28,7 @@ TIME = "time"
 _RESULT_KEYS = frozenset({NODE, "benchmark", "metric", "values"})
 
 
-class BadResults(ValueError):
+class InvalidResultsError(ValueError):
     """The payload is not what SuperBench writes. `line` counts from 1."""
 
     def __init__(self, line: int, field: str, reason: str) -> None:
@@ -90,16 +90,18 @@ def is_monitor(payload: bytes) -> bool:
 
 
 def parse_results(payload: bytes) -> list[NodeResults]:
-    """The nodes of a summary, in the order of its lines. Raises BadResults naming line, key and reason."""
+    """The nodes of a summary, in the order of its lines. Raises InvalidResultsError naming line, key and reason."""
     results = []
     for number, found in _objects(payload):
         name = found.get(NODE)
         if not isinstance(name, str) or not is_component(_component(name)):
-            raise BadResults(number, NODE, f"{name!r} is not a node's name: a text without white space")
+            raise InvalidResultsError(
+                number, NODE, f"{name!r} is not a node's name: a text without white space"
+            )
         metrics = {key: _number(number, key, value) for key, value in found.items() if key != NODE}
         results.append(NodeResults(name, metrics))
     if not results:
-        raise BadResults(1, "", "there are no results: one JSON object a node is expected")
+        raise InvalidResultsError(1, "", "there are no results: one JSON object a node is expected")
     return results
 
 
@@ -125,10 +127,10 @@ def benchmark_rows(results: list[NodeResults], at: datetime, sku: str = "") -> l
 def monitor_rows(payload: bytes, node: str, sku: str = "") -> list[dict[str, Any]]:
     """`benchmark` rows of monitor samples of one node, with `monitor` as the benchmark.
 
-    Times without a zone are UTC. Raises BadResults.
+    Times without a zone are UTC. Raises InvalidResultsError.
     """
     if not is_component(_component(node)):
-        raise BadResults(0, NODE, f"{node!r} is not a node's name: a text without white space")
+        raise InvalidResultsError(0, NODE, f"{node!r} is not a node's name: a text without white space")
     rows = []
     for number, found in _objects(payload):
         at = _moment(number, found.get(TIME))
@@ -163,16 +165,16 @@ def _objects(payload: bytes) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
         lines = payload.decode().splitlines()
     except UnicodeDecodeError as error:
-        raise BadResults(payload.count(b"\n", 0, error.start) + 1, "", "is not UTF-8") from error
+        raise InvalidResultsError(payload.count(b"\n", 0, error.start) + 1, "", "is not UTF-8") from error
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
             found = json.loads(line)
         except ValueError as error:
-            raise BadResults(number, "", f"is not JSON: {error}") from error
+            raise InvalidResultsError(number, "", f"is not JSON: {error}") from error
         if not isinstance(found, dict):
-            raise BadResults(number, "", "is not a JSON object")
+            raise InvalidResultsError(number, "", "is not a JSON object")
         yield number, found
 
 
@@ -181,13 +183,13 @@ def _number(line: int, key: str, value: Any) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise BadResults(line, key, f"{value!r} is not a number")
+        raise InvalidResultsError(line, key, f"{value!r} is not a number")
     try:
         number = float(value)
     except OverflowError as error:
-        raise BadResults(line, key, "is too large") from error
+        raise InvalidResultsError(line, key, "is too large") from error
     if math.isinf(number):
-        raise BadResults(line, key, "is infinite")
+        raise InvalidResultsError(line, key, "is infinite")
     return None if math.isnan(number) else number
 
 
@@ -195,5 +197,7 @@ def _moment(line: int, text: Any) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
     except (TypeError, ValueError) as error:
-        raise BadResults(line, TIME, f"{text!r} is not a time such as 2021-12-06 04:19:35") from error
+        raise InvalidResultsError(
+            line, TIME, f"{text!r} is not a time such as 2021-12-06 04:19:35"
+        ) from error
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

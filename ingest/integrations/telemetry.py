@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ingest.telemetry.decode.builder import NONE_KNOWN, KnownTexts, Unfamiliar
+from ingest.telemetry.decode.builder import NONE_KNOWN, KnownTexts, UnknownTextError
 from ingest.telemetry.decode.columns import Rows
 from ingest.telemetry.decode.json import decode_array, decode_ndjson
 from ingest.telemetry.decode.validate import Bounds
@@ -24,15 +24,16 @@ FORMATS: dict[str, Decode] = {
     "application/json": decode_array,
     "application/vnd.apache.arrow.stream": _decode_arrow,
 }
-"""Media types, and what makes rows of a body. Each raises BadRows (the first bad rows), BadBody or Unfamiliar."""
+"""Media types, and what makes rows of a body. Each raises InvalidRowsError (the first bad rows), InvalidBodyError or
+UnknownTextError."""
 
 
 def decode(media_type: str, kind: Kind, body: bytes, region: str, bounds: Bounds, known: KnownTexts) -> Rows:
-    """Rows of a body; `region` is that of rows that name none. Raises BadRows, BadBody.
+    """Rows of a body; `region` is that of rows that name none. Raises InvalidRowsError, InvalidBodyError.
 
     With `known`, columns of texts that are all in it come by their numbers.
     """
     try:
         return FORMATS[media_type](kind, body, region, bounds, known)
-    except Unfamiliar:
+    except UnknownTextError:
         return FORMATS[media_type](kind, body, region, bounds, NONE_KNOWN)

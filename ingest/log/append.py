@@ -21,7 +21,7 @@ from django.db.backends.utils import CursorWrapper
 from ingest.db import clock
 from ingest.log import metrics, notify
 from ingest.log.encode import Entries, array, plain_array
-from ingest.log.types import Context, Event, Head, NewEvent, Position, WrongExpectedVersion
+from ingest.log.types import Context, Event, Head, NewEvent, Position, StreamVersionError
 
 OVERTAKEN = frozenset({"23505", "40001", "40P01"})
 """SQLSTATEs that say that another transaction was faster: a unique violation, a failure to serialize, a deadlock."""
@@ -51,9 +51,9 @@ def append(stream: str, events: Sequence[NewEvent], expected: Head, context: Con
     """Record events at the end of a stream, in the caller's transaction or, without one, in their own.
 
     `expected` is the head that the caller decided upon (`Head.NEW` for a new stream). Followers are woken
-    when the transaction has committed. Raises WrongExpectedVersion when the stream stands elsewhere: the
+    when the transaction has committed. Raises StreamVersionError when the stream stands elsewhere: the
     transaction is then lost and must be tried again from its start (see `retrying`). Raises
-    UnrecordableEvent for what cannot be kept exactly, UnknownEventType for a type that no app registered.
+    UnrecordableEventError for what cannot be kept exactly, UnknownEventTypeError for a type that no app registered.
     """
     if not events:
         return []
@@ -76,7 +76,7 @@ def begin(beginnings: Sequence[Beginning]) -> list[Event]:
     """Record the first events of several new streams with one statement; otherwise as `append`.
 
     The events stand in the log, and in the answer, in the order in which they are given. Raises
-    WrongExpectedVersion, and records none, when one of the streams is not new.
+    StreamVersionError, and records none, when one of the streams is not new.
     """
     entries = _entries(beginnings)
     if not entries.streams:
@@ -88,7 +88,7 @@ def extend(extensions: Sequence[Extension]) -> list[Event]:
     """Record events at the ends of several streams, each named once, with one statement; otherwise as `append`.
 
     The events stand in the log, and in the answer, in the order in which they are given. Raises
-    WrongExpectedVersion, and records none, when one of the streams stands elsewhere.
+    StreamVersionError, and records none, when one of the streams stands elsewhere.
     """
     entries = Entries(clock.now())
     for one in extensions:
@@ -141,7 +141,7 @@ def extend_through(
 
     `send` gets the new head of each stream and a statement with its values. It has the database carry it out, in the
     caller's transaction or in one that it makes, together with whatever depends on it: that costs no journey of its
-    own. Raises WrongExpectedVersion, and records none, when one of the streams stands elsewhere or the database says
+    own. Raises StreamVersionError, and records none, when one of the streams stands elsewhere or the database says
     that others were faster (SQLSTATE 40001, 40P01).
     """
     entries = Entries(clock.now())
@@ -190,7 +190,7 @@ def _insert(sql: str, values: tuple[Any, ...], entries: Entries, expected: int) 
             raise
         (placed,) = cursor.fetchone()
     if placed is None:
-        raise WrongExpectedVersion(entries.streams[0], expected)
+        raise StreamVersionError(entries.streams[0], expected)
     here.on_commit(lambda: _committed(entries.types), robust=True)
     epoch, txid, *numbers = placed
     return entries.events([Position(epoch, txid, seq) for seq in sorted(numbers)])
@@ -198,7 +198,7 @@ def _insert(sql: str, values: tuple[Any, ...], entries: Entries, expected: int) 
 
 @contextmanager
 def _saying_who_was_first(streams: Sequence[str], expected: int) -> Iterator[None]:
-    """Raises WrongExpectedVersion when the database says that an event stands where one was to stand."""
+    """Raises StreamVersionError when the database says that an event stands where one was to stand."""
     try:
         yield
     except (IntegrityError, OperationalError) as error:
@@ -208,11 +208,11 @@ def _saying_who_was_first(streams: Sequence[str], expected: int) -> Iterator[Non
 
 def _raise_overtaken(error: Exception, streams: Sequence[str], expected: int) -> None:
     if getattr(error.__cause__, "pgcode", None) in OVERTAKEN:
-        raise WrongExpectedVersion(_taken(error, streams), expected) from error
+        raise StreamVersionError(_taken(error, streams), expected) from error
 
 
 def saying_overtaken(stream: str) -> AbstractContextManager[None]:
-    """Raises WrongExpectedVersion of `stream` for what the database refuses because others were faster."""
+    """Raises StreamVersionError of `stream` for what the database refuses because others were faster."""
     return _saying_who_was_first([stream], 0)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from ingest.log.types import Body, Json, UnrecordableEvent
+from ingest.log.types import Body, Json, UnrecordableEventError
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _encode_strictly = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True).encode
@@ -29,7 +29,7 @@ read_body: Callable[[str | bytes], Body] = msgspec.json.Decoder(dict[str, Any]).
 def record_body(body: Mapping[str, Json]) -> tuple[str, Body]:
     """A body as canonical JSON (sorted keys, no blanks, no escapes but the required ones), and as it will be read.
 
-    Raises UnrecordableEvent for what JSON or Postgres cannot hold: NaN, infinities, NUL, values of other
+    Raises UnrecordableEventError for what JSON or Postgres cannot hold: NaN, infinities, NUL, values of other
     types.
     """
     try:
@@ -41,7 +41,7 @@ def record_body(body: Mapping[str, Json]) -> tuple[str, Body]:
         text, kept = _round_trip(_plain(body))
     # An escaped backslash before "u0000" gives the same six characters, hence the second look.
     if "\\u0000" in text and any("\0" in string for string in _strings(kept)):
-        raise UnrecordableEvent("the body holds a NUL character")
+        raise UnrecordableEventError("the body holds a NUL character")
     return text, kept
 
 
@@ -53,11 +53,11 @@ def _round_trip(body: Mapping[str, Json]) -> tuple[str, Body]:
 
 
 def _plain(body: Mapping[str, Json]) -> Body:
-    """A body of nothing but what JSON has. Raises UnrecordableEvent."""
+    """A body of nothing but what JSON has. Raises UnrecordableEventError."""
     try:
         return read_body(_encode_strictly(dict(body)))  # sorting refuses 1 beside "1", which would be one key
     except (TypeError, ValueError, RecursionError) as error:
-        raise UnrecordableEvent(f"the body is not JSON: {error}") from error
+        raise UnrecordableEventError(f"the body is not JSON: {error}") from error
 
 
 def _strings(value: Json) -> Iterator[str]:
@@ -75,7 +75,7 @@ def _strings(value: Json) -> Iterator[str]:
 def time_text(moment: datetime) -> str:
     """RFC 3339 in UTC with microseconds, as precise as Postgres keeps it. Refuses a time without a zone."""
     if moment.tzinfo is None:
-        raise UnrecordableEvent(f"a time without a zone: {moment.isoformat()}")
+        raise UnrecordableEventError(f"a time without a zone: {moment.isoformat()}")
     text = _encode_time(moment if moment.tzinfo is UTC else moment.astimezone(UTC)).decode()
     # Quicker than isoformat, but it writes "2026-01-02T03:04:05Z" where the microseconds are zero.
     return f"{text[1:27]}+00:00" if len(text) == _WITH_MICROSECONDS else f"{text[1:20]}.000000+00:00"
@@ -101,8 +101,10 @@ def chain(
     )  # fmt: skip
     joined = "\0".join(fields)
     if joined.count("\0") != len(fields) - 1:
-        raise UnrecordableEvent(f"{stream}@{version}: a field holds a NUL character")
+        raise UnrecordableEventError(f"{stream}@{version}: a field holds a NUL character")
     try:
         return sha256(previous + joined.encode()).digest()
     except UnicodeEncodeError as error:
-        raise UnrecordableEvent(f"{stream}@{version}: a text is not valid Unicode: {error.reason}") from None
+        raise UnrecordableEventError(
+            f"{stream}@{version}: a text is not valid Unicode: {error.reason}"
+        ) from None

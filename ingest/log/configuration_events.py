@@ -39,7 +39,7 @@ def record_configuration(
 
     `kind` is what the API calls it (`route`, `team`, `webhook`, …), `key` what people call this one. None before is a
     creation, None after a removal. Both must be without secrets: write that one changed, never what it is. Raises
-    WrongExpectedVersion where another transaction changes the same one (see `retrying`), UnrecordableEvent.
+    StreamVersionError where another transaction changes the same one (see `retrying`), UnrecordableEventError.
     """
     if before == after:
         return ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 Check = Callable[[], int]
-"""Compares every entry with its event, in the caller's transaction; how many there are. Raises BadLog."""
+"""Compares every entry with its event, in the caller's transaction; how many there are. Raises LogIntegrityError."""
 Rebuild = Callable[[], bool]
 """Writes every entry anew from the log; whether any differed."""
 
@@ -29,7 +29,7 @@ def register_copy(name: str, check: Check, rebuild: Rebuild | None = None) -> No
 
 
 def check_copies() -> dict[str, int]:
-    """How many entries of each table equal their events. Raises BadLog for the first that does not."""
+    """How many entries of each table equal their events. Raises LogIntegrityError for the first that does not."""
     return {name: check() for name, check in sorted(_checks.items())}
 
 

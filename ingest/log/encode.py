@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from ingest.log import canonical, registry
-from ingest.log.types import Body, Context, Event, Head, NewEvent, Position, UnrecordableEvent
+from ingest.log.types import Body, Context, Event, Head, NewEvent, Position, UnrecordableEventError
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class Entries:
         self.recorded_text = canonical.time_text(self.recorded_at)
 
     def chain(self, stream: str, events: Sequence[NewEvent], expected: Head, context: Context) -> None:
-        """Add events at the end of a stream. Raises UnrecordableEvent, UnknownEventType."""
+        """Add events at the end of a stream. Raises UnrecordableEventError, UnknownEventTypeError."""
         _check_names(stream, context)
         previous, moment, occurred = expected.hash, None, ""
         for version, event in enumerate(events, expected.version + 1):
@@ -99,8 +99,8 @@ def plain_array(elements: Iterable[str]) -> str:
 
 def _check_names(stream: str, context: Context) -> None:
     if not stream or "@" in stream or not context.actor:
-        raise UnrecordableEvent(
+        raise UnrecordableEventError(
             f"a stream needs a name without @, and an event an actor: {stream!r}, {context.actor!r}"
         )
     if context.cause == "" or context.trace == "":
-        raise UnrecordableEvent("cause and trace are a text or None, never empty")
+        raise UnrecordableEventError("cause and trace are a text or None, never empty")

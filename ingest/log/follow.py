@@ -61,7 +61,7 @@ class Place:
     retry_at: datetime | None
 
 
-class FollowerFailed(Exception):
+class FollowerError(Exception):
     """Events could not be read, or the handler raised; the transaction is rolled back. The cause is what was raised.
 
     They are up to `count` events; `first` is the id of the first one, None where it could not be read.
@@ -131,7 +131,7 @@ def run_once(follower: Follower, limit: int = 500) -> int:
     while True:
         try:
             return _advance(follower, limit)
-        except FollowerFailed as failure:
+        except FollowerError as failure:
             if failure.count == 1:
                 _record_failure(follower, failure)
                 return 0
@@ -196,16 +196,16 @@ def _advance(follower: Follower, limit: int) -> int:
 
 @contextmanager
 def _failing(count: int, first: str | None) -> Iterator[None]:
-    """Raises FollowerFailed for whatever is raised but the loss of the connection, on which the loop connects again."""
+    """Raises FollowerError for whatever is raised but the loss of the connection, on which the loop connects again."""
     try:
         yield
     except Exception as error:  # the shell around a handler, as a task is around its function
         if database.is_lost(error):
             raise
-        raise FollowerFailed(count, first) from error
+        raise FollowerError(count, first) from error
 
 
-def _record_failure(follower: Follower, failure: FollowerFailed) -> None:
+def _record_failure(follower: Follower, failure: FollowerError) -> None:
     cause = failure.__cause__
     error = f"{failure.first or 'the next event'}: {type(cause).__name__}: {cause}"
     with connection.cursor() as cursor:

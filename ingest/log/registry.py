@@ -38,7 +38,7 @@ class EventType:
             )
 
 
-class UnknownEventType(LookupError):
+class UnknownEventTypeError(LookupError):
     """The type was never registered, or is stored in a schema newer than this code knows."""
 
 
@@ -59,18 +59,18 @@ def registered() -> tuple[EventType, ...]:
 
 
 def find(name: str) -> EventType:
-    """Raises UnknownEventType."""
+    """Raises UnknownEventTypeError."""
     try:
         return _types[name]
     except KeyError:
-        raise UnknownEventType(f"event type {name} is not registered") from None
+        raise UnknownEventTypeError(f"event type {name} is not registered") from None
 
 
 def upcast(name: str, schema: int, body: Body) -> Body:
-    """The body, stored in `schema`, as the newest schema of its type has it. Raises UnknownEventType."""
+    """The body, stored in `schema`, as the newest schema of its type has it. Raises UnknownEventTypeError."""
     event_type = find(name)
     if not 1 <= schema <= event_type.schema:
-        raise UnknownEventType(
+        raise UnknownEventTypeError(
             f"{name} is stored in schema {schema}; this code knows up to {event_type.schema}"
         )
     for step in range(schema, event_type.schema):

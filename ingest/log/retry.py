@@ -10,7 +10,7 @@ from typing import TypeVar
 from django.db import OperationalError, connection
 
 from ingest.db import database
-from ingest.log.types import WrongExpectedVersion
+from ingest.log.types import StreamVersionError
 
 T = TypeVar("T")
 
@@ -19,7 +19,7 @@ LONGEST_PAUSE = 0.2
 
 
 def retrying(fn: Callable[[], T], attempts: int = 8) -> T:
-    """`fn()`, called again after a short random pause while it raises WrongExpectedVersion or was the victim of a
+    """`fn()`, called again after a short random pause while it raises StreamVersionError or was the victim of a
     deadlock, `attempts` times in all.
 
     `fn` loads, decides and appends within one `transaction.atomic`. The pause doubles each time and is
@@ -28,7 +28,7 @@ def retrying(fn: Callable[[], T], attempts: int = 8) -> T:
     for attempt in range(attempts - 1):
         try:
             return fn()
-        except WrongExpectedVersion:
+        except StreamVersionError:
             pass
         except OperationalError as error:
             # Within a transaction of the caller nothing can be done again: it has failed as a whole.

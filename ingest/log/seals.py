@@ -24,7 +24,7 @@ from django.db import connection, transaction
 from ingest.db import clock
 from ingest.log import append, read
 from ingest.log.events import SEALED
-from ingest.log.types import Body, Context, Event, Head, NewEvent, Position, WrongExpectedVersion
+from ingest.log.types import Body, Context, Event, Head, NewEvent, Position, StreamVersionError
 
 STREAM = "log"
 COVER = 1000
@@ -68,7 +68,7 @@ def seal(actor: str = "system:log") -> list[Event]:
             if event is None:
                 return sealed
             sealed.append(event)
-    except WrongExpectedVersion:
+    except StreamVersionError:
         return sealed
 
 

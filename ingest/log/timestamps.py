@@ -22,7 +22,7 @@ REQUEST = "application/timestamp-query"
 """Media type of a request (RFC 3161, 3.4)."""
 
 
-class BadTimestampError(ValueError):
+class InvalidTimestampError(ValueError):
     """What was given as a timestamp is none of this seal by an authority that is trusted; the text says why."""
 
 
@@ -50,7 +50,7 @@ def authorities(file: Path | None) -> list[Certificate]:
 
 
 def check(answer: bytes, seal: str, roots: Sequence[Certificate], nonce: int | None = None) -> Timestamp:
-    """The time that the answer of an authority gives the seal. Raises BadTimestampError.
+    """The time that the answer of an authority gives the seal. Raises InvalidTimestampError.
 
     The chain of certificates is checked for the time of the stamp, so that it outlives the certificate. Certificates
     that the answer brings lead to a root and are never trusted themselves: the library would trust `intermediates`.
@@ -61,16 +61,16 @@ def check(answer: bytes, seal: str, roots: Sequence[Certificate], nonce: int | N
     try:
         response = tsp.decode_timestamp_response(answer)
     except ValueError as error:
-        raise BadTimestampError(f"is not an answer of RFC 3161: {error}") from error
+        raise InvalidTimestampError(f"is not an answer of RFC 3161: {error}") from error
     if response.status != tsp.PKIStatus.GRANTED:
-        raise BadTimestampError(
+        raise InvalidTimestampError(
             f"the authority refused: {', '.join(response.status_string) or response.status}"
         )
     try:
         tsp.VerifierBuilder(roots=list(roots), nonce=nonce).build().verify_message(response, seal.encode())
         found = [x509.load_der_x509_certificate(der) for der in response.signed_data.certificates]
     except (tsp.VerificationError, ValueError) as error:
-        raise BadTimestampError(str(error)) from error
+        raise InvalidTimestampError(str(error)) from error
     return Timestamp(response.tst_info.gen_time, _name(found))
 
 

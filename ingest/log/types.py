@@ -105,7 +105,7 @@ class Event(msgspec.Struct, frozen=True):
         return Head(self.version, self.hash)
 
 
-class WrongExpectedVersion(Exception):
+class StreamVersionError(Exception):
     """The stream has moved on (or never was) where the writer thought it stood, or was last written by a
     transaction with a later id: load, decide and try again in a new transaction."""
 
@@ -115,5 +115,5 @@ class WrongExpectedVersion(Exception):
         self.expected = expected
 
 
-class UnrecordableEvent(ValueError):
+class UnrecordableEventError(ValueError):
     """The event holds something that the log cannot keep exactly."""

@@ -37,7 +37,7 @@ class Sound:
     unknown: list[str] = field(default_factory=list)
 
 
-class BadLog(Exception):
+class LogIntegrityError(Exception):
     """The log was tampered with or damaged; the message begins with the id of the first bad event."""
 
     def __init__(self, event_id: str, what: str, *, is_missing: bool = False) -> None:
@@ -48,7 +48,7 @@ class BadLog(Exception):
 def verify(
     expected_seal: str | None = None, *, noted_in: Path | None = None, trusted: Path | None = None
 ) -> Sound:
-    """Check everything, against one snapshot. Raises BadLog at the first event that is wrong.
+    """Check everything, against one snapshot. Raises LogIntegrityError at the first event that is wrong.
 
     `expected_seal` is a seal noted earlier (as in `Sound.newest_seal`): it must still be there. `noted_in` is the file
     of seals noted outside of the database (`ingest.log.noted_seals`): the newest must still be there, and cover all
@@ -113,7 +113,7 @@ def _verify_chains() -> tuple[int, int]:
             if name != stream:
                 stream, head, streams = name, Head.NEW, streams + 1
             if version != head.version + 1:
-                raise BadLog(
+                raise LogIntegrityError(
                     f"{stream}@{head.version + 1}", f"is missing, though {stream}@{version} is there"
                 )
             occurred, recorded = canonical.time_text(occurred_at), canonical.time_text(recorded_at)
@@ -121,7 +121,7 @@ def _verify_chains() -> tuple[int, int]:
                 head.hash, stream, version, type_, schema, body, actor, cause, trace, occurred, recorded
             )
             if right != bytes(hash_):
-                raise BadLog(
+                raise LogIntegrityError(
                     f"{stream}@{version}", "its content does not match its hash, or was not chained here"
                 )
             head = Head(version, right)
@@ -139,7 +139,9 @@ def _verify_seals() -> tuple[int, str | None]:
             body: Body = canonical.read_body(text)
             seal_id = f"{seals.STREAM}@{version}"
             if body["from"] != str(upto):
-                raise BadLog(seal_id, f"begins at {body['from']}, but the seal before ends at {upto}")
+                raise LogIntegrityError(
+                    seal_id, f"begins at {body['from']}, but the seal before ends at {upto}"
+                )
             upto = Position.parse(body["upto"])
             _verify_seal(seal_id, body, root)
             root, count, newest = body["root"], count + 1, f"{seal_id}:{bytes(hash_).hex()}"
@@ -157,15 +159,17 @@ def _verify_seal(seal_id: str, body: Body, root: str) -> None:
     for stream, (version, digest) in body["heads"].items():
         there, other = cover.heads.get(stream, (0, ""))
         if there < version:
-            raise BadLog(f"{stream}@{version}", f"is missing, though {seal_id} sealed it")
+            raise LogIntegrityError(f"{stream}@{version}", f"is missing, though {seal_id} sealed it")
         if there > version:
-            raise BadLog(f"{stream}@{there}", f"was put among events that {seal_id} had sealed")
+            raise LogIntegrityError(f"{stream}@{there}", f"was put among events that {seal_id} had sealed")
         if other != digest:
-            raise BadLog(f"{stream}@{version}", f"was written anew after {seal_id} had sealed it")
+            raise LogIntegrityError(f"{stream}@{version}", f"was written anew after {seal_id} had sealed it")
     for stream, (version, _) in cover.heads.items():
         if stream not in body["heads"]:
-            raise BadLog(f"{stream}@{version}", f"was put among events that {seal_id} had sealed")
-    raise BadLog(seal_id, f"the order of the {body['events']} events it sealed was changed, or their number")
+            raise LogIntegrityError(f"{stream}@{version}", f"was put among events that {seal_id} had sealed")
+    raise LogIntegrityError(
+        seal_id, f"the order of the {body['events']} events it sealed was changed, or their number"
+    )
 
 
 def _expect_noted(file: Path) -> None:
@@ -173,9 +177,9 @@ def _expect_noted(file: Path) -> None:
     if seal is not None:
         try:
             expect(seal)
-        except BadLog as bad:
+        except LogIntegrityError as bad:
             hint = f"; if the log was begun anew on purpose, put {file} away" if bad.is_missing else ""
-            raise BadLog(bad.event_id, f"{bad.what} in {file}{hint}") from None
+            raise LogIntegrityError(bad.event_id, f"{bad.what} in {file}{hint}") from None
     covered = 0 if seal is None else int(seal.partition(":")[0].partition("@")[2])
     with connection.cursor() as cursor:
         cursor.execute(
@@ -194,7 +198,9 @@ def _expect_noted(file: Path) -> None:
         last = (
             f"the newest seal in {file} is {seal.partition(':')[0]}" if seal else f"no seal stands in {file}"
         )
-        raise BadLog(late[0], f"is covered by no seal that was noted outside of the database ({last})")
+        raise LogIntegrityError(
+            late[0], f"is covered by no seal that was noted outside of the database ({last})"
+        )
 
 
 def _verify_timestamps(file: Path, trusted: Path | None) -> list[timestamps.Timestamp]:
@@ -205,11 +211,11 @@ def _verify_timestamps(file: Path, trusted: Path | None) -> list[timestamps.Time
         seal_id = seal.partition(":")[0]
         try:
             stamp = timestamps.check(answer, seal, roots)
-        except timestamps.BadTimestampError as bad:
-            raise BadLog(seal_id, f"has a timestamp in {file} that is not good: {bad}") from None
+        except timestamps.InvalidTimestampError as bad:
+            raise LogIntegrityError(seal_id, f"has a timestamp in {file} that is not good: {bad}") from None
         recorded = expect(seal)
         if recorded - stamp.at > timedelta(seconds=UNSEALED):
-            raise BadLog(
+            raise LogIntegrityError(
                 seal_id,
                 f"says that it was recorded at {recorded:%FT%TZ}, after its timestamp of {stamp.at:%FT%TZ}",
             )
@@ -218,7 +224,7 @@ def _verify_timestamps(file: Path, trusted: Path | None) -> list[timestamps.Time
 
 
 def expect(expected: str) -> datetime:
-    """When a seal noted earlier was recorded. Raises BadLog where it is missing, or is another one."""
+    """When a seal noted earlier was recorded. Raises LogIntegrityError where it is missing, or is another one."""
     seal_id, _, digest = expected.partition(":")
     stream, _, version = seal_id.partition("@")
     with connection.cursor() as cursor:
@@ -228,8 +234,8 @@ def expect(expected: str) -> datetime:
         )
         row = cursor.fetchone()
     if row is None:
-        raise BadLog(seal_id, "is missing, though it was noted earlier", is_missing=True)
+        raise LogIntegrityError(seal_id, "is missing, though it was noted earlier", is_missing=True)
     if row[0] != digest:
-        raise BadLog(seal_id, "has another hash than was noted earlier")
+        raise LogIntegrityError(seal_id, "has another hash than was noted earlier")
     recorded: datetime = row[1]
     return recorded

@@ -22,7 +22,7 @@ class BadRow:
         )
 
 
-class BadRows(ValueError):
+class InvalidRowsError(ValueError):
     """The first bad rows of a body, in order."""
 
     def __init__(self, rows: list[BadRow]) -> None:
@@ -30,16 +30,16 @@ class BadRows(ValueError):
         self.rows = rows
 
 
-class BadBody(ValueError):
+class InvalidBodyError(ValueError):
     """The body cannot be read at all."""
 
 
-class NoRows(BadBody):
+class NoRowsError(InvalidBodyError):
     """Nothing is wrong with the body, but it has no rows."""
 
     def __init__(self) -> None:
         super().__init__("the body holds no rows")
 
 
-class TooLarge(ValueError):
+class BodyTooLargeError(ValueError):
     """The body is larger than is taken, as sent or after decompression."""

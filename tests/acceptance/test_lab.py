@@ -62,7 +62,7 @@ def test_a_link_that_is_down_loses_everything_that_should_pass_it() -> None:
 
 
 def test_a_second_lab_is_refused_while_one_runs() -> None:
-    with namespaces.fabric(), pytest.raises(namespaces.CannotBuild, match="another lab is running"):
+    with namespaces.fabric(), pytest.raises(namespaces.LabBuildError, match="another lab is running"):
         namespaces.fabric().__enter__()
 
 

@@ -12,7 +12,7 @@ from analyzers.builtin.colocation import evidence
 from analyzers.builtin.colocation.assumptions import checked
 from analyzers.builtin.colocation.exposure import Exposure, exposure_of
 from analyzers.builtin.stats.intervals import microseconds
-from analyzers.builtin.stats.rate_ratio import TooFew, rate_ratio
+from analyzers.builtin.stats.rate_ratio import TooFewCountsError, rate_ratio
 from analyzers.builtin.uptime.uptimes import FAR, NEAR, uptimes_of
 from analyzers.contract import Params, Verdict, Window, quiet
 
@@ -25,7 +25,7 @@ def analyze(window: Window, params: Params) -> Verdict:
     measures = _measures(seen)
     try:
         found = rate_ratio(seen.strata())
-    except TooFew as error:
+    except TooFewCountsError as error:
         shown = evidence.pieces(seen, None)
         reason = f"{str(error)[0].upper()}{str(error)[1:]}."
         return Verdict("inconclusive", (), reason, measures, shown, checked(seen, None))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from analyzers.builtin.selector import evidence as show
 from analyzers.builtin.selector.assumptions import assumptions, correction
 from analyzers.builtin.selector.episodes import PRIOR, Episodes, episodes
-from analyzers.builtin.selector.hazard import Model, NoModel, State, fit, state_of
+from analyzers.builtin.selector.hazard import HazardModelError, Model, State, fit, state_of
 from analyzers.builtin.selector.plan import Choice, Past, Step, choose, greedy, past_of
 from analyzers.builtin.selector.result import Risk
 from analyzers.builtin.selector.trial import Trial, hold_out
@@ -44,7 +44,7 @@ def analyze(window: Window, params: Params) -> Verdict:
     horizon, least = float(params["horizon_hours"]), int(params["min_incidents"])
     try:
         model = fit(told, horizon, least)
-    except NoModel as error:
+    except HazardModelError as error:
         return inconclusive(f"No probability can be told: {error}.", measures)
     tried = hold_out(told, horizon, least)
     model = model.scaled(correction(tried))

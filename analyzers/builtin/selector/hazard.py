@@ -42,7 +42,7 @@ OWN = ("own_rate", "had_incident", "last_3_days", "last_3_weeks")
 """Columns made from the past of a node, beside the covariates."""
 
 
-class NoModel(ValueError):
+class HazardModelError(ValueError):
     """Nothing can be learnt; the message says why."""
 
 
@@ -138,16 +138,18 @@ def state_of(told: Episodes, intervals: Episodes, at: float) -> State:
 
 
 def fit(told: Episodes, horizon: float, min_incidents: int) -> Model:
-    """Learn from intervals. Raises NoModel with a sentence if there is too little to learn from."""
+    """Learn from intervals. Raises HazardModelError with a sentence if there is too little to learn from."""
     events = int(told.event.sum())
     if events < min_incidents:
         found = {0: "no incident follows a sighting", 1: "one incident follows a sighting"}
-        raise NoModel(
+        raise HazardModelError(
             f"{found.get(events, f'{events} incidents follow a sighting')}; {min_incidents} are needed"
         )
     state, struck, weight, window = _landmarks(told, horizon)
     if not struck.any() or struck.all():
-        raise NoModel("no moment divides nodes before an incident from others: the data are too short")
+        raise HazardModelError(
+            "no moment divides nodes before an incident from others: the data are too short"
+        )
     rate = events / max(float((told.stop - told.start).sum()), 1e-9)
     columns, logs, filling, gaps = _usable(state)
     rows = _columns(state, columns, logs, filling, gaps, rate)
@@ -208,7 +210,9 @@ def _landmarks(told: Episodes, horizon: float) -> tuple[State, Mask, Floats, flo
         hits.append(hit[whole])
         weights.append(np.full(int(whole.sum()), 0.5 ** (HALVES * (last - at) / (last - first))))
     if not parts:
-        raise NoModel("no moment divides nodes before an incident from others: the data are too short")
+        raise HazardModelError(
+            "no moment divides nodes before an incident from others: the data are too short"
+        )
     state = State(
         np.concatenate([one.covariates for one in parts]),
         np.concatenate([one.since for one in parts]),
@@ -282,7 +286,8 @@ def _telling(rows: Floats, struck: Mask, weight: Floats, events: int) -> Ints:
 
 
 def _regression(standard: Floats, struck: Mask, weight: Floats) -> tuple[Floats, float, Floats]:
-    """Coefficients, intercept and standard errors of the coefficients. Raises NoModel if they do not converge."""
+    """Coefficients, intercept and standard errors of the coefficients. Raises HazardModelError if they do not
+    converge."""
     rows = np.column_stack([standard, np.ones(len(standard))])
     penalty = np.full(rows.shape[1], PENALTY)
     penalty[-1] = 1e-6
@@ -298,4 +303,4 @@ def _regression(standard: Floats, struck: Mask, weight: Floats) -> tuple[Floats,
         if float(np.abs(step).max()) < 1e-8:
             errors = np.sqrt(np.diag(np.linalg.inv(curved)))
             return beta[:-1], float(beta[-1]), np.asarray(errors[:-1])
-    raise NoModel("the covariates do not determine a model")
+    raise HazardModelError("the covariates do not determine a model")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.selector.episodes import Episodes
-from analyzers.builtin.selector.hazard import NoModel, fit, state_at
+from analyzers.builtin.selector.hazard import HazardModelError, fit, state_at
 
 Floats = NDArray[np.float64]
 
@@ -57,7 +57,7 @@ def hold_out(told: Episodes, horizon: float, min_incidents: int) -> Trial | None
     cut = last - max(_HELD_OUT * (last - first), horizon)
     try:
         model = fit(told.until(cut), horizon, min_incidents)
-    except NoModel:
+    except HazardModelError:
         return None
     moments = np.arange(cut, last - horizon + 1e-6, horizon)
     if len(moments) > _MOST:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 Z95 = 1.959963984540054
 
 
-class TooFew(ValueError):
+class TooFewCountsError(ValueError):
     """The counts cannot give a ratio; the message says what is missing."""
 
 
@@ -47,18 +47,20 @@ class RateRatio:
 
 
 def rate_ratio(strata: Sequence[Stratum]) -> RateRatio:
-    """The rate ratio pooled over strata. Raises TooFew if a group has no time or no failure in them.
+    """The rate ratio pooled over strata. Raises TooFewCountsError if a group has no time or no failure in them.
 
     Failures that come in clumps (a cluster that takes fifty disks down) are not independent: the interval
     uses the dispersion of the strata around the pooled ratio when that is above 1.
     """
     both = [one for one in strata if one.near_time > 0 and one.far_time > 0]
     if not both:
-        raise TooFew("near and far units are never seen in the same stratum: there is nothing to compare")
+        raise TooFewCountsError(
+            "near and far units are never seen in the same stratum: there is nothing to compare"
+        )
     near, far = sum(one.near_failures for one in both), sum(one.far_failures for one in both)
     if near <= 0 or far <= 0:
         which = "near and no far" if near <= 0 and far <= 0 else "near" if near <= 0 else "far"
-        raise TooFew(f"no {which} unit failed: a ratio of rates needs failures on both sides")
+        raise TooFewCountsError(f"no {which} unit failed: a ratio of rates needs failures on both sides")
     above = sum(one.far_failures * one.near_time / _time(one) for one in both)
     below = sum(one.near_failures * one.far_time / _time(one) for one in both)
     spread = sum(
@@ -91,7 +93,8 @@ def _dispersion(strata: Sequence[Stratum], ratio: float) -> float:
 def what_if_colocation(
     near_failures: float, near_unit_days: float, far_failures: float, far_unit_days: float
 ) -> RateRatio:
-    """The ratio of typed-in totals: one stratum. Raises TooFew as `rate_ratio`, ValueError for bad figures."""
+    """The ratio of typed-in totals: one stratum. Raises TooFewCountsError as `rate_ratio`, ValueError for bad
+    figures."""
     given = {
         "near_failures": near_failures,
         "near_unit_days": near_unit_days,

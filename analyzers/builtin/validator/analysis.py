@@ -36,7 +36,7 @@ from analyzers.builtin.validator.placement import groups_of, parents_of
 from analyzers.builtin.validator.published import Violation, violations
 from analyzers.builtin.validator.rounds import spans
 from analyzers.contract import Params, Suspect, Verdict, Window, inconclusive, quiet
-from analyzers.superbench.rules import BadRules
+from analyzers.superbench.rules import InvalidRulesError
 
 SURE = 0.9
 
@@ -147,7 +147,7 @@ def _violations(window: Window, params: Params) -> tuple[tuple[Violation, ...], 
     try:
         measured = samples(window.sums["samples"])
         return violations(measured, *given, float(params["similarity"]), words), None
-    except BadRules as error:
+    except InvalidRulesError as error:
         return (), f"The rules cannot be applied: {error}."
 
 

@@ -17,7 +17,7 @@ from analyzers.builtin.nodes.directions import direction_of
 from analyzers.builtin.nodes.samples import Sample, Stratum
 from analyzers.builtin.text import figure
 from analyzers.superbench.diagnosis import diagnose
-from analyzers.superbench.rules import BadRules, Rule, baseline_of, parse_baseline, parse_rules
+from analyzers.superbench.rules import InvalidRulesError, Rule, baseline_of, parse_baseline, parse_rules
 from ingest.integrations.superbench import NodeResults
 
 _LARGE = 0.2
@@ -41,7 +41,7 @@ def check_baseline(text: str) -> str | None:
     """Why a text is no baseline, or None."""
     try:
         _baseline(text)
-    except BadRules as error:
+    except InvalidRulesError as error:
         return str(error)
     return None
 
@@ -50,7 +50,7 @@ def check_rules(text: str) -> str | None:
     """Why a text is no rule file, or None."""
     try:
         _rules(text)
-    except BadRules as error:
+    except InvalidRulesError as error:
         return str(error)
     return None
 
@@ -65,7 +65,7 @@ def violations(
     """Who violates rules and baseline; none of either is given by an empty text. `words` are further words of metrics
     that are worse when they fall, and when they rise.
 
-    Raises BadRules where they cannot be applied to what was measured, say because a metric has no baseline.
+    Raises InvalidRulesError where they cannot be applied to what was measured, say because a metric has no baseline.
     """
     if not (baseline or rules):
         return ()

@@ -14,16 +14,17 @@ FAILED = 1
 INTERRUPTED = 130
 
 
-class Refused(Exception):
+class CommandInputError(Exception):
     """The input or the parameters are wrong; the message is one line for the person who typed them."""
 
 
-class Failed(Exception):
+class CommandFailedError(Exception):
     """It was asked rightly and went wrong all the same."""
 
 
 class LineCommand(BaseCommand):
-    """Subclasses do their work in `work`, raise Refused or Failed, and write with `show` and `progress`."""
+    """Subclasses do their work in `work`, raise CommandInputError or CommandFailedError, and write with `show` and
+    `progress`."""
 
     requires_system_checks = ()
 
@@ -34,9 +35,9 @@ class LineCommand(BaseCommand):
         try:
             self.work(**options)
             sys.stdout.flush()
-        except Refused as refused:
+        except CommandInputError as refused:
             self._refuse(str(refused))
-        except Failed as failed:
+        except CommandFailedError as failed:
             self._complain(str(failed), FAILED)
         except BrokenPipeError:  # the reader (`head`) has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -16,7 +16,7 @@ from incidents.api.config.sections import FILED
 from incidents.api.config.views import Catalogs, Change, apply, differences, exported
 from incidents.api.editable import Catalog
 from incidents.api.urls import router
-from incidents.domain.config.yaml import BadConfiguration, read, write
+from incidents.domain.config.yaml import InvalidConfigurationError, read, write
 from incidents.reports.filing import SubscriptionsFile
 from incidents.reports.views import ReportSchedulesView
 from ingest.queries import Context
@@ -47,7 +47,7 @@ class Command(BaseCommand):
             changes = apply(
                 document, catalogs, _who(), environment=os.environ, prune=options["prune"], dry=dry
             )
-        except BadConfiguration as error:
+        except InvalidConfigurationError as error:
             told = "\n".join(f"{options['file']}: {fault}" for fault in error.faults)
             raise CommandError(f"{told}\nNothing was changed.", returncode=2) from None
         for change in changes:

@@ -28,7 +28,7 @@ from deploy.demo.world import HEALTHY
 from deploy.embedded import EmbeddedError, Home
 from deploy.privileges import PrivilegeError
 from deploy.supervisor.programs import Program
-from deploy.supervisor.supervisor import CannotStart, reachable, running, stopping_on_signals
+from deploy.supervisor.supervisor import StartupError, reachable, running, stopping_on_signals
 
 SPEED = 50.0
 MINUTES = 225  # of data time, see analyzers.simulators.region
@@ -58,7 +58,7 @@ class Command(BaseCommand):
                 return
             with stopping_on_signals():
                 show(settings.HOME, screen, speed)
-        except (CannotStart, EmbeddedError, PrivilegeError) as error:
+        except (StartupError, EmbeddedError, PrivilegeError) as error:
             raise CommandError(str(error)) from error
         except KeyboardInterrupt:
             screen.say("stopped; `make demo` goes on from here, `make demo-reset` forgets it")

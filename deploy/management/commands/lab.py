@@ -11,10 +11,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from deploy.demo.sender import Refused, Sender
+from deploy.demo.sender import RequestRejectedError, Sender
 from deploy.lab import plan
 from deploy.lab.faults import Fault, broken
-from deploy.lab.namespaces import CannotBuild, clean, fabric, why_not
+from deploy.lab.namespaces import LabBuildError, clean, fabric, why_not
 from deploy.lab.probing import PATHS, Row, prober
 
 DEFAULTS = {"none": "", "loss": "link/leaf1~spine1", "down": "link/leaf1~spine1"}
@@ -57,7 +57,7 @@ class Command(BaseCommand):
                 return
             fault = _fault(options)
             self._run(fault, _outlets(options), options["seconds"], options["probes"])
-        except (CannotBuild, Refused) as error:
+        except (LabBuildError, RequestRejectedError) as error:
             raise CommandError(str(error)) from error
         except KeyboardInterrupt:
             self.stderr.write("interrupted; the fabric is removed")

@@ -27,7 +27,7 @@ class Command(BaseCommand):
             with transaction.atomic():
                 key.reseal()
                 count = _methods() + _webhooks() + _authenticators()
-        except encryption.Unreadable as error:
+        except encryption.DecryptionError as error:
             raise CommandError(f"{error}. Nothing was changed: set DOSSIER_SECRET_KEY_FALLBACKS.") from None
         self.stdout.write(f"{count} sealed anew.")
 
@@ -36,7 +36,7 @@ def _methods() -> int:
     rows = list(ContactMethod.objects.select_for_update(of=("self",)))
     for row in rows:
         if isinstance(row.address, encryption.Lost) or isinstance(row.secret, encryption.Lost):
-            raise encryption.Unreadable(f"the address of {row.name} was sealed under another key")
+            raise encryption.DecryptionError(f"the address of {row.name} was sealed under another key")
         row.save(update_fields=("address", "secret"))
     return len(rows)
 

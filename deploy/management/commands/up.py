@@ -17,7 +17,7 @@ from deploy.embedded import EmbeddedError
 from deploy.privileges import PrivilegeError
 from deploy.supervisor import replacement
 from deploy.supervisor.root_start import allow_root
-from deploy.supervisor.supervisor import CannotStart, make_ready, running, stopping_on_signals
+from deploy.supervisor.supervisor import StartupError, make_ready, running, stopping_on_signals
 from deploy.version import VERSION
 
 
@@ -48,7 +48,7 @@ class Command(BaseCommand):
                 while True:
                     supervisor.watch()
                     time.sleep(0.2)
-        except (CannotStart, EmbeddedError, PrivilegeError) as error:
+        except (StartupError, EmbeddedError, PrivilegeError) as error:
             raise CommandError(str(error)) from error
         except KeyboardInterrupt:
             self.say("stopped")
@@ -67,7 +67,7 @@ class Command(BaseCommand):
             while (failed := replacement.outcome(settings.HOME)) is None:
                 replacement.running(settings.HOME)
                 time.sleep(0.2)
-        except (replacement.ReplacementError, CannotStart) as error:
+        except (replacement.ReplacementError, StartupError) as error:
             raise CommandError(str(error)) from error
         if failed:
             raise CommandError(f"nothing was replaced: {failed}")

@@ -127,7 +127,7 @@ def run_now(request: HttpRequest, name: str) -> HttpResponse:
     if wanted is not None:
         try:
             run = commands.request_run(wanted, context.actor, timezone.now())
-        except commands.BadRun as error:
+        except commands.InvalidRunError as error:
             problems[error.field] = str(error)
         else:
             messages.success(request, "Queued. This page shows the verdict when it is there.")

@@ -26,13 +26,13 @@ from frontend.durations import parse_span
 from frontend.strips import strip
 from frontend.templatetags.dossier import duration
 from frontend.views.pages import context_of, page, show, typed_in
-from incidents.commands import Invalid
+from incidents.commands import InvalidValueError
 from incidents.permissions import allow
 from incidents.scorecards import requests
 from incidents.scorecards.compare import Seen, compare, differing, lines
 from incidents.scorecards.models import BacktestRow, BacktestWindow
 from incidents.scorecards.queries import tickets_of, unresolved_incidents
-from incidents.scorecards.requests import Asked, BadBacktest
+from incidents.scorecards.requests import Asked, InvalidBacktestError
 
 PAGE = 50
 MOST_DIFFERENCES = 200
@@ -72,7 +72,7 @@ def ask(request: HttpRequest, name: str) -> HttpResponse:
     if asked is not None:
         try:
             row = requests.request_backtest(asked, context.actor, timezone.now())
-        except BadBacktest as error:
+        except InvalidBacktestError as error:
             problems[error.field] = str(error)
         else:
             where = reverse("backtest", args=[row.pk])
@@ -153,7 +153,7 @@ def _named(request: HttpRequest, name: str) -> BacktestRow:
     try:
         return _found(UUID(request.GET.get(name, "")))
     except ValueError as error:
-        raise Invalid(name, "is not the id of a backtest") from error
+        raise InvalidValueError(name, "is not the id of a backtest") from error
 
 
 def _found(id: UUID) -> BacktestRow:

@@ -20,7 +20,7 @@ from analyzers import queries as analyzers
 from analyzers.queries import Run, Schedule
 from frontend.evidence import Piece
 from frontend.views.pages import context_of, page, show, user_name
-from incidents.commands import Invalid
+from incidents.commands import InvalidValueError
 from incidents.permissions import allow
 from incidents.queries import placed_findings
 from ingest.queries import regions
@@ -54,7 +54,7 @@ def runs(request: HttpRequest) -> HttpResponse:
 
 def _filtered(request: HttpRequest) -> QuerySet[Run]:
     if unfit := [name for name in FILTERS if "\0" in request.GET.get(name, "")]:
-        raise Invalid(unfit[0], "holds a NUL character")
+        raise InvalidValueError(unfit[0], "holds a NUL character")
     found = analyzers.runs()
     if name := request.GET.get("analyzer"):
         found = found.filter(analyzer=name)
@@ -79,7 +79,7 @@ def _read_cursor(text: str) -> tuple[datetime, UUID]:
         at, _, id = base64.urlsafe_b64decode(text[:200]).decode().partition(" ")
         return datetime.fromisoformat(at).astimezone(UTC), UUID(id)
     except (ValueError, binascii.Error) as error:
-        raise Invalid("before", "is not a place in this list") from error
+        raise InvalidValueError("before", "is not a place in this list") from error
 
 
 @page
@@ -116,7 +116,7 @@ def rerun(request: HttpRequest, id: UUID) -> HttpResponse:
         again = commands.request_rerun(id, f"user:{user_name(request)}", timezone.now())
     except Run.DoesNotExist as error:
         raise Http404("no such run") from error
-    except commands.NotRepeatable as error:
+    except commands.RunNotRepeatableError as error:
         messages.error(request, f"Not run again: {error}")
         return HttpResponseRedirect(reverse("run", args=[id]))
     messages.success(request, "Queued on the same kept window. This page shows the verdict when it is there.")

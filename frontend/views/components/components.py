@@ -18,7 +18,7 @@ from incidents.components.health import health_of
 from incidents.components.summary import Trouble, changes_about, owner_of, tickets_about, trouble_in
 from incidents.domain.components.impact import reached_over
 from incidents.domain.time import parse_rfc3339
-from incidents.domain.values import Invalid, check_component, check_line
+from incidents.domain.values import InvalidValueError, check_component, check_line
 from incidents.incident.failures import failures_of
 from ingest.queries import (
     Position,
@@ -111,7 +111,7 @@ def beneath(request: HttpRequest) -> HttpResponse:
     name = check_component("of", request.GET.get("of", ""))
     relation = request.GET.get("by", "contains")
     if relation not in TITLES:
-        raise Invalid("by", f"must be one of {', '.join(TITLES)}")
+        raise InvalidValueError("by", f"must be one of {', '.join(TITLES)}")
     topology = topology_snapshot(region, at or datetime.now(UTC))
     trouble = trouble_in(topology, _place(at))
     names = _worst_first(trouble, _related(topology, name)[relation])
@@ -244,7 +244,9 @@ def _moment(request: HttpRequest) -> datetime | None:
     try:
         return parse_rfc3339(text.replace(" ", "+"))
     except (ValueError, OverflowError):
-        raise Invalid("at", "must be an RFC 3339 time with an offset, such as 2026-11-21T10:00:00Z") from None
+        raise InvalidValueError(
+            "at", "must be an RFC 3339 time with an offset, such as 2026-11-21T10:00:00Z"
+        ) from None
 
 
 def _place(at: datetime | None) -> Position | None:
@@ -255,7 +257,7 @@ def _place(at: datetime | None) -> Position | None:
 def _kind(request: HttpRequest, topology: TopologySnapshot) -> str:
     kind = check_line("kind", request.GET.get("kind", ""), blank=True)
     if kind and kind not in topology.kinds and topology.kinds:
-        raise Invalid("kind", f"must be one of {', '.join(topology.kinds)}")
+        raise InvalidValueError("kind", f"must be one of {', '.join(topology.kinds)}")
     return kind
 
 
@@ -263,7 +265,7 @@ def _page_of(request: HttpRequest, names: Sequence[str]) -> tuple[Sequence[str],
     """The names of the page that is asked for, and the numbers of the next and the previous one, 0 for none."""
     asked = request.GET.get("page", "1")
     if not (asked.isascii() and asked.isdecimal() and int(asked[:9]) >= 1 and len(asked) <= 9):
-        raise Invalid("page", "must be a number from 1 on")
+        raise InvalidValueError("page", "must be a number from 1 on")
     number = int(asked)
     shown = names[(number - 1) * PAGE : number * PAGE]
     return shown, number + 1 if number * PAGE < len(names) else 0, number - 1

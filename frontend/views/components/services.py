@@ -16,13 +16,13 @@ from frontend.views.pages import context_of, page, show
 from frontend.views.paging import listed
 from frontend.views.restore import removed
 from incidents.api.components.views import blast_radius
-from incidents.api.incident.views import Conflict
+from incidents.api.incident.views import ConflictError
 from incidents.api.routing.serializers import ServiceSerializer
 from incidents.api.routing.services import ServicesView
-from incidents.domain.permissions import Forbidden
-from incidents.domain.values import Invalid, check_component, check_line
+from incidents.domain.permissions import ForbiddenError
+from incidents.domain.values import InvalidValueError, check_component, check_line
 from incidents.teams.models import Service
-from ingest.queries import WrongExpectedVersion, regions
+from ingest.queries import StreamVersionError, regions
 
 WHO = "Services are changed by staff, and by managers those of their team."
 MOST = 30
@@ -51,9 +51,9 @@ def _posted(request: HttpRequest) -> HttpResponse:
         return _shown(request, edited, typed, {name: _text(why) for name, why in serializer.errors.items()})
     try:
         ServicesView.acting_for(context_of(request)).put(serializer)
-    except Forbidden as refused:
+    except ForbiddenError as refused:
         return _shown(request, edited, typed, {"team": refused.reason})
-    except (IntegrityError, WrongExpectedVersion, Conflict):
+    except (IntegrityError, StreamVersionError, ConflictError):
         changed = {"slug": "someone else changed this at the same time; look again"}
         return _shown(request, edited, typed, changed)
     messages.success(request, f"{typed['name']} is kept. Incidents that are open stay as they are.")
@@ -117,7 +117,7 @@ def _radius(asked: dict[str, str]) -> tuple[dict[str, Any] | None, str]:
     try:
         component = check_component("component", asked["component"])
         region = check_line("region", asked["region"] or "default")
-    except Invalid as error:
+    except InvalidValueError as error:
         return None, error.reason
     told = blast_radius(component, region, datetime.now(UTC))
     return {**told, "components": told["components"][:MOST]}, ""
@@ -133,9 +133,9 @@ def service_act(request: HttpRequest, slug: str, verb: str) -> HttpResponse:
     try:
         ServicesView.acting_for(context_of(request)).perform_destroy(row)
         removed(request, "service", slug, f"{row.name} is gone. Incidents keep its name.")
-    except Conflict as error:
+    except ConflictError as error:
         messages.error(request, str(error.detail))
-    except WrongExpectedVersion:
+    except StreamVersionError:
         messages.error(request, "Someone else changed it at the same time; look again.")
     return HttpResponseRedirect(reverse("services"))
 

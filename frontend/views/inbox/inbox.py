@@ -31,7 +31,7 @@ from frontend.views.listing import (
 from frontend.views.oncall.context import active_people
 from frontend.views.pages import page, show
 from incidents import bulk, queries
-from incidents.commands import Invalid
+from incidents.commands import InvalidValueError
 from incidents.domain.search import suggestions
 from incidents.domain.values import SEVERITIES
 from incidents.incident.failures import failures_of
@@ -106,7 +106,7 @@ def _elsewhere(request: HttpRequest) -> str | None:
         try:
             moment = parse_moment(at)
         except ValueError:
-            raise Invalid("at", "must be a date and a time, such as 2026-11-21T10:00") from None
+            raise InvalidValueError("at", "must be a date and a time, such as 2026-11-21T10:00") from None
         return address(request.GET, at=None, cursor=None, as_of=f"{moment:%Y-%m-%dT%H:%M:%SZ}")
     return opened_with(request) or shortcut(request.GET)
 

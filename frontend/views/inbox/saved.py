@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST
 from frontend.views.incident.actions import safe_next
 from frontend.views.listing import Listing
 from frontend.views.pages import context_of, page, user_name
-from incidents.commands import Invalid, Refused
+from incidents.commands import CommandRefusedError, InvalidValueError
 from incidents.saved_views import commands, queries
 
 TAG = "view"
@@ -26,7 +26,7 @@ def shown(request: HttpRequest, listing: Listing) -> dict[str, Any]:
     given = {"tab": listing.tab.name, "search": listing.text, "order": listing.order}
     try:
         here = commands.canonical(urlencode(given))
-    except Invalid:
+    except InvalidValueError:
         here = "?"  # what no view can be
     rows = queries.views_of(name)
     this = next((row for row in rows if row.query == here), None)
@@ -57,7 +57,7 @@ def keep(request: HttpRequest) -> HttpResponse:
         row = commands.keep(
             post.get("name", ""), post.get("query", ""), post.get("team", ""), context_of(request)
         )
-    except (Invalid, Refused) as error:
+    except (InvalidValueError, CommandRefusedError) as error:
         return _refused(request, error)
     if post.get("default"):
         commands.open_with(row.pk, context_of(request))
@@ -85,14 +85,14 @@ def act(request: HttpRequest, id: UUID, verb: str) -> HttpResponse:
             commands.open_with(id if request.POST.get("default") else None, context)
         else:
             raise Http404(verb)
-    except commands.NoSuchView:
+    except commands.SavedViewNotFoundError:
         raise Http404("no such view") from None
-    except (Invalid, Refused) as error:
+    except (InvalidValueError, CommandRefusedError) as error:
         return _refused(request, error)
     return HttpResponseRedirect(safe_next(request, here))
 
 
-def _refused(request: HttpRequest, error: Invalid | Refused) -> HttpResponse:
-    reason = error.reason if isinstance(error, Refused) else f"{error.field} {error.reason}"
+def _refused(request: HttpRequest, error: InvalidValueError | CommandRefusedError) -> HttpResponse:
+    reason = error.reason if isinstance(error, CommandRefusedError) else f"{error.field} {error.reason}"
     messages.error(request, f"Not done: {reason}.")
     return HttpResponseRedirect(safe_next(request, reverse("inbox")))

@@ -18,8 +18,8 @@ from frontend.views.incident.incident import Problem, render_incident
 from frontend.views.incident.list_context import carried
 from frontend.views.pages import context_of, page
 from incidents import commands, queries
-from incidents.commands import Invalid, Overtaken, Refused
-from incidents.domain.permissions import Forbidden
+from incidents.commands import CommandRefusedError, ConcurrentChangeError, InvalidValueError
+from incidents.domain.permissions import ForbiddenError
 from incidents.escalation.commands import escalate
 from ingest.queries import Context
 
@@ -29,7 +29,7 @@ Form = Any  # the request's POST data
 def cause_of(form: Form) -> str:
     chosen = str(form.get("cause", ""))
     if chosen == "":
-        raise Invalid("cause", "choose what was at fault, or that nothing was")
+        raise InvalidValueError("cause", "choose what was at fault, or that nothing was")
     return str(form.get("other", "")).strip() if chosen == "other" else chosen
 
 
@@ -42,9 +42,9 @@ def until_of(form: Form) -> datetime | None:
         try:
             return parse_moment(str(form.get("time", "")))
         except ValueError:
-            raise Invalid("time", "must be a date and a time") from None
+            raise InvalidValueError("time", "must be a date and a time") from None
     if chosen not in HOURS:
-        raise Invalid("for", "choose for how long")
+        raise InvalidValueError("for", "choose for how long")
     return timezone.now() + timedelta(hours=int(chosen))
 
 
@@ -65,8 +65,8 @@ def ticket_of(form: Form) -> str:
     """The id of the incident that a form names by its number, with or without #."""
     try:
         return queries.get(str(form.get("into", "")).strip().removeprefix("#")).incident.id
-    except queries.NoSuchIncident as error:
-        raise Invalid("into", str(error)) from None
+    except queries.IncidentNotFoundError as error:
+        raise InvalidValueError("into", str(error)) from None
 
 
 HOURS = ("1", "4", "24", "72")
@@ -117,14 +117,24 @@ def act(request: HttpRequest, number: int, verb: str) -> HttpResponse:
     target = safe_next(request, here)
     try:
         command(queries.get(str(number)).incident.id, request.POST, context_of(request))
-    except (Refused, Invalid) as error:
-        reason = error.reason if isinstance(error, Refused) else f"{error.field.capitalize()} {error.reason}"
+    except (CommandRefusedError, InvalidValueError) as error:
+        reason = (
+            error.reason
+            if isinstance(error, CommandRefusedError)
+            else f"{error.field.capitalize()} {error.reason}"
+        )
         if target.partition("?")[0] != here.partition("?")[0]:
             messages.error(request, f"Not done: {reason}.")
             return HttpResponseRedirect(target)
         typed = {name: str(value) for name, value in request.POST.items()}
-        status = 403 if isinstance(error, Forbidden) else 409 if isinstance(error, Refused) else 400
-        others = error.meanwhile if isinstance(error, Overtaken) else ()
+        status = (
+            403
+            if isinstance(error, ForbiddenError)
+            else 409
+            if isinstance(error, CommandRefusedError)
+            else 400
+        )
+        others = error.meanwhile if isinstance(error, ConcurrentChangeError) else ()
         return render_incident(request, number, Problem(verb, f"{reason}.", typed, others), status)
     if done:
         messages.success(request, f"{done} #{number}", extra_tags=f"{back}/{number}" if back else "")

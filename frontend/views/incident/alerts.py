@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 from frontend.views.pages import page, show
 from incidents import queries
 from incidents.alerts.receipts import NOT_YET, what_became_of
-from incidents.commands import Invalid
+from incidents.commands import InvalidValueError
 from incidents.domain.time import parse_rfc3339
 from ingest.api.redact import masked
 from ingest.queries import Alert, Position, alert_delivery
@@ -82,9 +82,9 @@ class Section:
 
 
 def section(number: str, asked: str, as_of: Position | None = None) -> Section:
-    """The page of an incident's alerts that an address asks for, now or as of a moment. Raises Invalid."""
+    """The page of an incident's alerts that an address asks for, now or as of a moment. Raises InvalidValueError."""
     if not (asked.isascii() and asked.isdigit() and 1 <= int(asked[:9]) <= MOST_PAGES):
-        raise Invalid("alerts", "must be the number of a page, from 1")
+        raise InvalidValueError("alerts", "must be the number of a page, from 1")
     here = int(asked)
     found, total = queries.members(number, PAGE, (here - 1) * PAGE, as_of)
     whys = queries.why_members(number, [one.id for one in found])

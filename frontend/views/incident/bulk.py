@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST
 from frontend.views.incident.actions import VERBS, cause_of, safe_next, ticket_of, until_of
 from frontend.views.pages import context_of, page
 from incidents.bulk import Outcome, act_on
-from incidents.commands import Invalid
+from incidents.commands import InvalidValueError
 from incidents.domain.incident.bulk import VERBS as ALLOWED
 from incidents.domain.incident.bulk import Step
 
@@ -56,10 +56,10 @@ def several(request: HttpRequest) -> HttpResponse:
     try:
         numbers = _numbers(request.POST)
         if verb not in READ:
-            raise Invalid("verb", f"must be one of {', '.join(ALLOWED)}")
+            raise InvalidValueError("verb", f"must be one of {', '.join(ALLOWED)}")
         fields = READ[verb](_form(verb, request.POST, numbers))
         outcome = act_on(map(str, numbers), verb, fields, context_of(request))
-    except Invalid as error:
+    except InvalidValueError as error:
         if wants_json:
             return JsonResponse({"field": error.field, "reason": error.reason}, status=400)
         messages.error(request, f"Not done: {error.field} {error.reason}.")
@@ -87,9 +87,9 @@ def _numbers(form: QueryDict) -> list[int]:
     ]
     numbers = list(dict.fromkeys(int(text) for text in given))
     if not numbers:
-        raise Invalid("number", "says no incident; select some first")
+        raise InvalidValueError("number", "says no incident; select some first")
     if len(numbers) > MOST_IN_ONE:
-        raise Invalid("number", f"must be at most {MOST_IN_ONE} at once")
+        raise InvalidValueError("number", f"must be at most {MOST_IN_ONE} at once")
     return numbers
 
 

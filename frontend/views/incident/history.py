@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from frontend.templatetags.times import instants_words
-from incidents.commands import Invalid
+from incidents.commands import InvalidValueError
 from incidents.domain.incident.timeline_kinds import KINDS, kind_of
 from incidents.domain.time import rfc3339
 from incidents.queries import Entry
@@ -54,10 +54,11 @@ class History:
 
 
 def history(entries: Sequence[Entry], asked: str) -> History:
-    """`entries` come oldest first; `asked` names kinds, separated by commas: none means all. Raises Invalid."""
+    """`entries` come oldest first; `asked` names kinds, separated by commas: none means all. Raises
+    InvalidValueError."""
     wanted = [name for name in asked.split(",") if name]
     if not set(wanted) <= set(KINDS):
-        raise Invalid("show", f"must be of {', '.join(KINDS)}, separated by commas")
+        raise InvalidValueError("show", f"must be of {', '.join(KINDS)}, separated by commas")
     kinds = [kind_of(entry.type, entry.actor) for entry in entries]
     counted = Counter(kinds)
     shown = [one for one, kind in zip(entries, kinds, strict=True) if not wanted or kind in wanted][::-1]

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from frontend.views.listing import ORDERS, PAGE, Listing, address, listing_of
 from incidents import queries
-from incidents.commands import Invalid
+from incidents.commands import InvalidValueError
 
 LIST, PLACE = "list", "place"
 """Parameters of an incident's address: the list that it was opened from, and its mark there."""
@@ -45,7 +45,7 @@ def among(request: HttpRequest, number: int) -> Among:
     try:
         listing = listing_of(request, given)
         standing = None if listing.problems else _standing(listing, number, at)
-    except Invalid:
+    except InvalidValueError:
         return Among()
     query = carried(request)
     return Among(
@@ -68,7 +68,7 @@ def carried(request: HttpRequest) -> str:
 def _standing(listing: Listing, number: int, at: str | None) -> queries.Standing | None:
     try:
         view = queries.get(str(number), listing.as_of)
-    except queries.NoSuchIncident:
+    except queries.IncidentNotFoundError:
         return None  # not there yet at the moment of the list
     groups = [listing.within_group(n) for n in range(len(listing.tab.groups))]
     return queries.standing(groups, listing.order, view, at, listing.as_of)

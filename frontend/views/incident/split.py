@@ -11,8 +11,8 @@ from frontend.views.incident.incident import Problem, render_incident
 from frontend.views.incident.list_context import carried
 from frontend.views.pages import context_of, page
 from incidents import commands, queries
-from incidents.commands import Invalid, Refused
-from incidents.domain.permissions import Forbidden
+from incidents.commands import CommandRefusedError, InvalidValueError
+from incidents.domain.permissions import ForbiddenError
 
 
 @page
@@ -29,9 +29,19 @@ def split_off(request: HttpRequest, number: int) -> HttpResponse:
             str(asked.get("title", "")),
             str(asked.get("reason", "")),
         )
-    except (Refused, Invalid) as error:
-        reason = error.reason if isinstance(error, Refused) else f"{error.field.capitalize()}: {error.reason}"
-        status = 403 if isinstance(error, Forbidden) else 409 if isinstance(error, Refused) else 400
+    except (CommandRefusedError, InvalidValueError) as error:
+        reason = (
+            error.reason
+            if isinstance(error, CommandRefusedError)
+            else f"{error.field.capitalize()}: {error.reason}"
+        )
+        status = (
+            403
+            if isinstance(error, ForbiddenError)
+            else 409
+            if isinstance(error, CommandRefusedError)
+            else 400
+        )
         typed = {"title": str(asked.get("title", "")), "reason": str(asked.get("reason", ""))}
         return render_incident(request, number, Problem("split_off", f"{reason}.", typed), status)
     count = f"{len(set(chosen))} alert{'' if len(set(chosen)) == 1 else 's'}"

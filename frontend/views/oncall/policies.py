@@ -17,16 +17,16 @@ from frontend.views.pages import context_of, page, show
 from frontend.views.paging import listed
 from frontend.views.restore import removed
 from incidents.api.escalation import PoliciesView, PolicySerializer
-from incidents.api.incident.views import Conflict
+from incidents.api.incident.views import ConflictError
 from incidents.domain.escalation.policy import USUAL_WAIT, Policy, spoken
 from incidents.domain.escalation.policy_text import read_steps, write_span, write_steps
-from incidents.domain.permissions import Forbidden
-from incidents.domain.values import Invalid
+from incidents.domain.permissions import ForbiddenError
+from incidents.domain.values import InvalidValueError
 from incidents.escalation.models import EscalationPolicy
 from incidents.escalation.queries import people_called
 from incidents.escalation.queries import policies as all_policies
 from incidents.notifications.queries import unreachable
-from ingest.queries import WrongExpectedVersion
+from ingest.queries import StreamVersionError
 
 EXAMPLE = "at once: person alice\nafter 5 min: person bob\nafter 15 min: team storage, severity critical"
 WHO = "Policies are changed by staff, and by managers those of their team."
@@ -58,7 +58,7 @@ def remove_policy(request: HttpRequest, slug: str) -> HttpResponse:
         PoliciesView.acting_for(context_of(request)).perform_destroy(row)
         words = f"{row.name} is gone. Incidents that follow it already go on as they are."
         removed(request, "escalation_policy", slug, words)
-    except Conflict as error:
+    except ConflictError as error:
         messages.error(request, str(error.detail))
     return HttpResponseRedirect(reverse("policies"))
 
@@ -90,7 +90,7 @@ def _said(row: EscalationPolicy) -> str:
 def _shown(row: EscalationPolicy) -> dict[str, Any]:
     try:
         policy = row.policy
-    except Invalid as error:
+    except InvalidValueError as error:
         return {"it": row, "problem": str(error)}
     return {
         "it": row,
@@ -143,9 +143,9 @@ def _kept(request: HttpRequest, edited: EscalationPolicy | None, typed: Mapping[
         return {name.partition("[")[0]: _placed(name, why) for name, why in reversed(errors.items())}
     try:
         PoliciesView.acting_for(context_of(request)).put(told)
-    except Forbidden as refused:
+    except ForbiddenError as refused:
         return {"team": refused.reason}
-    except (Conflict, IntegrityError, WrongExpectedVersion):
+    except (ConflictError, IntegrityError, StreamVersionError):
         return {"slug": "somebody else changed this a moment ago; look again"}
     return {}
 
@@ -169,7 +169,7 @@ def _given(typed: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
                 errors[name] = str(error)
     try:
         given["steps"] = read_steps(typed.get("steps", ""))
-    except Invalid as error:
+    except InvalidValueError as error:
         given["steps"], errors["steps"] = [], error.reason
     return given, errors
 

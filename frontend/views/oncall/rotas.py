@@ -17,13 +17,13 @@ from frontend.views.oncall.context import active_people
 from frontend.views.pages import context_of, page, show, staff_only
 from frontend.views.restore import removed
 from incidents.api.editable import Catalog
-from incidents.api.incident.views import Conflict
+from incidents.api.incident.views import ConflictError
 from incidents.api.oncall.schedules import CalendarsView, SchedulesView
 from incidents.api.oncall.serializers import CalendarSerializer, OnCallScheduleSerializer
-from incidents.domain.permissions import Forbidden
+from incidents.domain.permissions import ForbiddenError
 from incidents.oncall import calendars as files
 from incidents.oncall.models import Calendar, Schedule
-from ingest.queries import WrongExpectedVersion
+from ingest.queries import StreamVersionError
 
 WHO = "Schedules are changed by staff, and by managers those of their team."
 OVERTAKEN = "Somebody else changed this at the same time; look at it again."
@@ -81,9 +81,9 @@ def _kept(
         return {name: [str(one) for one in _flat(found)] for name, found in serializer.errors.items()}
     try:
         catalog.acting_for(context_of(request)).put(serializer)
-    except Forbidden as refused:
+    except ForbiddenError as refused:
         return {"team": [refused.reason]}
-    except (Conflict, IntegrityError, WrongExpectedVersion):
+    except (ConflictError, IntegrityError, StreamVersionError):
         return {"slug": [OVERTAKEN]}
     return {}
 
@@ -144,9 +144,9 @@ def _removed(request: HttpRequest, catalog: type[Catalog], row: Schedule | Calen
             removed(request, "schedule", row.slug, f"{row.name} is gone, with its overrides.")
         else:
             messages.success(request, f"{row.name} is gone.")
-    except Conflict as refused:
+    except ConflictError as refused:
         messages.error(request, f"{row.name} stays. {refused.detail}")
-    except WrongExpectedVersion:
+    except StreamVersionError:
         messages.error(request, OVERTAKEN)
     return HttpResponseRedirect(reverse("on_call_schedules"))
 

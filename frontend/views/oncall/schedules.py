@@ -20,10 +20,10 @@ from frontend.durations import parse_span
 from frontend.permissions import rights
 from frontend.views.oncall.context import shown, standing
 from frontend.views.pages import context_of, page, show, user_name
-from incidents.commands import Invalid, Refused
+from incidents.commands import CommandRefusedError, InvalidValueError
 from incidents.domain.oncall.overrides import Stretch
 from incidents.domain.oncall.spans import instant
-from incidents.domain.permissions import Forbidden
+from incidents.domain.permissions import ForbiddenError
 from incidents.domain.time import parse_rfc3339
 from incidents.oncall import commands, queries
 from incidents.oncall.models import Schedule
@@ -55,12 +55,12 @@ def take_over(request: HttpRequest, slug: str) -> HttpResponse:
     try:
         start, end = _typed_times(form, ZoneInfo(row.time_zone), now)
         commands.override(slug, person, start, end, form.get("reason", ""), now, context_of(request))
-    except Invalid as error:
+    except InvalidValueError as error:
         field = {"ends_at": until, "starts_at": "starts"}.get(error.field, error.field)
         return shown(request, row, {field: error.reason}, status=400)
-    except Forbidden:
+    except ForbiddenError:
         raise  # the page around it says who may
-    except Refused as refused:
+    except CommandRefusedError as refused:
         return shown(request, row, {until: refused.reason}, status=400)
     messages.success(request, f"{person} is on call for {rota.lasting((start, end))}.")
     return HttpResponseRedirect(reverse("on_call_schedule", args=[slug]))
@@ -74,12 +74,12 @@ def swap(request: HttpRequest, slug: str) -> HttpResponse:
     try:
         first, second = (_stretch(name, request.POST.get(name, "")) for name in ("first", "second"))
         commands.swap(slug, first, second, request.POST.get("reason", ""), now, context_of(request))
-    except Invalid as error:
+    except InvalidValueError as error:
         field = "swap_reason" if error.field == "reason" else error.field.partition(".")[0]
         return shown(request, row, {field: error.reason}, status=400)
-    except Forbidden:
+    except ForbiddenError:
         raise  # the page around it says who may
-    except Refused as refused:
+    except CommandRefusedError as refused:
         return shown(request, row, {"second": refused.reason}, status=400)
     messages.success(request, f"{first.person} and {second.person} have swapped.")
     return HttpResponseRedirect(reverse("on_call_schedule", args=[slug]))
@@ -111,7 +111,7 @@ def feed(request: HttpRequest, slug: str) -> HttpResponse:
         _, secret = commands.make_feed(
             slug, request.user, request.POST.get("mine") == "on", context_of(request)
         )
-    except Refused as refused:
+    except CommandRefusedError as refused:
         messages.error(request, refused.reason)
         return HttpResponseRedirect(reverse("on_call_schedule", args=[slug]))
     return shown(request, row, made=f"{settings.PUBLIC_URL}/api/v1/on_call/feeds/{secret}.ics")
@@ -129,11 +129,11 @@ def _taken_back(request: HttpRequest, slug: str, command: Callable[[], None]) ->
     try:
         command()
         messages.success(request, "Taken back.")
-    except (queries.NoSuchSchedule, commands.NoSuchOverride) as error:
+    except (queries.ScheduleNotFoundError, commands.OverrideNotFoundError) as error:
         raise Http404(str(error)) from error
-    except Forbidden:
+    except ForbiddenError:
         raise  # the page around it says who may
-    except Refused as refused:
+    except CommandRefusedError as refused:
         messages.error(request, refused.reason)
     return HttpResponseRedirect(reverse("on_call_schedule", args=[slug]))
 
@@ -143,7 +143,7 @@ def _taken_back(request: HttpRequest, slug: str, command: Callable[[], None]) ->
 def _row(slug: str) -> Schedule:
     try:
         return queries.find_schedule(slug)
-    except queries.NoSuchSchedule as error:
+    except queries.ScheduleNotFoundError as error:
         raise Http404(str(error)) from error
 
 
@@ -153,11 +153,11 @@ def _stretch(name: str, value: str) -> Stretch:
     try:
         return Stretch(person, parse_rfc3339(start), parse_rfc3339(end))
     except (ValueError, OverflowError):
-        raise Invalid(name, "choose a shift") from None
+        raise InvalidValueError(name, "choose a shift") from None
 
 
 def _typed_times(form: QueryDict, zone: ZoneInfo, now: datetime) -> tuple[datetime, datetime]:
-    """From when until when, on the clock of the zone; what has begun begins now. Raises Invalid."""
+    """From when until when, on the clock of the zone; what has begun begins now. Raises InvalidValueError."""
     starts, ends = form.get("starts", ""), form.get("ends", "")
     start = max(now, _local("starts_at", starts, zone)) if starts else now
     if ends:
@@ -165,7 +165,7 @@ def _typed_times(form: QueryDict, zone: ZoneInfo, now: datetime) -> tuple[dateti
     try:
         return start, start + parse_span(form.get("other") or form.get("span", ""))
     except ValueError as error:
-        raise Invalid("ends_at", str(error)) from None
+        raise InvalidValueError("ends_at", str(error)) from None
 
 
 def _local(field: str, text: str, zone: ZoneInfo) -> datetime:
@@ -174,5 +174,5 @@ def _local(field: str, text: str, zone: ZoneInfo) -> datetime:
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is not None or not 2000 <= moment.year < 2100:
-        raise Invalid(field, "must be a date and a time of day")
+        raise InvalidValueError(field, "must be a date and a time of day")
     return instant(moment, zone)

@@ -67,7 +67,7 @@ def report(request: HttpRequest, id: str) -> HttpResponse:
         return HttpResponse(headers={"HX-Refresh": "true"})
     try:
         found = producing.report(id, timezone.now())
-    except producing.NoSuchReport as error:
+    except producing.ReportNotFoundError as error:
         raise Http404(str(error)) from error
     if (wanted := request.GET.get("format")) in _FILES:
         media, write = _FILES[wanted]
@@ -107,7 +107,7 @@ def produce(request: HttpRequest) -> HttpResponse:
     try:
         day = date.fromisoformat(request.POST.get("day", ""))
         id = on_demand.demand(schedule, day, context_of(request).actor, timezone.now())
-    except on_demand.BadPeriod as error:
+    except on_demand.InvalidPeriodError as error:
         messages.error(request, f"Not made: {error}")
         return redirect("reports")
     except ValueError:

@@ -13,7 +13,7 @@ from frontend.datetime_input import parse_day
 from frontend.views.pages import page, show, staff_only
 from frontend.views.restore import PAGES
 from incidents.audit.queries import Asked, changes, differences, kinds
-from incidents.domain.values import Invalid
+from incidents.domain.values import InvalidValueError
 
 _POSITION = re.compile(r"[0-9a-f]{36}")
 FILTERS = ("q", "kind", "who", "since", "until")
@@ -47,7 +47,7 @@ def audit(request: HttpRequest) -> HttpResponse:
 
 
 def _asked(typed: dict[str, str]) -> Asked:
-    """What the address asks for. Raises Invalid, which names the parameter."""
+    """What the address asks for. Raises InvalidValueError, which names the parameter."""
     since, until = _day("since", typed["since"]), _day("until", typed["until"])
     return Asked(
         typed["kind"],
@@ -65,9 +65,9 @@ def _day(name: str, text: str) -> tuple[datetime, datetime] | None:
     try:
         day = parse_day(text)
     except ValueError:
-        raise Invalid(name, "must be a date such as 2026-11-21") from None
+        raise InvalidValueError(name, "must be a date such as 2026-11-21") from None
     if not 2000 <= day[0].year < 2100:
-        raise Invalid(name, "must be a date of this century")
+        raise InvalidValueError(name, "must be a date of this century")
     return day
 
 

@@ -19,7 +19,7 @@ from frontend.durations import parse_span
 from frontend.senders import BY_SLUG, SENDERS, Sender
 from frontend.views.pages import context_of, page, show, staff_only, user_name
 from frontend.views.paging import listed
-from incidents.outbound import Refused, Unreachable, post
+from incidents.outbound import AddressRefusedError, UnreachableError, post
 from ingest.alerts.deliveries import Delivery
 from ingest.alerts.store import receive
 from ingest.api import keys, test_alerts
@@ -27,9 +27,9 @@ from ingest.api.models import IntegrationKey, Refusal
 from ingest.api.rejections import end_unread
 from ingest.integrations import recognition
 from ingest.integrations.generic import apply
-from ingest.integrations.generic.apply import BadMapping, Preview
+from ingest.integrations.generic.apply import InvalidMappingError, Preview
 from ingest.integrations.generic.presets import Ready
-from ingest.integrations.normalized import BadPayload, Parsed
+from ingest.integrations.normalized import InvalidPayloadError, Parsed
 from ingest.queries import (
     Context,
     WithoutAlert,
@@ -78,13 +78,13 @@ def integrations(request: HttpRequest) -> HttpResponse:
         return _listed(request, errors=errors)
     try:
         secret = make_key(sender, name, expires_at, context_of(request))
-    except keys.KeyNameTaken:
+    except keys.KeyNameTakenError:
         return _listed(request, errors={"name": "is taken; a revoked integration keeps its name"})
     return _listed(request, made=(name, secret, [sender]))
 
 
 def make_key(sender: Sender, name: str, expires_at: datetime | None, who: Context) -> str:
-    """A key that does what this sender needs and no more. Raises keys.KeyNameTaken."""
+    """A key that does what this sender needs and no more. Raises KeyNameTakenError."""
     scopes = [sender.scope, *(["alerts"] if sender.slug == "otlp" else [])]
     doors = [sender.door] if sender.door and sender.scope == "alerts" else []
     return keys.create(name, scopes, mapping=sender.mapping, doors=doors, expires_at=expires_at, who=who)
@@ -135,7 +135,7 @@ def _payload(one: WithoutAlert) -> Any:
         return None
     try:
         return apply.payload_of(one.payload, one.content_type)
-    except BadPayload:
+    except InvalidPayloadError:
         return None
 
 
@@ -145,7 +145,7 @@ def _read_again(row: IntegrationKey, one: WithoutAlert) -> Parsed | None:
     try:
         how = None if row.mapping is None else apply.mapping(row.mapping)
         parsed = recognition.apply(how, payload).parsed
-    except BadPayload:
+    except InvalidPayloadError:
         return None
     return parsed if parsed.alerts and not parsed.refused else None
 
@@ -179,7 +179,7 @@ def _confirmed(request: HttpRequest, row: IntegrationKey) -> HttpResponse:
         raise Http404("nothing to confirm")
     try:
         reply = post(address, b"", method="GET")
-    except (Refused, Unreachable) as error:
+    except (AddressRefusedError, UnreachableError) as error:
         messages.error(request, f"Not confirmed: {error}.")
     else:
         if reply.taken:
@@ -384,9 +384,9 @@ def mapping(request: HttpRequest, pk: int) -> HttpResponse:
             )
             sender = recognition.recognised(value) if how is None else None
             preview = recognition.apply(how, value)
-        except BadPayload as error:
+        except InvalidPayloadError as error:
             errors["payload"] = str(error)
-        except BadMapping as error:
+        except InvalidMappingError as error:
             errors["mapping"] = str(error)
         except (ValueError, RecursionError) as error:
             errors["mapping"] = f"is no JSON: {error}"

@@ -16,7 +16,7 @@ from frontend.durations import parse_span
 from frontend.views.pages import context_of, page, show, staff_only
 from frontend.views.paging import listed
 from incidents.domain.notifications.rules import ACCOUNT
-from incidents.domain.values import SEVERITIES, Invalid, Refused
+from incidents.domain.values import SEVERITIES, CommandRefusedError, InvalidValueError
 from incidents.notifications import contact_methods
 from incidents.notifications.models import ContactMethod
 from incidents.notifications.queries import is_readable, lately
@@ -54,9 +54,9 @@ def _added(request: HttpRequest, user: User | None) -> tuple[dict[str, str], dic
         )
     try:
         row = contact_methods.add_method(user, given, context_of(request))
-    except Invalid as error:
+    except InvalidValueError as error:
         return {error.field: error.reason}, typed
-    except Refused as error:
+    except CommandRefusedError as error:
         return {"name": error.reason}, typed
     messages.success(request, f"{row.name} is used from now on. Send a test to see that it works.")
     return {}, typed
@@ -90,7 +90,7 @@ def act_on_channel(request: HttpRequest, name: str, verb: str) -> HttpResponse:
 def keep_rules(request: HttpRequest) -> HttpResponse:
     try:
         contact_methods.set_preferences(_user(request), _wishes(request), context_of(request))
-    except Invalid as error:
+    except InvalidValueError as error:
         return _listed(request, {"rules": f"{error.field}: {error.reason}"})
     messages.success(request, "Kept. Calls that are under way keep their plan.")
     return _back()
@@ -117,7 +117,7 @@ def _act(request: HttpRequest, row: ContactMethod | None, verb: str) -> None:
     try:
         contact_methods.remove_method(row, context_of(request))
         messages.success(request, f"{row.name} is removed.")
-    except Refused as error:
+    except CommandRefusedError as error:
         messages.error(request, f"{error.reason[:1].upper()}{error.reason[1:]}.")
 
 
@@ -148,7 +148,7 @@ def _back() -> HttpResponse:
 
 
 def _wishes(request: HttpRequest) -> Mapping[str, Any]:
-    """The form: a rule a row, of which those without a method are left out. Raises Invalid."""
+    """The form: a rule a row, of which those without a method are left out. Raises InvalidValueError."""
     form = request.POST
     rules = []
     for place in range(_count(form.get("rows", ""))):
@@ -178,7 +178,7 @@ def _seconds(field: str, text: str) -> int:
     try:
         return int(parse_span(text).total_seconds())
     except ValueError as error:
-        raise Invalid(field, str(error)) from None
+        raise InvalidValueError(field, str(error)) from None
 
 
 def _listed(

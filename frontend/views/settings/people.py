@@ -18,12 +18,12 @@ from frontend.views.pages import context_of, page, show, staff_only, user_name
 from frontend.views.paging import listed
 from incidents import people as writing
 from incidents.api.people import UserSerializer
-from incidents.domain.permissions import CONFIGURE, ROLES, Forbidden, Person, may
-from incidents.domain.values import Invalid
+from incidents.domain.permissions import CONFIGURE, ROLES, ForbiddenError, Person, may
+from incidents.domain.values import InvalidValueError
 from incidents.notifications.queries import unreachable
 from incidents.permissions import person
 from incidents.teams.models import Membership, Team
-from ingest.queries import WrongExpectedVersion
+from ingest.queries import StreamVersionError
 
 CARDS = 12
 """Teams up to which the page shows the members of each; more are a list that leads to them."""
@@ -56,9 +56,9 @@ def people(request: HttpRequest) -> HttpResponse:
         return _listed(request, errors, given)
     try:
         user = writing.create_user(told.validated_data, context_of(request))
-    except Invalid as error:
+    except InvalidValueError as error:
         return _listed(request, {error.field: error.reason}, given)
-    except (IntegrityError, WrongExpectedVersion):
+    except (IntegrityError, StreamVersionError):
         return _listed(request, {"username": "was taken a moment ago"}, given)
     messages.success(request, f"{user.username} can sign in.")
     return HttpResponseRedirect(reverse("people"))
@@ -156,9 +156,9 @@ def change_person(request: HttpRequest, username: str, verb: str) -> HttpRespons
     try:
         writing.change_user(user, fields, context_of(request))
         messages.success(request, f"Done: {username}.")
-    except (writing.LastStaff, Invalid) as error:
+    except (writing.LastStaffError, InvalidValueError) as error:
         messages.error(request, f"Not done: {error}.")
-    except WrongExpectedVersion:
+    except StreamVersionError:
         messages.error(request, "Someone else changed this at the same time; look again.")
     return HttpResponseRedirect(f"{reverse('people')}?{urlencode({'show': username})}#users-title")
 
@@ -174,7 +174,7 @@ def change_member(request: HttpRequest, slug: str) -> HttpResponse:
     role = request.POST.get("role", "")
     try:
         if user is None:
-            raise Invalid("user", "is nobody's name here")
+            raise InvalidValueError("user", "is nobody's name here")
         context = context_of(request)
         if role == "none":
             writing.remove_member(team, user, context)
@@ -182,11 +182,11 @@ def change_member(request: HttpRequest, slug: str) -> HttpResponse:
         else:
             writing.set_member(team, user, role, context)
             messages.success(request, f"{user.username} is {role} of {team.name}.")
-    except Forbidden as error:
+    except ForbiddenError as error:
         messages.error(request, f"Not done: {error.reason}.")
-    except Invalid as error:
+    except InvalidValueError as error:
         messages.error(request, f"Not done: {error.field} {error.reason}.")
-    except WrongExpectedVersion:
+    except StreamVersionError:
         messages.error(request, "Someone else changed this at the same time; look again.")
     alone = f"?{urlencode({'team': slug})}" if Team.objects.count() > CARDS else ""
     return HttpResponseRedirect(f"{reverse('people')}{alone}#team-{team.slug}")

@@ -13,7 +13,7 @@ from incidents.domain.routing.conditions import Subject
 from incidents.domain.routing.explain import Explanation, explain
 from incidents.domain.routing.patterns import read_matchers
 from incidents.domain.routing.rules import RoutingTable
-from incidents.domain.values import Invalid
+from incidents.domain.values import InvalidValueError
 from incidents.routing import replay
 from ingest.api.models import IntegrationKey
 from ingest.api.test_alerts import DOORS
@@ -83,11 +83,11 @@ def tested(request: HttpRequest, table: RoutingTable) -> Tested:
         if "confidence" in given:
             given["confidence"] = _confidence(given["confidence"])
         return Tested(explain(replay.subject_from(given, replay.now()), table), asked)
-    except Invalid as error:
+    except InvalidValueError as error:
         return Tested(None, asked, {error.field.partition(".")[0]: error.reason})
     except ValueError:
         return Tested(None, asked, {"alert": "must be the id of an alert"})
-    except replay.NoSuchAlert:
+    except replay.AlertNotFoundError:
         return Tested(None, asked, {"alert": "there is no such alert"})
 
 
@@ -97,21 +97,21 @@ def _pasted(request: HttpRequest, table: RoutingTable) -> Tested:
         told = replay.explain_pasted(
             asked["door"], asked["sender"].strip(), asked["payload"], replay.now(), table
         )
-    except Invalid as error:
+    except InvalidValueError as error:
         return Tested(None, asked, {PASTE: str(error)})
     return Tested(told.explanation, {**asked, **_described(told.explanation.subject)}, pasted=told)
 
 
 def _labels(text: str) -> dict[str, str]:
-    """`rack="r1"`, one a line: only equal ones describe an alert. Raises Invalid."""
+    """`rack="r1"`, one a line: only equal ones describe an alert. Raises InvalidValueError."""
     if not text:
         return {}
     try:
         read = read_matchers(text)
-    except Invalid as error:
-        raise Invalid("labels", error.reason) from None
+    except InvalidValueError as error:
+        raise InvalidValueError("labels", error.reason) from None
     if any(one["isRegex"] or not one["isEqual"] for one in read):
-        raise Invalid("labels", 'must be such as rack="r1", one a line: what the alert carries')
+        raise InvalidValueError("labels", 'must be such as rack="r1", one a line: what the alert carries')
     return {one["name"]: one["value"] for one in read}
 
 
@@ -119,7 +119,7 @@ def _confidence(text: str) -> float:
     try:
         return float(text.rstrip("% ")) / 100
     except ValueError:
-        raise Invalid("confidence", "must be a number of percent, such as 90") from None
+        raise InvalidValueError("confidence", "must be a number of percent, such as 90") from None
 
 
 def _described(subject: Subject) -> dict[str, str]:

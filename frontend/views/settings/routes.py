@@ -24,17 +24,17 @@ from frontend.views.paging import listed
 from frontend.views.restore import removed
 from frontend.views.settings.route_form import body_of, typed_from, typed_in
 from frontend.views.settings.route_tester import PASTE, doors, senders, tested
-from incidents.api.incident.views import Conflict
+from incidents.api.incident.views import ConflictError
 from incidents.api.routing.serializers import RouteSerializer
 from incidents.api.routing.views import RoutesView
-from incidents.domain.permissions import Forbidden
+from incidents.domain.permissions import ForbiddenError
 from incidents.domain.routing.explain import Tried
 from incidents.domain.routing.rules import EACH_ALONE, Rule
 from incidents.domain.routing.schema import Written
-from incidents.domain.values import SEVERITIES, Invalid
+from incidents.domain.values import SEVERITIES, InvalidValueError
 from incidents.routing import replay
 from incidents.teams.models import Route, routing_table
-from ingest.queries import WrongExpectedVersion
+from ingest.queries import StreamVersionError
 
 WHO = "Rules are changed by staff, and by managers those beneath a rule of their team."
 DAYS = 7
@@ -88,13 +88,13 @@ def _posted(request: HttpRequest) -> HttpResponse:
         return _tried(request, told, name or None, _written(row, serializer.validated_data))
     try:
         RoutesView.acting_for(context_of(request)).put(serializer)
-    except Forbidden as refused:
+    except ForbiddenError as refused:
         told.errors = {"team": refused.reason}
         return _shown(request, told)
     except ValidationError as error:
         told.errors = {"parent": _text(error.detail)}
         return _shown(request, told)
-    except (Conflict, IntegrityError, WrongExpectedVersion):
+    except (ConflictError, IntegrityError, StreamVersionError):
         told.errors = {"name": "someone else changed the rules at the same time; look again"}
         return _shown(request, told)
     messages.success(
@@ -119,7 +119,7 @@ def _tried(request: HttpRequest, told: _Page, name: str | None, by: Written | No
     try:
         after = replay.with_one_changed(name, by, routing_table())
         told.replayed = replay.replay_recorded(after, now - timedelta(days=DAYS), now)
-    except Invalid as error:
+    except InvalidValueError as error:
         told.errors[error.field] = error.reason
     return _shown(request, told)
 
@@ -243,9 +243,9 @@ def route_act(request: HttpRequest, name: str, verb: str) -> HttpResponse:
             catalog.move(row, down=verb == "down")
         else:
             raise Http404("no such verb")
-    except Conflict as error:
+    except ConflictError as error:
         messages.error(request, str(error.detail))
-    except WrongExpectedVersion:
+    except StreamVersionError:
         messages.error(request, "Someone else changed the rules at the same time; look again.")
     return HttpResponseRedirect(f"{reverse('routes')}?{urlencode({'show': name})}#rule-{name}")
 

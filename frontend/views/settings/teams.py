@@ -16,10 +16,10 @@ from frontend.views.paging import listed
 from frontend.views.restore import removed
 from incidents import queries
 from incidents.api.incident.serializers import TeamSerializer
-from incidents.api.incident.views import Conflict
+from incidents.api.incident.views import ConflictError
 from incidents.api.teams.members import TeamsView
 from incidents.teams.models import Team
-from ingest.queries import WrongExpectedVersion
+from ingest.queries import StreamVersionError
 
 
 @page
@@ -40,7 +40,7 @@ def teams(request: HttpRequest) -> HttpResponse:
         return _shown(request, row, typed, errors)
     try:
         TeamsView.acting_for(context_of(request)).put(serializer)
-    except (Conflict, IntegrityError, WrongExpectedVersion):
+    except (ConflictError, IntegrityError, StreamVersionError):
         return _shown(request, row, typed, {"slug": "somebody else changed this a moment ago; look again"})
     messages.success(request, f"{typed['name']} is kept. Incidents that are open stay where they are.")
     return HttpResponseRedirect(reverse("teams"))
@@ -54,9 +54,9 @@ def remove_team(request: HttpRequest, slug: str) -> HttpResponse:
     try:
         TeamsView.acting_for(context_of(request)).perform_destroy(row)
         removed(request, "team", slug, f"{row.name} is gone, with who was in it.")
-    except Conflict as error:
+    except ConflictError as error:
         messages.error(request, str(error.detail))
-    except WrongExpectedVersion:
+    except StreamVersionError:
         messages.error(request, "Someone else changed it at the same time; look again.")
     return HttpResponseRedirect(reverse("teams"))
 

@@ -17,15 +17,15 @@ from frontend.durations import parse_span
 from frontend.views.pages import context_of, page, show, staff_only
 from frontend.views.paging import listed
 from incidents import encryption, queries
-from incidents.api.incident.views import Conflict
+from incidents.api.incident.views import ConflictError
 from incidents.api.webhooks import WebhookSerializer, WebhooksView
 from incidents.domain.incident.evolve import EVENT_TYPES
 from incidents.domain.time import rfc3339
-from incidents.domain.values import SEVERITIES, Invalid
+from incidents.domain.values import SEVERITIES, InvalidValueError
 from incidents.webhooks import commands
 from incidents.webhooks.models import Webhook
 from incidents.webhooks.queries import Standing, is_readable, standing_of
-from ingest.queries import WrongExpectedVersion
+from ingest.queries import StreamVersionError
 
 OVERLAP = "1 d"
 SHOWN = 20
@@ -50,9 +50,9 @@ def webhooks(request: HttpRequest) -> HttpResponse:
     try:
         catalog = WebhooksView.acting_for(context_of(request))
         catalog.put(told)
-    except (IntegrityError, WrongExpectedVersion):
+    except (IntegrityError, StreamVersionError):
         return _listed(request, errors={"name": "was taken a moment ago"}, typed=given)
-    except Conflict as error:
+    except ConflictError as error:
         return _listed(request, errors={"name": str(error.detail)}, typed=given)
     return _listed(request, secret=(str(given["name"]), catalog.secret))
 
@@ -113,7 +113,7 @@ def act(request: HttpRequest, name: str, verb: str) -> HttpResponse:
         raise Http404("no such webhook")
     try:
         answer = _VERBS[verb](request, row)
-    except WrongExpectedVersion:
+    except StreamVersionError:
         messages.error(request, "Someone else changed it at the same time; look again.")
         answer = None
     return answer or HttpResponseRedirect(f"{reverse('webhooks')}?{urlencode({'show': name})}")
@@ -122,7 +122,7 @@ def act(request: HttpRequest, name: str, verb: str) -> HttpResponse:
 def _test(request: HttpRequest, row: Webhook) -> None:
     try:
         tried = commands.test(row, context_of(request).actor)
-    except encryption.Unreadable as error:
+    except encryption.DecryptionError as error:
         messages.error(request, f"Not sent: {error}.")
         return
     said = f"{tried.status or 'no answer'}: {tried.said}".strip(": ")
@@ -145,9 +145,9 @@ def _replay(request: HttpRequest, row: Webhook) -> None:
     told = request.POST.get("since", "").strip()
     try:
         commands.replay(row, queries.parse_moment(_with_offset(told)), context_of(request))
-    except commands.Ahead as error:
+    except commands.ReplayAheadError as error:
         messages.error(request, f"Nothing is told again: {error}.")
-    except Invalid as error:
+    except InvalidValueError as error:
         messages.error(request, f"Nothing is told again: the time {error.reason}.")
     else:
         messages.success(request, f"{row.name} is told again what came after {told}.")

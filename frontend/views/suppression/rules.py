@@ -28,7 +28,7 @@ from incidents.api.suppression.views import (
     MaintenanceView,
     MatcherTexts,
 )
-from incidents.commands import Invalid
+from incidents.commands import InvalidValueError
 from incidents.domain.time import read_zone
 from incidents.suppression.models import InhibitionRule, MaintenanceWindow
 from incidents.suppression.silences import holding
@@ -103,7 +103,7 @@ def _create_window(request: HttpRequest, typed: Typed) -> dict[str, str]:
         read_zone("time_zone", told["time_zone"])
         starts = typed_start(request.POST) or timezone.now()
         span = parse_span(typed.get("span", ""))
-    except Invalid as invalid:
+    except InvalidValueError as invalid:
         return {"starts_at" if invalid.field == "recurrence" else invalid.field: invalid.reason}
     except ValueError as error:
         return {"span": str(error)}

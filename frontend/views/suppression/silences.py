@@ -21,7 +21,7 @@ from frontend.views.incident.actions import safe_next
 from frontend.views.pages import context_of, page, show, user_name
 from frontend.views.paging import listed
 from incidents import queries
-from incidents.commands import Invalid
+from incidents.commands import InvalidValueError
 from incidents.domain.routing.patterns import read_matchers, write_matchers
 from incidents.domain.suppression.recurrence import recurrence_from
 from incidents.domain.suppression.silences import Matcher
@@ -143,7 +143,7 @@ def _created(request: HttpRequest, made: Silence) -> HttpResponse:
 def _ticket(number: str) -> queries.View | None:
     try:
         return queries.get(number) if number else None
-    except queries.NoSuchIncident:
+    except queries.IncidentNotFoundError:
         return None
 
 
@@ -168,14 +168,14 @@ def _create(request: HttpRequest) -> tuple[Silence | None, dict[str, str]]:
             of = () if view is None else (view.incident.id,)
             made = writing.create_silence(matchers, starts, ends, user_name(request), why, who, again, of)
             return made, {}
-    except Invalid as error:
+    except InvalidValueError as error:
         field = {"ends_at": "span"}.get(error.field, re.split(r"[.\[]", error.field)[0])
         errors[field] = error.reason
     return None, errors
 
 
 def typed_again(form: QueryDict) -> writing.Again | None:
-    """What was typed for how it recurs. Raises Invalid."""
+    """What was typed for how it recurs. Raises InvalidValueError."""
     rule = form.get("rule", "").strip() or dict(AGAIN).get(form.get("again", ""), "")
     if not rule:
         return None
@@ -185,7 +185,7 @@ def typed_again(form: QueryDict) -> writing.Again | None:
 
 
 def typed_start(form: QueryDict) -> datetime | None:
-    """The first start as typed, in the zone that was typed; None where it is now. Raises Invalid."""
+    """The first start as typed, in the zone that was typed; None where it is now. Raises InvalidValueError."""
     text = form.get("starts", "").strip()
     if not text:
         return None
@@ -193,7 +193,7 @@ def typed_start(form: QueryDict) -> datetime | None:
     try:
         return datetime.fromisoformat(text[:40]).replace(tzinfo=zone).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise Invalid("recurrence", "must start at a time such as 2026-01-31 22:00") from None
+        raise InvalidValueError("recurrence", "must start at a time such as 2026-01-31 22:00") from None
 
 
 @page

@@ -28,7 +28,7 @@ from incidents.domain.routing.rules import Rule
 from incidents.domain.suppression.recurrence import Span
 from incidents.domain.suppression.silences import Matcher, each_matcher, matchers_from
 from incidents.domain.time import rfc3339
-from incidents.domain.values import Invalid, check_text
+from incidents.domain.values import InvalidValueError, check_text
 from incidents.suppression.silences import (
     check_annotations,
     configured,
@@ -44,7 +44,7 @@ from ingest.api.alerts import RETRY_AFTER, alertmanager_api, key_of
 from ingest.api.keys import Key
 from ingest.api.problem_details import down
 from ingest.integrations.json_body import read_object
-from ingest.integrations.normalized import BadPayload, instant
+from ingest.integrations.normalized import InvalidPayloadError, instant
 from ingest.queries import Context
 
 VERSION = "0.34.0"
@@ -59,7 +59,7 @@ NEEDED = ("alerts", "incidents:read", "incidents:write")
 """Scopes of a key with which all of amtool works."""
 
 
-class _Refused(Exception):
+class _RequestError(Exception):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
@@ -75,11 +75,11 @@ def _answers(scope: str, *methods: str) -> Callable[[View], View]:
         def answered(request: HttpRequest, *args: str, **kwargs: str) -> HttpResponse:
             try:
                 if request.method not in methods:
-                    raise _Refused(405, f"only {' and '.join(methods)} here")
+                    raise _RequestError(405, f"only {' and '.join(methods)} here")
                 return view(request, _allowed(request, scope), *args, **kwargs)
-            except _Refused as refused:
+            except _RequestError as refused:
                 answer = _text(refused.status, str(refused))
-            except (Invalid, BadPayload) as error:
+            except (InvalidValueError, InvalidPayloadError) as error:
                 answer = _text(400, str(error))
             except (OperationalError, InterfaceError):
                 answer = _text(503, down())
@@ -98,14 +98,16 @@ def _allowed(request: HttpRequest, scope: str) -> str:
     key = key_of(request)
     if isinstance(key, Key):
         if not key.allows(scope):
-            raise _Refused(
+            raise _RequestError(
                 403,
                 f"the key {key.name} lacks the scope {scope}; amtool needs a key with {', '.join(NEEDED)}",
             )
         return key.name
     if request.user.is_authenticated and request.method == "GET":
         return request.user.get_username()
-    raise _Refused(401, "this needs a good integration key, as a bearer token or the password of basic auth")
+    raise _RequestError(
+        401, "this needs a good integration key, as a bearer token or the password of basic auth"
+    )
 
 
 def _text(status: int, message: str) -> HttpResponse:
@@ -231,7 +233,7 @@ def _flag(request: HttpRequest, name: str) -> bool:
     """1 and True are true, nothing is the default; what is neither true nor false is refused."""
     word = request.GET.get(name, "").lower()
     if word not in TRUE and word not in FALSE:
-        raise Invalid(name, f"must be true or false, not {word[:40]!r}")
+        raise InvalidValueError(name, f"must be true or false, not {word[:40]!r}")
     return word in TRUE
 
 
@@ -252,8 +254,8 @@ def _matcher(field: str, told: dict[str, Any]) -> Matcher:
     """Unlike those of a silence one that every alert fits is fine: a filter hides nothing by itself."""
     try:
         (matcher,) = each_matcher([told])
-    except Invalid as error:
-        raise Invalid(field, error.reason) from None
+    except InvalidValueError as error:
+        raise InvalidValueError(field, error.reason) from None
     return matcher
 
 
@@ -261,10 +263,10 @@ def _filter(text: str, field: str = "filter") -> Matcher:
     """A matcher as `amtool` and Grafana write it: `alertname="Down"`, `team=~"a|b"`."""
     try:
         one, *more = read_matchers(text[:2_000])
-    except Invalid:
+    except InvalidValueError:
         one, more = {}, []
     if more or not one:
-        raise Invalid(field, f'must be a matcher such as alertname="Down", not {text[:80]!r}')
+        raise InvalidValueError(field, f'must be a matcher such as alertname="Down", not {text[:80]!r}')
     return _matcher(field, one)
 
 
@@ -298,7 +300,7 @@ def _post_silence(request: HttpRequest, who: str) -> HttpResponse:
     starts, ends = _time(body, "startsAt"), _time(body, "endsAt")
     now = timezone.now()
     if ends <= starts or ends <= now:
-        raise Invalid("endsAt", "must be later than startsAt and than now")
+        raise InvalidValueError("endsAt", "must be later than startsAt and than now")
     values: dict[str, Any] = {
         "matchers": [matcher.as_json() for matcher in matchers],
         "starts_at": max(starts, now),
@@ -317,7 +319,7 @@ def _keep(old: Silence | None, values: dict[str, Any], context: Context) -> Sile
     """The silence that `values` make, which may take the place of an old one."""
     now = timezone.now()
     if old is not None and getattr(old, "recurrence", None) is not None:
-        raise _Refused(400, "this silence recurs, which cannot be said here; change it at /silences")
+        raise _RequestError(400, "this silence recurs, which cannot be said here; change it at /silences")
     if old is None or old.ends_at <= now or values["matchers"] != old.matchers:
         if old is not None:
             # As Alertmanager: what a silence once held for stays explained, so another one takes its place.
@@ -354,16 +356,16 @@ def _find(id: str) -> Silence:
     try:
         return Silence.objects.get(pk=uuid.UUID(id))
     except (Silence.DoesNotExist, ValueError, ValidationError):
-        raise _Refused(404, f"silence {id[:60]} not found") from None
+        raise _RequestError(404, f"silence {id[:60]} not found") from None
 
 
 def _time(body: Mapping[str, Any], name: str) -> datetime:
     try:
         at = instant(body.get(name))
     except ValueError as error:
-        raise Invalid(name, str(error)) from None
+        raise InvalidValueError(name, str(error)) from None
     if at is None:
-        raise Invalid(name, "must be an RFC 3339 time, such as 2026-01-31T12:00:00Z")
+        raise InvalidValueError(name, "must be an RFC 3339 time, such as 2026-01-31T12:00:00Z")
     return at
 
 

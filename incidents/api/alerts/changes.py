@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from incidents import queries
 from incidents.alerts.changes import changes_before
 from incidents.api.incident.views import AS_OF, ERRORS, MISSING, IncidentAPI, as_of_in, limit_of, parameters
-from incidents.commands import Invalid
+from incidents.commands import InvalidValueError
 from incidents.domain.time import parse_rfc3339, rfc3339
 from ingest.queries import ReportedChange, changes
 
@@ -86,12 +86,12 @@ def _time(name: str, text: str) -> datetime:
     try:
         return parse_rfc3339(text)
     except (ValueError, OverflowError):
-        raise Invalid(name, "must be an RFC 3339 time, such as 2026-01-31T12:00:00Z") from None
+        raise InvalidValueError(name, "must be an RFC 3339 time, such as 2026-01-31T12:00:00Z") from None
 
 
 def _name(text: str) -> str:
     if not (text.isprintable() and 1 <= len(text) <= 255):
-        raise Invalid("name", "must be one line of 1 to 255 characters")
+        raise InvalidValueError("name", "must be one line of 1 to 255 characters")
     return text.lower()
 
 

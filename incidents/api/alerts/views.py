@@ -12,7 +12,7 @@ from rest_framework.utils.urls import replace_query_param
 from incidents import queries
 from incidents.api.incident import serializers as shapes
 from incidents.api.incident.views import AS_OF, ERRORS, MISSING, IncidentAPI, limit_of, parameters
-from incidents.commands import Invalid
+from incidents.commands import InvalidValueError
 from incidents.domain.time import optional_rfc3339, rfc3339
 from ingest.queries import Alert
 
@@ -48,7 +48,7 @@ class MemberAlertsView(IncidentAPI):
 
 def _start(cursor: str) -> int:
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 10):
-        raise Invalid(
+        raise InvalidValueError(
             "cursor", "is not a cursor of this list; follow `next` and `previous` as they are given"
         )
     return int(cursor)

@@ -24,7 +24,7 @@ from incidents.domain.components.grid_query import (
 from ingest.queries import PathSumsTooSlow
 
 
-class TooSlow(APIException):
+class GridTimeoutError(APIException):
     status_code = 503
 
 
@@ -123,4 +123,4 @@ class GridView(IncidentAPI):
         try:
             return Response(as_json(grid_of(asked)))
         except PathSumsTooSlow as error:
-            raise TooSlow(f"The sums of the grid {error}.") from error
+            raise GridTimeoutError(f"The sums of the grid {error}.") from error

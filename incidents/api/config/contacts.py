@@ -12,7 +12,7 @@ from rest_framework.serializers import BaseSerializer
 
 from incidents.api.editable import Catalog
 from incidents.api.incident.serializers import Strict
-from incidents.domain.config.secrets import NotGiven, reference, resolved
+from incidents.domain.config.secrets import MissingVariableError, reference, resolved
 from incidents.domain.notifications.rules import DEFAULT_BUNDLE, KINDS
 from incidents.notifications import contact_methods
 from incidents.notifications.models import ContactMethod, Preferences
@@ -74,7 +74,7 @@ class ChannelsFile(Catalog):
                 continue
             try:
                 given[name] = resolved(text, self.environment)
-            except NotGiven as lacking:
+            except MissingVariableError as lacking:
                 if row is None or not getattr(row, name):
                     reason = f"set {lacking} in the environment: it is to hold what is meant here"
                     raise s.ValidationError({name: [reason]}) from None

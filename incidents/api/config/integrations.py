@@ -16,13 +16,13 @@ from analyzers.queries import Schedule
 from incidents.api.editable import Catalog
 from incidents.api.incident.serializers import Strict
 from incidents.api.webhooks import WebhookSerializer, WebhooksView
-from incidents.domain.config.secrets import NotGiven, reference, resolved
-from incidents.domain.values import Invalid
+from incidents.domain.config.secrets import MissingVariableError, reference, resolved
+from incidents.domain.values import InvalidValueError
 from incidents.webhooks.models import Webhook
 from ingest.api import keys
 from ingest.api.integrations import IntegrationShape
 from ingest.api.models import IntegrationKey
-from ingest.integrations.generic.apply import BadMapping
+from ingest.integrations.generic.apply import InvalidMappingError
 
 
 class IntegrationFileSerializer(Strict, IntegrationShape):
@@ -54,10 +54,12 @@ class IntegrationsFile(Catalog):
                 keys.create(**given, who=self.asking)
             else:
                 keys.change(row.name, {k: v for k, v in given.items() if k != "name"}, self.asking)
-        except keys.KeyNameTaken:
-            raise Invalid("name", "was that of an integration that was revoked; take another one") from None
-        except BadMapping as error:
-            raise Invalid("mapping", str(error)) from None
+        except keys.KeyNameTakenError:
+            raise InvalidValueError(
+                "name", "was that of an integration that was revoked; take another one"
+            ) from None
+        except InvalidMappingError as error:
+            raise InvalidValueError("mapping", str(error)) from None
 
     def perform_destroy(self, instance: IntegrationKey) -> None:
         keys.revoke(instance.name, self.asking)
@@ -74,7 +76,7 @@ class WebhookFileSerializer(WebhookSerializer):
     def validate_url(self, url: str) -> str:
         try:
             return super().validate_url(resolved(url, self.context["view"].environment))
-        except NotGiven as lacking:
+        except MissingVariableError as lacking:
             if isinstance(self.instance, Webhook):
                 return self.instance.url
             reason = f"set {lacking} in the environment: it is to hold what is meant here"

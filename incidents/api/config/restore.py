@@ -37,12 +37,12 @@ RESTORABLE: Final[dict[str, type[Catalog]]] = {
 """What the log keeps whole. Secrets, and the text of calendars, are not in it."""
 
 
-class NotRestored(ValueError):
+class RestoreError(ValueError):
     """It is there, was never there, or cannot be as it was any more; the text says which."""
 
 
 def restore(kind: str, key: str, who: Context) -> str:
-    """Make what was removed last under this key as it was; its name. Raises NotRestored, KeyError, Forbidden."""
+    """Make what was removed last under this key as it was; its name. Raises RestoreError, KeyError, ForbiddenError."""
     view = RESTORABLE[kind].acting_for(who)
     return made_again(kind, key, view.get_serializer, view.put)
 
@@ -53,7 +53,7 @@ def made_again(kind: str, key: str, serializer_of: Callable[..., Any], keep: Cal
     last = changes[-1].body if changes else {}
     before: Any = last.get("before")
     if not isinstance(before, dict) or last.get("after") is not None:
-        raise NotRestored(f"{key} was not removed")
+        raise RestoreError(f"{key} was not removed")
     shape: Any = serializer_of()
     given = {
         name: before[name] for name, field in shape.fields.items() if not field.read_only and name in before
@@ -63,9 +63,9 @@ def made_again(kind: str, key: str, serializer_of: Callable[..., Any], keep: Cal
         serializer.is_valid(raise_exception=True)
         keep(serializer)
     except ValidationError as error:
-        raise NotRestored(f"{key} cannot be as it was: {_first(error.detail)}") from None
+        raise RestoreError(f"{key} cannot be as it was: {_first(error.detail)}") from None
     except (APIException, IntegrityError) as error:
-        raise NotRestored(f"{key} cannot be put back: {getattr(error, 'detail', 'it is there')}") from None
+        raise RestoreError(f"{key} cannot be put back: {getattr(error, 'detail', 'it is there')}") from None
     return str(before.get("name") or key)
 
 

@@ -16,9 +16,9 @@ from django.db.models import ProtectedError
 from rest_framework.exceptions import APIException, ValidationError
 
 from incidents.api.editable import Catalog
-from incidents.domain.config.yaml import BadConfiguration, Document, Fault, Item, Path
-from incidents.domain.permissions import Forbidden
-from incidents.domain.values import Invalid, Refused
+from incidents.domain.config.yaml import Document, Fault, InvalidConfigurationError, Item, Path
+from incidents.domain.permissions import ForbiddenError
+from incidents.domain.values import CommandRefusedError, InvalidValueError
 from ingest.queries import Context
 
 _PART = re.compile(r"\[([0-9]{1,6})\]|([^.\[\]]+)")
@@ -38,7 +38,7 @@ class Change:
     after: Mapping[str, Any] | None
 
 
-class _Undone(Exception):
+class _RollbackError(Exception):
     """Carries nothing out: thrown to leave a transaction."""
 
 
@@ -59,7 +59,7 @@ def apply(
     prune: bool = False,
     dry: bool = False,
 ) -> list[Change]:
-    """Make it so, all of it or nothing; `dry` says what would change. Raises BadConfiguration.
+    """Make it so, all of it or nothing; `dry` says what would change. Raises InvalidConfigurationError.
 
     `environment` holds the secrets that the document only names.
     """
@@ -71,8 +71,8 @@ def apply(
         with transaction.atomic():
             _carry_out(document, views, prune, done)
             if dry:
-                raise _Undone
-    except _Undone:
+                raise _RollbackError
+    except _RollbackError:
         pass
     return done
 
@@ -90,7 +90,7 @@ def _carry_out(document: Document, views: Views, prune: bool, done: list[Change]
             faults = [fault for _, found in waiting.values() for fault in found]
         left = [item for item, _ in waiting.values()]
     if faults:
-        raise BadConfiguration(faults)
+        raise InvalidConfigurationError(faults)
     if prune:
         _prune(document, views, done)
 
@@ -138,9 +138,9 @@ def _set(document: Document, view: Catalog, item: Item, done: list[Change]) -> l
             after = None if kept is None else _written(view, kept)
     except ValidationError as error:
         return [document.fault((*path, *way), reason) for way, reason in _reasons(error.detail)]
-    except Invalid as error:
+    except InvalidValueError as error:
         return [document.fault((*path, *_parts(error.field)), error.reason)]
-    except (APIException, IntegrityError, Refused, Forbidden) as error:
+    except (APIException, IntegrityError, CommandRefusedError, ForbiddenError) as error:
         return [document.fault(path, _why(error) or "it is there already")]
     if before != after:
         done.append(Change(item.kind, _called(key), before, after))
@@ -191,7 +191,7 @@ def _prune(document: Document, views: Views, done: list[Change]) -> None:
             try:
                 with transaction.atomic():
                     view.perform_destroy(found)
-            except (APIException, ProtectedError, Refused, Forbidden) as error:
+            except (APIException, ProtectedError, CommandRefusedError, ForbiddenError) as error:
                 waiting.append((kind, view, told))
                 reason = _why(error) or "something else names it"
                 faults.append(
@@ -202,7 +202,7 @@ def _prune(document: Document, views: Views, done: list[Change]) -> None:
             else:
                 done.append(Change(kind, _called(key), told, None))
         if len(waiting) == len(left):
-            raise BadConfiguration(faults)
+            raise InvalidConfigurationError(faults)
         left = waiting
 
 

@@ -16,7 +16,7 @@ from incidents.api.incident import serializers as shapes
 from incidents.api.incident.views import ERRORS, IF_MATCH, SEARCH, IncidentAPI
 from incidents.api.inputs import checked, context, fields, reference, sequence, time_of
 from incidents.bulk import MOST_AT_ONCE, OWN, Done, NotDone, act_on, matching
-from incidents.commands import Invalid
+from incidents.commands import InvalidValueError
 from incidents.domain.incident.bulk import BACK, VERBS
 from incidents.domain.values import check_line, check_text
 from incidents.search import query as search
@@ -101,14 +101,14 @@ class SeveralView(IncidentAPI):
         body = fields(request, SeveralShape)
         action = body["action"]
         if not isinstance(action, str) or action not in SHAPES:
-            raise Invalid("action", f"must be one of {', '.join(ACTIONS)}")
+            raise InvalidValueError("action", f"must be one of {', '.join(ACTIONS)}")
         wanted = _fields(action, body.get("fields", {}))
         named, more = _asked(request, body)
         try:
             outcome = act_on(named, action, wanted, context(request))
-        except Invalid as error:
+        except InvalidValueError as error:
             where = f"fields.{error.field}" if error.field in wanted else error.field
-            raise Invalid(where, error.reason) from None
+            raise InvalidValueError(where, error.reason) from None
         results = [_done(one) for one in outcome.done] + [_refused(one) for one in outcome.refused]
         counts = {"done": len(outcome.done), "refused": len(outcome.refused)}
         return Response({**counts, "more": more, "results": results})
@@ -117,7 +117,7 @@ class SeveralView(IncidentAPI):
 def _fields(action: str, given: object) -> dict[str, Any]:
     """Errors name `fields.reason`, where it stands in the body."""
     if not isinstance(given, dict):
-        raise Invalid("fields", "must be an object")
+        raise InvalidValueError("fields", "must be an object")
     found = checked(given, SHAPES[action], within="fields.")
     return {
         name: READ[name](f"fields.{name}", value) if name in READ else value for name, value in found.items()
@@ -127,13 +127,13 @@ def _fields(action: str, given: object) -> dict[str, Any]:
 def _asked(request: Request, body: Mapping[str, Any]) -> tuple[list[str], bool]:
     """The incidents that a body names, and whether its search fits more of them."""
     if ("incidents" in body) == ("search" in body):
-        raise Invalid("incidents", "give either `incidents` or `search`")
+        raise InvalidValueError("incidents", "give either `incidents` or `search`")
     if "incidents" not in body:
         numbers, more = matching(_found(request, body["search"]), _order(body.get("order", "newest")))
         return [str(number) for number in numbers], more
     named = [_name(one) for one in sequence("incidents", body["incidents"])]
     if not 1 <= len(named) <= MOST_AT_ONCE:
-        raise Invalid("incidents", f"must be 1 to {MOST_AT_ONCE:,} at once")
+        raise InvalidValueError("incidents", f"must be 1 to {MOST_AT_ONCE:,} at once")
     return named, False
 
 
@@ -144,7 +144,7 @@ def _name(given: object) -> str:
 
 def _order(given: object) -> str:
     if not isinstance(given, str) or given not in ORDERS:
-        raise Invalid("order", f"must be one of {', '.join(ORDERS)}")
+        raise InvalidValueError("order", f"must be one of {', '.join(ORDERS)}")
     return given
 
 
@@ -152,9 +152,11 @@ def _found(request: Request, given: object) -> list[queries.Filter]:
     me = None if request.auth is not None else request.user.get_username()
     found = search.asked(check_text("search", given, 1000), timezone.now(), me, queries.team_slugs())
     if found.problems:
-        raise Invalid("search", "; ".join(map(str, found.problems))[:1000])
+        raise InvalidValueError("search", "; ".join(map(str, found.problems))[:1000])
     if not found.filters:
-        raise Invalid("search", "must say which incidents; an empty one would be all that there ever were")
+        raise InvalidValueError(
+            "search", "must say which incidents; an empty one would be all that there ever were"
+        )
     return list(found.filters)
 
 

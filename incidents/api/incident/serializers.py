@@ -9,7 +9,7 @@ from rest_framework import serializers as s
 
 from incidents.domain.incident.commands import Undoable
 from incidents.domain.incident.failure import FAILURE_STATES
-from incidents.domain.values import SEVERITIES, STATES, Invalid, check_line
+from incidents.domain.values import SEVERITIES, STATES, InvalidValueError, check_line
 from incidents.teams.models import Team
 from ingest.telemetry.component_names import COMPONENT_FORM
 
@@ -418,5 +418,5 @@ def line(field: str, text: str) -> str:
     """A text on one line, or the serializer's own refusal."""
     try:
         return check_line(field, text)
-    except Invalid as invalid:
+    except InvalidValueError as invalid:
         raise s.ValidationError(invalid.reason) from None

@@ -24,8 +24,17 @@ from incidents import commands, queries
 from incidents.alerts.receipts import receipt_of
 from incidents.api.incident import serializers as shapes
 from incidents.api.inputs import context, fields
-from incidents.commands import Happened, Invalid, NoSuchIncident, Once, Overtaken, Recorded, Refused, Report
-from incidents.domain.permissions import Forbidden
+from incidents.commands import (
+    CommandRefusedError,
+    ConcurrentChangeError,
+    Happened,
+    IncidentNotFoundError,
+    InvalidValueError,
+    Once,
+    Recorded,
+    Report,
+)
+from incidents.domain.permissions import ForbiddenError
 from incidents.domain.search import FIELDS
 from incidents.domain.time import rfc3339
 from incidents.incident.failures import depends_on_time, failure_shown, failures_of
@@ -66,7 +75,7 @@ ERRORS = {
 MISSING = {404: OpenApiResponse(PROBLEM, "There is no such incident.")}
 
 
-class Conflict(APIException):
+class ConflictError(APIException):
     """`members` are added to the problem document."""
 
     status_code = status.HTTP_409_CONFLICT
@@ -88,15 +97,15 @@ class IncidentAPI(APIView):
 
 def _as_answer(exc: Exception) -> Exception:
     """What the floor below refuses, as the HTTP status that says so."""
-    if isinstance(exc, Invalid):
+    if isinstance(exc, InvalidValueError):
         return ValidationError({exc.field: [exc.reason]})
-    if isinstance(exc, Overtaken):
-        return Conflict(exc.reason, meanwhile=[_happened(one) for one in exc.meanwhile])
-    if isinstance(exc, Forbidden):
+    if isinstance(exc, ConcurrentChangeError):
+        return ConflictError(exc.reason, meanwhile=[_happened(one) for one in exc.meanwhile])
+    if isinstance(exc, ForbiddenError):
         return PermissionDenied(f"{exc.reason[:1].upper()}{exc.reason[1:]}.")
-    if isinstance(exc, Refused):
-        return Conflict(exc.reason)
-    if isinstance(exc, NoSuchIncident):
+    if isinstance(exc, CommandRefusedError):
+        return ConflictError(exc.reason)
+    if isinstance(exc, IncidentNotFoundError):
         return NotFound(str(exc))
     return exc
 
@@ -106,9 +115,9 @@ def _happened(one: Happened) -> dict[str, Any]:
 
 
 def parameters(request: Request, *known: str) -> dict[str, str]:
-    """Query parameters, the last of each name. Raises Invalid for one that is not known here."""
+    """Query parameters, the last of each name. Raises InvalidValueError for one that is not known here."""
     if unknown := sorted(set(request.query_params) - set(known)):
-        raise Invalid(unknown[0][:100], "is not a parameter here")
+        raise InvalidValueError(unknown[0][:100], "is not a parameter here")
     return {name: request.query_params[name] for name in request.query_params}
 
 
@@ -119,14 +128,14 @@ def as_of_in(asked: Mapping[str, str]) -> Position | None:
 def _flag(asked: Mapping[str, str], name: str) -> bool:
     value = asked.get(name, "false")
     if value not in ("true", "false"):
-        raise Invalid(name, "must be true or false")
+        raise InvalidValueError(name, "must be true or false")
     return value == "true"
 
 
 def limit_of(asked: Mapping[str, str]) -> int:
     text = asked.get("limit", "50")
     if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= queries.PAGE_LIMIT):
-        raise Invalid("limit", f"must be 1 to {queries.PAGE_LIMIT}")
+        raise InvalidValueError("limit", f"must be 1 to {queries.PAGE_LIMIT}")
     return int(text)
 
 
@@ -149,11 +158,11 @@ SEARCH = (
 
 
 def _searched(request: Request, asked: Mapping[str, str]) -> Sequence[Filter]:
-    """The filters of `search`. Raises Invalid with every word that cannot be read."""
+    """The filters of `search`. Raises InvalidValueError with every word that cannot be read."""
     me = None if request.auth is not None else request.user.get_username()
     found = query.asked(asked.get("search", ""), timezone.now(), me, queries.team_slugs())
     if found.problems:
-        raise Invalid("search", "; ".join(map(str, found.problems))[:1000])
+        raise InvalidValueError("search", "; ".join(map(str, found.problems))[:1000])
     return found.filters
 
 
@@ -218,7 +227,7 @@ class IncidentsView(IncidentAPI):
         try:
             result = commands.open_incident(report, who, _once(request, who.actor))
         except commands.KeyReusedError as error:
-            raise Conflict(f"{error}; nothing was stored.") from None
+            raise ConflictError(f"{error}; nothing was stored.") from None
         answer = _answer(result.incident.id, result.events)
         if result.opened:
             answer.status_code = status.HTTP_201_CREATED

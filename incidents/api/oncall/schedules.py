@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from incidents.api.editable import BySlug, Catalog
-from incidents.api.incident.views import Conflict
+from incidents.api.incident.views import ConflictError
 from incidents.api.oncall.serializers import CalendarSerializer, OnCallScheduleSerializer, OnCallScheduleShape
 from incidents.domain.time import rfc3339
 from incidents.oncall import queries
@@ -76,12 +76,14 @@ class CalendarsView(Catalog):
 
 
 def check_removable(row: Schedule | Calendar) -> None:
-    """Raises Conflict where policies call the schedule, or schedules have their holidays from the calendar."""
+    """Raises ConflictError where policies call the schedule, or schedules have their holidays from the calendar."""
     if isinstance(row, Schedule):
         if called_by := named_by("schedule", row.slug):
-            raise Conflict(f"It is called by {called_by}; change that first.")
+            raise ConflictError(f"It is called by {called_by}; change that first.")
     elif named := list(row.schedules.values_list("name", flat=True)[:3]):
-        raise Conflict(f"Schedules have their holidays from it: {', '.join(named)}; take it out there first.")
+        raise ConflictError(
+            f"Schedules have their holidays from it: {', '.join(named)}; take it out there first."
+        )
 
 
 def standing(slug: str) -> dict[str, Any]:

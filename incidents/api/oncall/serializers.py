@@ -12,7 +12,7 @@ from rest_framework import serializers as s
 from incidents.api.incident.serializers import Strict
 from incidents.domain.oncall.layers import DAYS, read_layers
 from incidents.domain.time import read_zone
-from incidents.domain.values import Invalid, check_line
+from incidents.domain.values import InvalidValueError, check_line
 from incidents.oncall import calendars
 from incidents.oncall.models import Calendar, Schedule
 from incidents.oncall.queries import active
@@ -100,7 +100,7 @@ class OnCallScheduleSerializer(Strict, s.ModelSerializer[Schedule]):
         try:
             zone = read_zone("time_zone", attrs.get("time_zone", before.time_zone if before else "UTC"))
             layers = read_layers(attrs["layers"] if "layers" in attrs or not before else before.layers, zone)
-        except Invalid as invalid:
+        except InvalidValueError as invalid:
             raise s.ValidationError({invalid.field: [invalid.reason]}) from None
         # Those who were there before and have left since are no reason to refuse a change: they are warned about.
         kept = {person for layer in (before.layers if before else ()) for person in layer["people"]}
@@ -161,7 +161,7 @@ class CalendarSerializer(Strict, s.ModelSerializer[Calendar]):
             now = timezone.now()
             try:
                 attrs |= {"spans": calendars.expand(attrs["text"], now), "read_until": now + calendars.AHEAD}
-            except Invalid as invalid:
+            except InvalidValueError as invalid:
                 raise s.ValidationError({invalid.field: [invalid.reason]}) from None
         return attrs
 
@@ -255,5 +255,5 @@ class FeedListShape(s.Serializer[Any]):
 def _checked(field: str, text: str, limit: int) -> str:
     try:
         return check_line(field, text, limit)
-    except Invalid as invalid:
+    except InvalidValueError as invalid:
         raise s.ValidationError(invalid.reason) from None

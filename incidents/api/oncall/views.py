@@ -23,7 +23,7 @@ from incidents.api.inputs import context, fields, time_of
 from incidents.api.oncall import serializers as shapes
 from incidents.domain.oncall.overrides import Stretch
 from incidents.domain.time import rfc3339
-from incidents.domain.values import Invalid, check_line
+from incidents.domain.values import InvalidValueError, check_line
 from incidents.oncall import calendars, commands, queries
 from incidents.oncall.models import Feed, Schedule
 from ingest.api.authentication import HasScope
@@ -44,7 +44,7 @@ CALENDAR = {(200, "text/calendar"): OpenApiResponse(OpenApiTypes.STR, "iCalendar
 
 class OnCallAPI(IncidentAPI):
     def handle_exception(self, exc: Exception) -> Response:
-        if isinstance(exc, queries.NoSuchSchedule | commands.NoSuchOverride):
+        if isinstance(exc, queries.ScheduleNotFoundError | commands.OverrideNotFoundError):
             exc = NotFound(str(exc))
         return super().handle_exception(exc)
 
@@ -128,7 +128,7 @@ class OverridesView(OnCallAPI):
         """Have somebody on call for a time, whoever it would be. Of several, the one that was made last counts."""
         body = fields(request, shapes.NewOverrideShape)
         if "person" not in body and request.auth is not None:
-            raise Invalid("person", "is required of a key")
+            raise InvalidValueError("person", "is required of a key")
         made = commands.override(
             slug,
             body.get("person", request.user.get_username()),
@@ -204,9 +204,9 @@ class FeedsView(OnCallAPI):
         """A secret address at which calendar programs read the shifts; for people who are signed in."""
         body = fields(request, shapes.NewFeedShape)
         if not isinstance(body.get("mine", False), bool):
-            raise Invalid("mine", "must be true or false")
+            raise InvalidValueError("mine", "must be true or false")
         if not isinstance(request.user, AbstractBaseUser):
-            raise Invalid("person", "an address is a person's; sign in to make one")
+            raise InvalidValueError("person", "an address is a person's; sign in to make one")
         feed, secret = commands.make_feed(slug, request.user, body.get("mine", False), context(request))
         url = f"{settings.PUBLIC_URL}/api/v1/on_call/feeds/{secret}.ics"
         return Response({"id": str(feed.pk), "mine": feed.mine, "url": url}, status=status.HTTP_201_CREATED)
@@ -269,7 +269,7 @@ def _stretch(name: str, told: object) -> Stretch:
         "starts_at",
         "ends_at",
     }:
-        raise Invalid(name, "must be an object with person, ends_at and maybe starts_at")
+        raise InvalidValueError(name, "must be an object with person, ends_at and maybe starts_at")
     person = check_line(f"{name}.person", told["person"], 150)
     start = time_of(f"{name}.starts_at", told.get("starts_at"))
     return Stretch(person, start, _required_time(f"{name}.ends_at", told["ends_at"]))
@@ -278,14 +278,14 @@ def _stretch(name: str, told: object) -> Stretch:
 def _required_time(name: str, told: object) -> datetime:
     moment = time_of(name, told)
     if moment is None:
-        raise Invalid(name, "is required")
+        raise InvalidValueError(name, "is required")
     return moment
 
 
 def _moment(asked: dict[str, str], name: str, default: datetime) -> datetime:
     moment = time_of(name, asked.get(name)) or default
     if not FIRST <= moment <= LAST:
-        raise Invalid(name, f"must be from {FIRST.year} to {LAST.year}")
+        raise InvalidValueError(name, f"must be from {FIRST.year} to {LAST.year}")
     return moment
 
 
@@ -293,5 +293,5 @@ def _span(asked: dict[str, str]) -> tuple[datetime, datetime]:
     start = _moment(asked, "from", timezone.now())
     end = _moment(asked, "to", min(start + timedelta(days=28), LAST))
     if not start < end <= start + LONGEST:
-        raise Invalid("to", f"must be later than `from`, by at most {LONGEST.days} days")
+        raise InvalidValueError("to", f"must be later than `from`, by at most {LONGEST.days} days")
     return start, end

@@ -17,7 +17,7 @@ from rest_framework.response import Response
 from incidents.api.incident.views import ERRORS, PROBLEM, IncidentAPI
 from incidents.api.inputs import fields, sequence, time_of
 from incidents.api.routing.serializers import GroupingShape, RouteSerializer
-from incidents.commands import Invalid
+from incidents.commands import InvalidValueError
 from incidents.domain.replay import COMPARED, LEFT_OUT, Difference
 from incidents.domain.routing.conditions import Subject
 from incidents.domain.routing.explain import Explanation, explain
@@ -163,13 +163,13 @@ class ExplainView(_Trial):
         table = _table(body)
         if "alert" in body:
             if others := sorted(set(body) - {"alert", "routes"}):
-                raise Invalid(others[0], "cannot stand beside `alert`, which says it")
+                raise InvalidValueError(others[0], "cannot stand beside `alert`, which says it")
             told = _recorded(body["alert"], table)
             return Response({**explained_json(told.explanation), "ticket": told.ticket, **_NO_PAYLOAD})
         if "payload" in body:
             return Response(_pasted(body, table))
         if "door" in body:
-            raise Invalid("door", "reads a `payload`, and there is none")
+            raise InvalidValueError("door", "reads a `payload`, and there is none")
         subject = routes.subject_from(body, time_of("at", body.get("at")) or routes.now())
         return Response({**explained_json(explain(subject, table)), "ticket": None, **_NO_PAYLOAD})
 
@@ -177,7 +177,7 @@ class ExplainView(_Trial):
 def _pasted(body: dict[str, Any], table: RoutingTable) -> dict[str, Any]:
     """A payload read as its door reads it, and where its first alert goes."""
     if others := sorted(set(body) - {"payload", "door", "integration", "at", "routes"}):
-        raise Invalid(others[0], "cannot stand beside `payload`, which says it")
+        raise InvalidValueError(others[0], "cannot stand beside `payload`, which says it")
     at = time_of("at", body.get("at")) or routes.now()
     told = routes.explain_pasted(
         body.get("door", "generic"), body.get("integration"), body["payload"], at, table
@@ -199,8 +199,8 @@ def _recorded(id: object, table: RoutingTable) -> routes.Explained:
     try:
         return routes.explain_alert(str(UUID(str(id))), table)
     except ValueError:
-        raise Invalid("alert", "must be the id of an alert, a UUID") from None
-    except routes.NoSuchAlert as error:
+        raise InvalidValueError("alert", "must be the id of an alert, a UUID") from None
+    except routes.AlertNotFoundError as error:
         raise NotFound(f"{error}.") from None
 
 
@@ -220,15 +220,15 @@ def _span(body: dict[str, Any]) -> tuple[datetime, datetime]:
     end = time_of("to", body.get("to")) or routes.now()
     if (start := time_of("from", body.get("from"))) is not None:
         if "days" in body:
-            raise Invalid("days", "cannot stand beside `from`")
+            raise InvalidValueError("days", "cannot stand beside `from`")
         return start, end
     days = body.get("days", DAYS)
     if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= routes.LONGEST.days:
-        raise Invalid("days", f"must be a whole number from 1 to {routes.LONGEST.days}")
+        raise InvalidValueError("days", f"must be a whole number from 1 to {routes.LONGEST.days}")
     try:
         return end - timedelta(days=days), end
     except OverflowError:
-        raise Invalid("to", "is too early") from None
+        raise InvalidValueError("to", "is too early") from None
 
 
 def explained_json(told: Explanation) -> dict[str, Any]:

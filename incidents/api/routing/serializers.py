@@ -11,7 +11,7 @@ from rest_framework import serializers as s
 from incidents.api.incident.serializers import Strict, line
 from incidents.domain.routing import schema
 from incidents.domain.routing.rules import Grouping
-from incidents.domain.values import SEVERITIES, Invalid
+from incidents.domain.values import SEVERITIES, InvalidValueError
 from incidents.teams.models import Route, Service, Team
 
 MOST_PATTERNS = 200
@@ -22,7 +22,7 @@ def checked(field: str, read: Callable[[], T]) -> T:
     """What `read` gives, or the serializer's own refusal of `field`."""
     try:
         return read()
-    except Invalid as invalid:
+    except InvalidValueError as invalid:
         inner = invalid.field.removeprefix(field).lstrip(".")
         raise s.ValidationError(
             {field: [f"{inner}: {invalid.reason}" if inner else invalid.reason]}
@@ -202,5 +202,5 @@ class ServiceSerializer(Strict, s.ModelSerializer[Service]):
 def _own(read: Callable[[], str]) -> str:
     try:
         return read()
-    except Invalid as invalid:
+    except InvalidValueError as invalid:
         raise s.ValidationError(invalid.reason) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from incidents.api.editable import BySlug, Catalog
-from incidents.api.incident.views import Conflict
+from incidents.api.incident.views import ConflictError
 from incidents.api.routing.serializers import ServiceSerializer
 from incidents.permissions import allow_patterns
 from incidents.teams.models import Service
@@ -27,7 +27,7 @@ class ServicesView(Catalog):
 
     def remove(self, instance: Service) -> None:
         if (dependent := instance.dependents.first()) is not None:
-            raise Conflict(f"{dependent.name} depends on {instance.name}; change that first.")
+            raise ConflictError(f"{dependent.name} depends on {instance.name}; change that first.")
         if named := named_by("service", instance.slug):
-            raise Conflict(f"{instance.name} is named by {named}; change that first.")
+            raise ConflictError(f"{instance.name} is named by {named}; change that first.")
         instance.delete()

@@ -13,10 +13,10 @@ from rest_framework.pagination import CursorPagination
 from rest_framework.serializers import BaseSerializer, ValidationError
 
 from incidents.api.editable import Catalog
-from incidents.api.incident.views import Conflict
+from incidents.api.incident.views import ConflictError
 from incidents.api.routing.serializers import RouteSerializer
 from incidents.domain.routing.schema import check_tree
-from incidents.domain.values import Invalid
+from incidents.domain.values import InvalidValueError
 from incidents.permissions import allow_route
 from incidents.teams.models import Route, rules_as_written
 
@@ -57,7 +57,7 @@ class RoutesView(Catalog):
         serializer.save()
         try:
             check_tree(rules_as_written()[0])
-        except Invalid as invalid:
+        except InvalidValueError as invalid:
             raise ValidationError({invalid.field: [invalid.reason]}) from None
 
     def allow(self, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
@@ -68,7 +68,9 @@ class RoutesView(Catalog):
         try:
             instance.delete()
         except ProtectedError:
-            raise Conflict(f"There are rules beneath {instance.name}; move or remove them first.") from None
+            raise ConflictError(
+                f"There are rules beneath {instance.name}; move or remove them first."
+            ) from None
 
     @transaction.atomic
     def move(self, row: Route, *, down: bool) -> bool:

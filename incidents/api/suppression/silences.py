@@ -15,7 +15,7 @@ from rest_framework.response import Response
 
 from incidents.api.incident.views import ERRORS, PROBLEM, IncidentAPI, parameters
 from incidents.api.inputs import context, fields
-from incidents.commands import Invalid
+from incidents.commands import InvalidValueError
 from incidents.domain.routing.patterns import read_matchers
 from incidents.domain.suppression.recurrence import recurrence_from
 from incidents.domain.time import parse_rfc3339, rfc3339
@@ -67,7 +67,7 @@ class SilencesView(IncidentAPI):
         """Silences, the one that ends last first; at most the latest 1,000."""
         wanted = parameters(request, "state").get("state")
         if wanted not in (None, *get_args(silences.State)):
-            raise Invalid("state", "must be active, pending, expired or unreadable")
+            raise InvalidValueError("state", "must be active, pending, expired or unreadable")
         holding = silences.holding()
         shown = [
             _as_json(row, holding.get(str(row.pk), 0))
@@ -120,7 +120,9 @@ def _again(told: object) -> silences.Again | None:
         return None
     known = {"rule", "time_zone", "until"}
     if not isinstance(told, dict) or not set(told) <= known or "rule" not in told:
-        raise Invalid("recurrence", "must be an object with `rule`, and may have `time_zone` and `until`")
+        raise InvalidValueError(
+            "recurrence", "must be an object with `rule`, and may have `time_zone` and `until`"
+        )
     recurrence = recurrence_from("recurrence", told["rule"], told.get("time_zone", "UTC"))
     until = None if told.get("until") is None else _time(told, "until", "recurrence.")
     return silences.Again(recurrence, until)
@@ -130,7 +132,9 @@ def _time(body: dict[str, Any], name: str, within: str = "") -> datetime:
     try:
         return parse_rfc3339(body[name])
     except (ValueError, TypeError, OverflowError):
-        raise Invalid(within + name, "must be an RFC 3339 time, such as 2026-01-31T12:00:00Z") from None
+        raise InvalidValueError(
+            within + name, "must be an RFC 3339 time, such as 2026-01-31T12:00:00Z"
+        ) from None
 
 
 def _as_json(row: Silence, holds: int) -> dict[str, Any]:

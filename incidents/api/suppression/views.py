@@ -19,7 +19,7 @@ from incidents.domain.suppression.inhibition import equal_from
 from incidents.domain.suppression.maintenance import MOST_PATTERNS, mode_from, patterns_from
 from incidents.domain.suppression.recurrence import Recurrence, Span, recurrence_from, times_from
 from incidents.domain.suppression.silences import each_matcher, matchers_from
-from incidents.domain.values import Invalid, check_text
+from incidents.domain.values import InvalidValueError, check_text
 from incidents.incident.repository import keep_reactor_out
 from incidents.suppression.inhibition import refill
 from incidents.suppression.models import InhibitionRule, MaintenanceWindow
@@ -35,7 +35,7 @@ def checked(field: str, check: Callable[[], T]) -> T:
     """What a check of the domain makes of a field; what it refuses is refused under that field's name."""
     try:
         return check()
-    except Invalid as invalid:
+    except InvalidValueError as invalid:
         name = invalid.field if invalid.field.partition(".")[0].partition("[")[0] == field else field
         raise s.ValidationError({name: [invalid.reason]}) from None
 
@@ -58,7 +58,7 @@ class MatcherTexts(s.ListField):
     def to_representation(self, data: Any) -> list[str]:
         try:
             return [str(one) for one in each_matcher(data)] if data else []
-        except Invalid:
+        except InvalidValueError:
             return [
                 json.dumps(data)
             ]  # as it is kept: what cannot be read is shown, with the problem beside it
@@ -74,7 +74,7 @@ class MatcherTexts(s.ListField):
 def _texts(field: str, check: Callable[[object], tuple[str, ...]], told: object) -> list[str]:
     try:
         return list(check(told))
-    except Invalid as invalid:
+    except InvalidValueError as invalid:
         place = invalid.field.removeprefix(field)
         raise s.ValidationError(f"{place} {invalid.reason}".strip()) from None
 
@@ -82,7 +82,7 @@ def _texts(field: str, check: Callable[[object], tuple[str, ...]], told: object)
 def _text(field: str, told: object, most: int, *, blank: bool) -> str:
     try:
         return check_text(field, told, most, blank=blank)
-    except Invalid as invalid:
+    except InvalidValueError as invalid:
         raise s.ValidationError(invalid.reason) from None
 
 

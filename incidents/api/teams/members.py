@@ -7,7 +7,7 @@ from rest_framework.serializers import BaseSerializer
 from incidents import people
 from incidents.api.editable import BySlug, Catalog
 from incidents.api.incident.serializers import TeamSerializer
-from incidents.api.incident.views import Conflict
+from incidents.api.incident.views import ConflictError
 from incidents.api.oncall.schedules import SchedulesView
 from incidents.incident.models import IncidentRow
 from incidents.saved_views import commands as saved
@@ -35,7 +35,7 @@ class TeamsView(Catalog):
 
     def remove(self, instance: Team) -> None:
         if instance.is_default:
-            raise Conflict(f"{instance.name} is the default team; make another one the default first.")
+            raise ConflictError(f"{instance.name} is the default team; make another one the default first.")
         self._refuse_needed(instance)
         people.dissolve(instance, self.asking)
         saved.remove_shared(instance, self.asking)
@@ -47,13 +47,13 @@ class TeamsView(Catalog):
     def _refuse_needed(self, team: Team) -> None:
         unresolved = IncidentRow.objects.exclude(state="resolved")
         if unresolved.filter(team=team.slug).exists():
-            raise Conflict(f"{team.name} has incidents that are not resolved; hand them over first.")
+            raise ConflictError(f"{team.name} has incidents that are not resolved; hand them over first.")
         if unresolved.filter(handed_from=team.slug).exists():
-            raise Conflict(
+            raise ConflictError(
                 f"{team.name} handed over incidents that may still be bounced back to it; have them accepted first."
             )
         if named := named_by("team", team.slug):
-            raise Conflict(f"{team.name} is named by {named}; change that first.")
+            raise ConflictError(f"{team.name} is named by {named}; change that first.")
 
 
 def _pk(serializer: BaseSerializer[Team]) -> int | None:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final, Literal, get_args
 
 from incidents.domain.time import parse_rfc3339
-from incidents.domain.values import Invalid, check_component, check_line
+from incidents.domain.values import InvalidValueError, check_component, check_line
 
 WINDOWS: Final = (5, 15, 60, 360, 1440)
 """Minutes of a step."""
@@ -39,15 +39,15 @@ class Asked:
 
 
 def asked_from(given: Mapping[str, str], within: Sequence[str]) -> Asked:
-    """Out of a query; `within` stands in it once for each component. Raises Invalid."""
+    """Out of a query; `within` stands in it once for each component. Raises InvalidValueError."""
     if len(within) > MOST_WITHIN:
-        raise Invalid("within", f"must be at most {MOST_WITHIN} components")
+        raise InvalidValueError("within", f"must be at most {MOST_WITHIN} components")
     window = _number("window", given.get("window", ""), USUAL_WINDOW)
     if window not in WINDOWS:
-        raise Invalid("window", f"must be one of {', '.join(map(str, WINDOWS))} minutes")
+        raise InvalidValueError("window", f"must be one of {', '.join(map(str, WINDOWS))} minutes")
     steps = _number("steps", given.get("steps", ""), USUAL_STEPS)
     if not STEPS[0] <= steps <= STEPS[1]:
-        raise Invalid("steps", f"must be {STEPS[0]} to {STEPS[1]}")
+        raise InvalidValueError("steps", f"must be {STEPS[0]} to {STEPS[1]}")
     return Asked(
         region=check_line("region", given.get("region", ""), blank=True),
         source=_source(given.get("telemetry", "")),
@@ -66,13 +66,13 @@ def _source(text: str) -> Source | None:
         if text == source:
             return source  # type: ignore[no-any-return]
     if text:
-        raise Invalid("telemetry", "must be placement or path_outcome")
+        raise InvalidValueError("telemetry", "must be placement or path_outcome")
     return None
 
 
 def _kind(field: str, text: str) -> str:
     if text and not _KIND.fullmatch(text):
-        raise Invalid(field, "must be a kind of component, such as storage_cluster")
+        raise InvalidValueError(field, "must be a kind of component, such as storage_cluster")
     return text
 
 
@@ -80,7 +80,7 @@ def _number(field: str, text: str, usual: int) -> int:
     if not text:
         return usual
     if not (text.isascii() and text.isdecimal() and len(text) <= 6):
-        raise Invalid(field, "must be a whole number")
+        raise InvalidValueError(field, "must be a whole number")
     return int(text)
 
 
@@ -92,7 +92,7 @@ def _time(field: str, text: str) -> datetime | None:
         found = parse_rfc3339(text.replace(" ", "+"))
     except (ValueError, OverflowError):
         reason = "must be an RFC 3339 time with an offset, such as 2026-11-21T10:00:00Z"
-        raise Invalid(field, reason) from None
+        raise InvalidValueError(field, reason) from None
     if not 1971 <= found.year <= 9990:
-        raise Invalid(field, "must be a time of this age")
+        raise InvalidValueError(field, "must be a time of this age")
     return found

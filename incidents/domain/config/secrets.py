@@ -15,7 +15,7 @@ _REFERENCE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]{0,199})\}", re.ASCII
 _PLAIN: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*", re.ASCII)
 
 
-class NotGiven(LookupError):
+class MissingVariableError(LookupError):
     """The environment lacks a variable; its name is the argument."""
 
 
@@ -33,10 +33,10 @@ def reference(prefix: str, *names: str) -> str:
 
 
 def resolved(text: str, environment: Mapping[str, str]) -> str:
-    """The text, or what the variable holds that it names. An empty one is none. Raises NotGiven."""
+    """The text, or what the variable holds that it names. An empty one is none. Raises MissingVariableError."""
     named = _REFERENCE.fullmatch(text)
     if named is None:
         return text
     if not (value := environment.get(named[1])):
-        raise NotGiven(named[1])
+        raise MissingVariableError(named[1])
     return value

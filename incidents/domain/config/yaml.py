@@ -31,7 +31,7 @@ class Fault:
         return f"line {self.line}: {f'{self.where}: ' if self.where else ''}{self.reason}"
 
 
-class BadConfiguration(ValueError):
+class InvalidConfigurationError(ValueError):
     """The text cannot be applied; all that was found wrong."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
@@ -72,18 +72,22 @@ def written(path: Path) -> str:
 
 
 def read(text: str, kinds: Sequence[str]) -> Document:
-    """Read a text in which only these kinds may occur. Raises BadConfiguration."""
+    """Read a text in which only these kinds may occur. Raises InvalidConfigurationError."""
     if len(text.encode(errors="surrogatepass")) > MOST_BYTES:
-        raise BadConfiguration([Fault(1, "", f"the text is larger than {MOST_BYTES} bytes")])
+        raise InvalidConfigurationError([Fault(1, "", f"the text is larger than {MOST_BYTES} bytes")])
     lines: dict[Path, int] = {}
     try:
         node = yaml.compose(text, Loader=_Plain)
         told = {} if node is None else _value(node, (), lines)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise BadConfiguration([Fault(1 if mark is None else mark.line + 1, "", _said(error))]) from None
+        raise InvalidConfigurationError(
+            [Fault(1 if mark is None else mark.line + 1, "", _said(error))]
+        ) from None
     except (yaml.YAMLError, RecursionError) as error:
-        raise BadConfiguration([Fault(1, "", f"is no YAML: {str(error) or 'nested too deeply'}")]) from None
+        raise InvalidConfigurationError(
+            [Fault(1, "", f"is no YAML: {str(error) or 'nested too deeply'}")]
+        ) from None
     lines.setdefault((), 1)
     return _document(told, lines, kinds)
 
@@ -95,7 +99,9 @@ def _said(error: yaml.MarkedYAMLError) -> str:
 def _document(told: Any, lines: Mapping[Path, int], kinds: Sequence[str]) -> Document:
     document = Document({}, lines)
     if not isinstance(told, dict):
-        raise BadConfiguration([document.fault((), f"must be a mapping of {', '.join(kinds)} to lists")])
+        raise InvalidConfigurationError(
+            [document.fault((), f"must be a mapping of {', '.join(kinds)} to lists")]
+        )
     faults = []
     if told.get("version", VERSION) != VERSION:
         faults.append(document.fault(("version",), f"must be {VERSION}, the only form that there is"))
@@ -114,7 +120,7 @@ def _document(told: Any, lines: Mapping[Path, int], kinds: Sequence[str]) -> Doc
             faults += [document.fault((kind, at), "must be a mapping of fields to values") for at in bad]
             items[kind] = tuple(Item(kind, at, one) for at, one in enumerate(values) if at not in bad)
     if faults:
-        raise BadConfiguration(faults)
+        raise InvalidConfigurationError(faults)
     return Document(items, lines)
 
 

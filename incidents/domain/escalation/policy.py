@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
-from incidents.domain.values import Invalid, check_line, check_link, check_severity, check_text
+from incidents.domain.values import InvalidValueError, check_line, check_link, check_severity, check_text
 
 Kind = Literal["person", "schedule", "team", "owner", "channel", "severity", "bridge"]
 
@@ -90,11 +90,11 @@ class Policy:
 
 
 def policy_from(body: Mapping[str, Any]) -> Policy:
-    """A policy as `as_json` writes it. Raises Invalid with the path of the field that is wrong."""
+    """A policy as `as_json` writes it. Raises InvalidValueError with the path of the field that is wrong."""
     timeout = body.get("acknowledgement_timeout")
     restart = body.get("restart_when_worse", False)
     if not isinstance(restart, bool):
-        raise Invalid("restart_when_worse", "must be true or false")
+        raise InvalidValueError("restart_when_worse", "must be true or false")
     return Policy(
         slug=check_line("slug", body.get("slug"), 60),
         name=check_line("name", body.get("name"), 120),
@@ -109,18 +109,20 @@ def policy_from(body: Mapping[str, Any]) -> Policy:
 
 
 def steps_from(value: object) -> tuple[Step, ...]:
-    """Raises Invalid: at least one step, and at least one action that tells somebody."""
+    """Raises InvalidValueError: at least one step, and at least one action that tells somebody."""
     steps = tuple(_step(f"steps[{i}]", one) for i, one in enumerate(_some("steps", value, MOST_STEPS)))
     if not any(action.kind in CALLING for step in steps for action in step.actions):
-        raise Invalid("steps", f"at least one action must tell somebody: {', '.join(sorted(CALLING))}")
+        raise InvalidValueError(
+            "steps", f"at least one action must tell somebody: {', '.join(sorted(CALLING))}"
+        )
     return steps
 
 
 def _step(field: str, value: object) -> Step:
     if not isinstance(value, Mapping):
-        raise Invalid(field, 'must be an object {"after", "actions"}')
+        raise InvalidValueError(field, 'must be an object {"after", "actions"}')
     if unknown := sorted(str(name)[:60] for name in set(value) - {"after", "actions"}):
-        raise Invalid(f"{field}.{unknown[0]}", "is not a field of a step")
+        raise InvalidValueError(f"{field}.{unknown[0]}", "is not a field of a step")
     actions = _some(f"{field}.actions", value.get("actions"), MOST_ACTIONS)
     return Step(
         _whole(f"{field}.after", value.get("after", 0), 0, LONGEST),
@@ -130,20 +132,20 @@ def _step(field: str, value: object) -> Step:
 
 def _action(field: str, value: object) -> Action:
     if not isinstance(value, Mapping) or len(value) != 1:
-        raise Invalid(
+        raise InvalidValueError(
             field, f'must be an object with one name: {", ".join(KINDS)}; such as {{"person": "alice"}}'
         )
     ((name, given),) = value.items()
     kind = next((one for one in KINDS if one == name), None)
     if kind is None:
-        raise Invalid(f"{field}.{str(name)[:60]}", f"is no action; there are {', '.join(KINDS)}")
+        raise InvalidValueError(f"{field}.{str(name)[:60]}", f"is no action; there are {', '.join(KINDS)}")
     return Action(kind, _value(f"{field}.{kind}", kind, given))
 
 
 def _value(field: str, kind: Kind, given: object) -> str:
     if kind == "owner":
         if given is not True:
-            raise Invalid(field, "must be true")
+            raise InvalidValueError(field, "must be true")
         return ""
     if kind == "severity":
         return check_severity(field, given)
@@ -155,19 +157,19 @@ def _value(field: str, kind: Kind, given: object) -> str:
 def _address(field: str, given: object) -> str:
     try:
         return check_link(field, {"href": given})["href"]
-    except Invalid as error:
-        raise Invalid(field, error.reason) from None
+    except InvalidValueError as error:
+        raise InvalidValueError(field, error.reason) from None
 
 
 def _some(field: str, value: object, most: int) -> Sequence[Any]:
     if not isinstance(value, list | tuple) or not 1 <= len(value) <= most:
-        raise Invalid(field, f"must be a list of 1 to {most} entries")
+        raise InvalidValueError(field, f"must be a list of 1 to {most} entries")
     return value
 
 
 def _whole(field: str, value: object, least: int, most: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise Invalid(field, f"must be a whole number from {least} to {most}")
+        raise InvalidValueError(field, f"must be a whole number from {least} to {most}")
     return value
 
 

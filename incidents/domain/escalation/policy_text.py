@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from incidents.domain.escalation.policy import KINDS, Step
-from incidents.domain.values import Invalid
+from incidents.domain.values import InvalidValueError
 
 AT_ONCE: Final = "at once"
 _UNITS: Final = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
@@ -25,9 +25,9 @@ LONGEST_TEXT: Final = 20_000
 
 
 def read_steps(text: str) -> list[dict[str, Any]]:
-    """The steps of a text, as `policies.steps_from` takes them. Raises Invalid, which names the line."""
+    """The steps of a text, as `policies.steps_from` takes them. Raises InvalidValueError, which names the line."""
     if len(text) > LONGEST_TEXT:
-        raise Invalid("steps", f"must have at most {LONGEST_TEXT} characters")
+        raise InvalidValueError("steps", f"must have at most {LONGEST_TEXT} characters")
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), start=1)]
     return [_step(number, line) for number, line in lines if line]
 
@@ -40,7 +40,7 @@ def write_steps(steps: Iterable[Step]) -> str:
 def _step(number: int, line: str) -> dict[str, Any]:
     when, colon, actions = line.partition(":")
     if not colon:
-        raise Invalid("steps", f"line {number} must be such as “after 5 min: person bob”")
+        raise InvalidValueError("steps", f"line {number} must be such as “after 5 min: person bob”")
     told = [_action(number, part) for part in _BETWEEN.split(actions.strip()) if part.strip()]
     return {"after": _seconds(number, when.strip().lower()), "actions": told}
 
@@ -51,20 +51,24 @@ def _seconds(number: int, when: str) -> int:
     span = when.removeprefix("after").strip()
     parts = _SPAN.findall(span)
     if not when.startswith("after") or not parts or _SPAN.sub("", span).strip():
-        raise Invalid("steps", f"line {number} must begin with “{AT_ONCE}:” or with, say, “after 5 min:”")
+        raise InvalidValueError(
+            "steps", f"line {number} must begin with “{AT_ONCE}:” or with, say, “after 5 min:”"
+        )
     return sum(int(count) * _UNITS[unit] for count, unit in parts)
 
 
 def _action(number: int, text: str) -> dict[str, Any]:
     kind, _, value = text.strip().partition(" ")
     if kind not in KINDS:
-        raise Invalid("steps", f"line {number}: “{kind[:40]}” is no action; there are {', '.join(KINDS)}")
+        raise InvalidValueError(
+            "steps", f"line {number}: “{kind[:40]}” is no action; there are {', '.join(KINDS)}"
+        )
     if kind == "owner":
         if value.strip():
-            raise Invalid("steps", f"line {number}: the owner has no name here")
+            raise InvalidValueError("steps", f"line {number}: the owner has no name here")
         return {"owner": True}
     if not value.strip():
-        raise Invalid("steps", f"line {number}: {kind} needs a name after it")
+        raise InvalidValueError("steps", f"line {number}: {kind} needs a name after it")
     return {kind: value.strip()}
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.refusals import at_second
-from incidents.domain.values import Refused
+from incidents.domain.values import CommandRefusedError
 
 WORK: Final = frozenset(
     f"incident.{name}"
@@ -66,7 +66,7 @@ class Happened:
     position: str
 
 
-class Overtaken(Refused):
+class ConcurrentChangeError(CommandRefusedError):
     """Somebody else was first. `meanwhile` says who did what and when; asking again from there may go through."""
 
     def __init__(self, number: int, meanwhile: tuple[Happened, ...], reason: str = "") -> None:

@@ -43,20 +43,20 @@ from incidents.domain.incident.split import open_split_off, split_alerts_off
 from incidents.domain.incident.state import Incident
 from incidents.domain.incident.symptoms import join_symptoms, leave_alerts, note_explained
 from incidents.domain.time import parse_rfc3339
-from incidents.domain.values import DEFAULT_SEVERITY, LINKS_LIMIT, Refused
+from incidents.domain.values import DEFAULT_SEVERITY, LINKS_LIMIT, CommandRefusedError
 from ingest.log.types import NewEvent
 
-__all__ = ["DEFAULT_SEVERITY", "Refused", "decide"]
+__all__ = ["DEFAULT_SEVERITY", "CommandRefusedError", "decide"]
 
 
 def decide(state: Incident | None, command: c.Command, now: datetime) -> list[NewEvent]:
-    """The events that carry out `command` at `now`; none where it is already so. Raises Refused."""
+    """The events that carry out `command` at `now`; none where it is already so. Raises CommandRefusedError."""
     if isinstance(command, c.Open | c.OpenForFinding | c.OpenForAlerts | c.OpenSplitOff):
         if state is not None:
-            raise Refused(f"#{state.number} is already open")
+            raise CommandRefusedError(f"#{state.number} is already open")
         bodies = _OPEN[type(command)](command)
     elif state is None:
-        raise Refused("there is no such incident")
+        raise CommandRefusedError("there is no such incident")
     else:
         timed = _DECIDE_BY_TIME.get(type(command))
         bodies = timed(state, command, now) if timed else _DECIDE[type(command)](state, command)
@@ -193,7 +193,7 @@ def _reconsidered(state: Incident, opinions: Opinions) -> Mapping[str, Any]:
 
 def _record_finding(state: Incident, command: c.RecordFinding) -> Bodies:
     if state.state != "resolved":
-        raise Refused(f"#{state.number} is not resolved")
+        raise CommandRefusedError(f"#{state.number} is not resolved")
     return [("incident.finding_recorded", {"finding": command.finding.reference()})]
 
 
@@ -249,13 +249,15 @@ def _acknowledge(state: Incident, _: c.Acknowledge) -> Bodies:
     refuse_resolved(state)
     if state.state == "acknowledged" and state.acknowledged_at is not None:
         at = at_second(state.acknowledged_at)
-        raise Refused(f"#{state.number} is already acknowledged, by {state.acknowledged_by} at {at}")
+        raise CommandRefusedError(
+            f"#{state.number} is already acknowledged, by {state.acknowledged_by} at {at}"
+        )
     return [("incident.acknowledged", {})]
 
 
 def _unacknowledge(state: Incident, _: c.Unacknowledge) -> Bodies:
     if state.state != "acknowledged":
-        raise Refused(f"#{state.number} is not acknowledged, it is {state.state}")
+        raise CommandRefusedError(f"#{state.number} is not acknowledged, it is {state.state}")
     return [("incident.unacknowledged", {"why": ""})]
 
 
@@ -271,9 +273,9 @@ def _undo(state: Incident, command: c.Undo) -> Bodies:
     latest: c.Undoable = "snooze" if state.state == "snoozed" else "hand_over"
     what = command.what or latest
     if what == "merge":
-        raise Refused(f"#{state.number} is not merged")
+        raise CommandRefusedError(f"#{state.number} is not merged")
     if what == "split_off":
-        raise Refused(f"#{state.number} was not split off another incident")
+        raise CommandRefusedError(f"#{state.number} was not split off another incident")
     return undo_snooze(state, command.overriding) if what == "snooze" else undo_hand_over(state)
 
 
@@ -306,7 +308,7 @@ def _link(state: Incident, command: c.Link) -> Bodies:
     if link in state.links:
         return []
     if len(state.links) >= LINKS_LIMIT:
-        raise Refused(f"#{state.number} has {LINKS_LIMIT} links already")
+        raise CommandRefusedError(f"#{state.number} has {LINKS_LIMIT} links already")
     return [("incident.linked", link)]
 
 
@@ -314,14 +316,14 @@ def _resolve(state: Incident, command: c.Resolve) -> Bodies:
     refuse_merged(state)
     if state.state == "resolved" and state.resolved_at is not None:
         at = at_second(state.resolved_at)
-        raise Refused(f"#{state.number} is already resolved, by {state.resolved_by} at {at}")
+        raise CommandRefusedError(f"#{state.number} is already resolved, by {state.resolved_by} at {at}")
     return [resolution(command.confirmed_cause, command.note, command.known_until)]
 
 
 def _reopen(state: Incident, command: c.Reopen) -> Bodies:
     refuse_merged(state)
     if state.state != "resolved":
-        raise Refused(f"#{state.number} is not resolved, it is {state.state}")
+        raise CommandRefusedError(f"#{state.number} is not resolved, it is {state.state}")
     return [("incident.reopened", {"reason": command.reason})]
 
 

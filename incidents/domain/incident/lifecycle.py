@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final, Literal, get_args
 
 from incidents.domain.incident.state import Incident
-from incidents.domain.values import Invalid, check_text
+from incidents.domain.values import InvalidValueError, check_text
 
 LONGEST_REASON: Final = 2_000
 
@@ -91,4 +91,4 @@ class Undo:
 
     def __post_init__(self) -> None:
         if self.what not in (None, *get_args(Undoable)):
-            raise Invalid("what", f"must be one of {', '.join(get_args(Undoable))}")
+            raise InvalidValueError("what", f"must be one of {', '.join(get_args(Undoable))}")

@@ -15,7 +15,7 @@ from incidents.domain.incident.finding_placement import is_worse
 from incidents.domain.incident.ownership import accounted
 from incidents.domain.incident.refusals import Bodies, raise_severity, refuse_resolved
 from incidents.domain.incident.state import AWAKE, Fact, Incident, Merged, person
-from incidents.domain.values import Refused
+from incidents.domain.values import CommandRefusedError
 
 MOST: Final = 200
 """Incidents that one takes in: more are a storm, and want a rule."""
@@ -30,7 +30,7 @@ def merge_into(state: Incident, command: c.MergeInto) -> Bodies:
 def absorb(state: Incident, command: c.Absorb) -> Bodies:
     refuse_resolved(state)
     if len(state.merged) >= MOST:
-        raise Refused(f"#{state.number} holds {MOST} merged incidents already")
+        raise CommandRefusedError(f"#{state.number} holds {MOST} merged incidents already")
     source = command.source
     body = {
         "incident": _reference(source),
@@ -55,16 +55,16 @@ def _made_by_alerts(state: Incident) -> bool:
 
 def split(state: Incident, command: c.Split) -> Bodies:
     if state.merged_into is None:
-        raise Refused(f"#{state.number} is not merged")
+        raise CommandRefusedError(f"#{state.number} is not merged")
     body = {"from": _reference(command.target), "alerts": list(command.alerts), "reason": command.reason}
     return [("incident.split", body)]
 
 
 def separate(state: Incident, command: c.Separate) -> Bodies:
     if command.source.id not in state.merged:
-        raise Refused(f"#{command.source.number} is not merged into #{state.number}")
+        raise CommandRefusedError(f"#{command.source.number} is not merged into #{state.number}")
     if state.merged_into is not None:
-        raise Refused(
+        raise CommandRefusedError(
             f"#{state.number} itself was merged into #{state.merged_number}; split it from there first"
         )
     body = {

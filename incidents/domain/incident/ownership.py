@@ -15,14 +15,14 @@ from typing import Any
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.refusals import Bodies, at_second, refuse_resolved
 from incidents.domain.incident.state import AWAKE, Fact, HandedOver, Incident, person
-from incidents.domain.values import Refused
+from incidents.domain.values import CommandRefusedError
 
 
 def hand_over(state: Incident, command: c.HandOver) -> Bodies:
     refuse_resolved(state)
     if command.team == state.team:
         since = f", since {at_second(state.team_since)}" if state.hops else ""
-        raise Refused(f"#{state.number} is already with {state.team}{since}")
+        raise CommandRefusedError(f"#{state.number} is already with {state.team}{since}")
     return [("incident.handed_over", {"from": state.team, "to": command.team, "reason": command.reason})]
 
 
@@ -41,7 +41,9 @@ def undo_hand_over(state: Incident) -> Bodies:
     sent = _unanswered(state, "undo")
     if state.state != "open" or state.owner is not None:
         who = state.acknowledged_by or state.owner
-        raise Refused(f"{who} of {state.team} is already on #{state.number}; ask them to bounce it back")
+        raise CommandRefusedError(
+            f"{who} of {state.team} is already on #{state.number}; ask them to bounce it back"
+        )
     return [("incident.hand_over_undone", {"from": state.team, "to": sent.team})]
 
 
@@ -51,10 +53,12 @@ def _unanswered(state: Incident, what: str) -> HandedOver:
         return state.handed_over
     if state.accepted_by is not None and state.accepted_at is not None:
         when = at_second(state.accepted_at)
-        raise Refused(
+        raise CommandRefusedError(
             f"{state.accepted_by} accepted #{state.number} for {state.team} at {when}; hand it over instead"
         )
-    raise Refused(f"no hand-over of #{state.number} waits for an answer, so there is none to {what}")
+    raise CommandRefusedError(
+        f"no hand-over of #{state.number} waits for an answer, so there is none to {what}"
+    )
 
 
 # Folding

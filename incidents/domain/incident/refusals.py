@@ -9,7 +9,7 @@ from typing import Any
 from incidents.domain.incident.state import Incident
 from incidents.domain.routing.rules import Routing
 from incidents.domain.time import rfc3339
-from incidents.domain.values import Refused, Severity
+from incidents.domain.values import CommandRefusedError, Severity
 
 Bodies = list[tuple[str, Mapping[str, Any]]]
 """Types and bodies of the events that a decision makes."""
@@ -52,13 +52,13 @@ def resolution(
 def refuse_merged(state: Incident) -> None:
     if state.merged_into is not None:
         where = f"#{state.number} was merged into #{state.merged_number}{_by_whom(state)}"
-        raise Refused(f"{where}; work on that one, or split it off")
+        raise CommandRefusedError(f"{where}; work on that one, or split it off")
 
 
 def refuse_resolved(state: Incident) -> None:
     refuse_merged(state)
     if state.state == "resolved":
-        raise Refused(f"#{state.number} is resolved{_by_whom(state)}; reopen it first")
+        raise CommandRefusedError(f"#{state.number} is resolved{_by_whom(state)}; reopen it first")
 
 
 def _by_whom(state: Incident) -> str:

@@ -18,19 +18,19 @@ from incidents.domain.incident.refusals import Bodies, at_second, refuse_resolve
 from incidents.domain.incident.state import AWAKE, Fact, Incident, person
 from incidents.domain.incident.suppression_override import override
 from incidents.domain.time import optional_rfc3339, optional_time, rfc3339
-from incidents.domain.values import Invalid, Refused
+from incidents.domain.values import CommandRefusedError, InvalidValueError
 
 LONGEST: Final = timedelta(days=30)
 """What sleeps longer is not put aside but forgotten."""
 
 
 def snooze(state: Incident, command: c.Snooze, now: datetime) -> Bodies:
-    """Raises Invalid for a time that is past or too far away."""
+    """Raises InvalidValueError for a time that is past or too far away."""
     refuse_resolved(state)
     if command.until is not None and command.until <= now:
-        raise Invalid("until", f"must be later than now, {at_second(now)}")
+        raise InvalidValueError("until", f"must be later than now, {at_second(now)}")
     if command.until is not None and command.until - now > LONGEST:
-        raise Invalid("until", f"must be within {LONGEST.days} days")
+        raise InvalidValueError("until", f"must be within {LONGEST.days} days")
     if state.state == "snoozed" and state.snoozed_until == command.until:
         return []
     body = {
@@ -51,7 +51,7 @@ def wake_when_due(state: Incident, _: c.WakeWhenDue, now: datetime) -> Bodies:
 def undo_snooze(state: Incident, overriding: Sequence[Mapping[str, Any]] = ()) -> Bodies:
     """Back to the state before: an incident that was acknowledged is so again."""
     if state.state != "snoozed":
-        raise Refused(f"#{state.number} is not snoozed, it is {state.state}")
+        raise CommandRefusedError(f"#{state.number} is not snoozed, it is {state.state}")
     if overriding:
         why = "requested in spite of the suppression"
         return [*override(overriding), ("incident.woken", {"why": why, "undone": True})]

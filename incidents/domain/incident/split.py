@@ -17,7 +17,7 @@ from incidents.domain.incident.refusals import Bodies, opening, refuse_resolved
 from incidents.domain.incident.state import Fact, Incident
 from incidents.domain.incident.symptoms import Ticket
 from incidents.domain.routing.rules import Routing
-from incidents.domain.values import TITLE_LIMIT, Refused, check_line, check_text
+from incidents.domain.values import TITLE_LIMIT, CommandRefusedError, check_line, check_text
 
 MOST = 1_000
 """Alerts that one command moves: a body stays some hundred kilobytes."""
@@ -91,7 +91,7 @@ def open_split_off(command: OpenSplitOff) -> Bodies:
 def split_alerts_off(state: Incident, command: SplitAlertsOff) -> Bodies:
     refuse_resolved(state)
     if len(command.alerts) >= state.alerts and not state.findings:
-        raise Refused(
+        raise CommandRefusedError(
             f"these are all that #{state.number} is about, so nothing would be left; change its title,"
             " or hand it over"
         )

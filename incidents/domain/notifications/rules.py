@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final, Literal, get_args
 from zoneinfo import ZoneInfo
 
-from incidents.domain.values import SEVERITIES, Invalid, Severity, check_line, check_severity
+from incidents.domain.values import SEVERITIES, InvalidValueError, Severity, check_line, check_severity
 
 Kind = Literal["email", "webhook", "apprise"]
 Source = Literal["method", "account", "direct"]
@@ -118,11 +118,11 @@ _QUIET_FIELDS: Final = {"zone", "start", "end"}
 
 
 def rules_from(told: object, methods: Sequence[str]) -> tuple[Rule, ...]:
-    """Rules as JSON has them, held against the names of the methods there are. Raises Invalid."""
+    """Rules as JSON has them, held against the names of the methods there are. Raises InvalidValueError."""
     if not isinstance(told, list):
-        raise Invalid("rules", "must be a list")
+        raise InvalidValueError("rules", "must be a list")
     if len(told) > RULES_LIMIT:
-        raise Invalid("rules", f"must have at most {RULES_LIMIT} entries, has {len(told)}")
+        raise InvalidValueError("rules", f"must have at most {RULES_LIMIT} entries, has {len(told)}")
     return tuple(_rule(f"rules[{place}]", each, methods) for place, each in enumerate(told))
 
 
@@ -130,13 +130,15 @@ def _rule(field: str, told: object, methods: Sequence[str]) -> Rule:
     given = _object(field, told, _RULE_FIELDS)
     method = check_line(f"{field}.method", given.get("method"))
     if method not in methods:
-        raise Invalid(f"{field}.method", f"there is no contact method {method}; there are {_listed(methods)}")
+        raise InvalidValueError(
+            f"{field}.method", f"there is no contact method {method}; there are {_listed(methods)}"
+        )
     severities = given.get("severities") or []
     if not isinstance(severities, list) or len(severities) > len(SEVERITIES):
-        raise Invalid(f"{field}.severities", f"must be a list of {', '.join(SEVERITIES)}")
+        raise InvalidValueError(f"{field}.severities", f"must be a list of {', '.join(SEVERITIES)}")
     urgent = given.get("urgent")
     if urgent is not None and not isinstance(urgent, bool):
-        raise Invalid(f"{field}.urgent", "must be true, false or null")
+        raise InvalidValueError(f"{field}.urgent", "must be true, false or null")
     chosen = {check_severity(f"{field}.severities", each) for each in severities}
     return Rule(
         method,
@@ -159,7 +161,7 @@ def rules_as_json(rules: Sequence[Rule]) -> list[dict[str, Any]]:
 
 
 def quiet_from(told: object) -> QuietHours | None:
-    """Quiet hours as JSON has them. Raises Invalid."""
+    """Quiet hours as JSON has them. Raises InvalidValueError."""
     if told is None:
         return None
     given = _object("quiet_hours", told, _QUIET_FIELDS)
@@ -167,10 +169,14 @@ def quiet_from(told: object) -> QuietHours | None:
     try:
         ZoneInfo(zone)
     except (KeyError, ValueError, OSError):
-        raise Invalid("quiet_hours.zone", "must be a name of the IANA time zones, as Europe/Berlin") from None
+        raise InvalidValueError(
+            "quiet_hours.zone", "must be a name of the IANA time zones, as Europe/Berlin"
+        ) from None
     start, end = _clock("start", given.get("start")), _clock("end", given.get("end"))
     if start == end:
-        raise Invalid("quiet_hours.end", "must differ from the start: quiet all day would be no call at all")
+        raise InvalidValueError(
+            "quiet_hours.end", "must differ from the start: quiet all day would be no call at all"
+        )
     return QuietHours(zone, start, end)
 
 
@@ -186,22 +192,22 @@ def _clock(name: str, told: object) -> time:
     try:
         moment = datetime.strptime(check_line(f"quiet_hours.{name}", told, 5), "%H:%M")  # noqa: DTZ007  a clock time
     except ValueError:
-        raise Invalid(f"quiet_hours.{name}", "must be a time of day such as 22:00") from None
+        raise InvalidValueError(f"quiet_hours.{name}", "must be a time of day such as 22:00") from None
     return moment.time()
 
 
 def whole(field: str, told: object, high: int, low: int = 0) -> int:
-    """A whole number within bounds. Raises Invalid."""
+    """A whole number within bounds. Raises InvalidValueError."""
     if not isinstance(told, int) or isinstance(told, bool) or not low <= told <= high:
-        raise Invalid(field, f"must be a whole number from {low} to {high}")
+        raise InvalidValueError(field, f"must be a whole number from {low} to {high}")
     return told
 
 
 def _object(field: str, told: object, known: set[str]) -> Mapping[str, Any]:
     if not isinstance(told, Mapping):
-        raise Invalid(field, f"must be an object of {', '.join(sorted(known))}")
+        raise InvalidValueError(field, f"must be an object of {', '.join(sorted(known))}")
     if unknown := sorted(set(told) - known):
-        raise Invalid(f"{field}.{unknown[0]}"[:200], "is not a field here")
+        raise InvalidValueError(f"{field}.{unknown[0]}"[:200], "is not a field here")
     return told
 
 

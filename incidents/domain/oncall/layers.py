@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from incidents.domain.oncall.rotations import Holidays, Rotation, TimesOfWeek
 from incidents.domain.time import read_zone
-from incidents.domain.values import Invalid, check_line
+from incidents.domain.values import InvalidValueError, check_line
 
 DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 MOST_LAYERS: Final = 10
@@ -32,14 +32,14 @@ _REQUIRED = ("name", "people", "start", "turn")
 
 
 def read_layers(layers: object, zone: ZoneInfo) -> tuple[Rotation, ...]:
-    """Rotations of a schedule whose zone is `zone`, the last one first in rank. Raises Invalid."""
+    """Rotations of a schedule whose zone is `zone`, the last one first in rank. Raises InvalidValueError."""
     if not isinstance(layers, list | tuple) or not 1 <= len(layers) <= MOST_LAYERS:
-        raise Invalid("layers", f"must be a list of 1 to {MOST_LAYERS} layers")
+        raise InvalidValueError("layers", f"must be a list of 1 to {MOST_LAYERS} layers")
     read = tuple(_layer(f"layers[{place}]", one, zone) for place, one in enumerate(layers))
     names = [one.name for one in read]
     for place, name in enumerate(names):
         if name in names[:place]:
-            raise Invalid(f"layers[{place}].name", f"there are two layers {name!r}")
+            raise InvalidValueError(f"layers[{place}].name", f"there are two layers {name!r}")
     return read
 
 
@@ -49,10 +49,10 @@ def _layer(field: str, told: object, zone: ZoneInfo) -> Rotation:
     start = _local(f"{field}.start", given["start"])
     end = None if given.get("end") is None else _local(f"{field}.end", given["end"])
     if end is not None and end <= start:
-        raise Invalid(f"{field}.end", "must be later than the start")
+        raise InvalidValueError(f"{field}.end", "must be later than the start")
     holidays = given.get("holidays", "include")
     if holidays not in get_args(Holidays):
-        raise Invalid(f"{field}.holidays", f"must be one of {', '.join(get_args(Holidays))}")
+        raise InvalidValueError(f"{field}.holidays", f"must be one of {', '.join(get_args(Holidays))}")
     return Rotation(
         check_line(f"{field}.name", given["name"], 60),
         _people(f"{field}.people", given["people"]),
@@ -67,19 +67,23 @@ def _layer(field: str, told: object, zone: ZoneInfo) -> Rotation:
 
 def _object(field: str, told: object, known: Sequence[str], required: Sequence[str]) -> Mapping[str, Any]:
     if not isinstance(told, Mapping):
-        raise Invalid(field, f"must be an object with {', '.join(required)}")
+        raise InvalidValueError(field, f"must be an object with {', '.join(required)}")
     for name in told:
         if name not in known:
-            raise Invalid(f"{field}.{str(name)[:60]}", f"is not a field here; there are {', '.join(known)}")
+            raise InvalidValueError(
+                f"{field}.{str(name)[:60]}", f"is not a field here; there are {', '.join(known)}"
+            )
     for name in required:
         if name not in told:
-            raise Invalid(f"{field}.{name}", "is required")
+            raise InvalidValueError(f"{field}.{name}", "is required")
     return told
 
 
 def _people(field: str, told: object) -> tuple[str, ...]:
     if not isinstance(told, list | tuple) or not 1 <= len(told) <= MOST_PEOPLE:
-        raise Invalid(field, f"must be a list of 1 to {MOST_PEOPLE} user names, in the order of their turns")
+        raise InvalidValueError(
+            field, f"must be a list of 1 to {MOST_PEOPLE} user names, in the order of their turns"
+        )
     return tuple(check_line(f"{field}[{place}]", one, 150) for place, one in enumerate(told))
 
 
@@ -90,7 +94,7 @@ def _local(field: str, told: object) -> datetime:
     except ValueError:
         local = None
     if local is None or not YEARS[0] <= local.year <= YEARS[1]:
-        raise Invalid(
+        raise InvalidValueError(
             field,
             f"must be a local time from {YEARS[0]} to {YEARS[1]}, without an offset, such as 2026-01-05T09:00",
         )
@@ -101,13 +105,13 @@ def _turn(field: str, told: object) -> timedelta:
     found = _TURN.fullmatch(check_line(field, told, 10))
     turn = int(found[1]) * _UNITS[found[2]] if found else None
     if turn is None or turn > LONGEST_TURN:
-        raise Invalid(field, "must be hours, days or weeks, at most 53w, such as 12h, 1d or 1w")
+        raise InvalidValueError(field, "must be hours, days or weeks, at most 53w, such as 12h, 1d or 1w")
     return turn
 
 
 def _times(field: str, told: object) -> tuple[TimesOfWeek, ...]:
     if not isinstance(told, list | tuple) or len(told) > MOST_TIMES:
-        raise Invalid(field, f"must be a list of at most {MOST_TIMES}; none is always")
+        raise InvalidValueError(field, f"must be a list of at most {MOST_TIMES}; none is always")
     return tuple(_time(f"{field}[{place}]", one) for place, one in enumerate(told))
 
 
@@ -115,7 +119,7 @@ def _time(field: str, told: object) -> TimesOfWeek:
     given = _object(field, told, ("days", "from", "to"), ("days", "from", "to"))
     days = given["days"]
     if not isinstance(days, list | tuple) or not days or not all(one in DAYS for one in days):
-        raise Invalid(f"{field}.days", f"must be a list of {', '.join(DAYS)}")
+        raise InvalidValueError(f"{field}.days", f"must be a list of {', '.join(DAYS)}")
     return TimesOfWeek(
         frozenset(DAYS.index(one) for one in days),
         _clock(f"{field}.from", given["from"]),
@@ -126,7 +130,7 @@ def _time(field: str, told: object) -> TimesOfWeek:
 def _clock(field: str, told: object) -> timedelta:
     found = _CLOCK.fullmatch(check_line(field, told, 5))
     if not found:
-        raise Invalid(
+        raise InvalidValueError(
             field, "must be a time of day such as 09:00; one that is not later ends on the next day"
         )
     return timedelta(hours=int(found[1]), minutes=int(found[2]))

@@ -14,7 +14,7 @@ from typing import Final
 
 from incidents.domain.oncall.rotations import Override, Schedule, gaps, shifts
 from incidents.domain.oncall.spans import Span
-from incidents.domain.values import Invalid, Refused
+from incidents.domain.values import CommandRefusedError, InvalidValueError
 
 LONGEST: Final = timedelta(days=90)
 FURTHEST: Final = timedelta(days=400)
@@ -31,26 +31,26 @@ class Stretch:
 
 
 def times_of(start: datetime | None, end: datetime, now: datetime, field: str = "") -> Span:
-    """When an override begins and ends; it never begins before now. `field` precedes names in Invalid."""
+    """When an override begins and ends; it never begins before now. `field` precedes names in InvalidValueError."""
     begins = max(start or now, now)
     if end <= begins:
-        raise Invalid(f"{field}ends_at", "must be later than the start and than now")
+        raise InvalidValueError(f"{field}ends_at", "must be later than the start and than now")
     if end - begins > LONGEST:
-        raise Invalid(
+        raise InvalidValueError(
             f"{field}ends_at", f"must be at most {LONGEST.days} days after the start; change the layers"
         )
     if begins - now > FURTHEST:
-        raise Invalid(f"{field}starts_at", f"must be within {FURTHEST.days} days")
+        raise InvalidValueError(f"{field}starts_at", f"must be within {FURTHEST.days} days")
     return begins, end
 
 
 def swapped(schedule: Schedule, first: Stretch, second: Stretch, now: datetime) -> tuple[Override, Override]:
     """What two people take over of each other.
 
-    Raises Invalid where they are not two, or one is not on call for all of their stretch.
+    Raises InvalidValueError where they are not two, or one is not on call for all of their stretch.
     """
     if first.person == second.person:
-        raise Invalid("second.person", "must be somebody else than the first person")
+        raise InvalidValueError("second.person", "must be somebody else than the first person")
     taken = []
     for name, given, by in (("first", first, second.person), ("second", second, first.person)):
         begins, ends = times_of(given.start, given.end, now, f"{name}.")
@@ -62,23 +62,25 @@ def swapped(schedule: Schedule, first: Stretch, second: Stretch, now: datetime) 
 def _check_on_call(schedule: Schedule, field: str, person: str, span: Span) -> None:
     others = sorted({one.person for one in shifts(schedule, *span)} - {person})
     if others:
-        raise Invalid(field, f"must be on call for all of that time; part of it is of {', '.join(others)}")
+        raise InvalidValueError(
+            field, f"must be on call for all of that time; part of it is of {', '.join(others)}"
+        )
     if gaps(schedule, *span):
-        raise Invalid(field, "must be on call for all of that time; in part of it nobody is")
+        raise InvalidValueError(field, "must be on call for all of that time; in part of it nobody is")
 
 
 def ended(override: Span, now: datetime) -> datetime | None:
     """When an override that is ended now ends; None if it had not begun, so that nothing of it remains.
 
-    Raises Refused where it is over.
+    Raises CommandRefusedError where it is over.
     """
     start, end = override
     if end <= now:
-        raise Refused("That override is over already.")
+        raise CommandRefusedError("That override is over already.")
     return None if start >= now else now
 
 
 def check_reversible(swap: Iterable[Span], now: datetime) -> None:
-    """Raises Refused where a part of a swap has begun."""
+    """Raises CommandRefusedError where a part of a swap has begun."""
     if any(start <= now for start, _ in swap):
-        raise Refused("A part of that swap has begun; override what is left of it instead.")
+        raise CommandRefusedError("A part of that swap has begun; override what is left of it instead.")

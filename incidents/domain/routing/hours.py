@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from incidents.domain.values import Invalid, check_line
+from incidents.domain.values import InvalidValueError, check_line
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 FORM = "such as `mon-fri 09:00-17:00`, `sat,sun 00:00-24:00` or `22:00-06:00` (every day)"
@@ -58,9 +58,9 @@ class Hours:
 
 
 def hours_from(field: str, spans: Sequence[object], zone: object) -> Hours:
-    """Raises Invalid. `zone` is a name of the IANA database."""
+    """Raises InvalidValueError. `zone` is a name of the IANA database."""
     if not 1 <= len(spans) <= MOST_SPANS:
-        raise Invalid(field, f"must be a list of 1 to {MOST_SPANS} spans, {FORM}")
+        raise InvalidValueError(field, f"must be a list of 1 to {MOST_SPANS} spans, {FORM}")
     return Hours(tuple(_span(field, text) for text in spans), check_zone("zone", zone))
 
 
@@ -69,7 +69,7 @@ def check_zone(field: str, zone: object) -> str:
     try:
         _zone(name)
     except (LookupError, ValueError, OSError):
-        raise Invalid(field, "must be a time zone such as UTC or Europe/Berlin") from None
+        raise InvalidValueError(field, "must be a time zone such as UTC or Europe/Berlin") from None
     return name
 
 
@@ -82,17 +82,17 @@ def _span(field: str, text: object) -> Span:
     line = check_line(field, text, 60).lower()
     found = _SPAN.fullmatch(line)
     if found is None:
-        raise Invalid(field, f"must be {FORM}, not {line!r}")
+        raise InvalidValueError(field, f"must be {FORM}, not {line!r}")
     start, end = _minutes(field, found["from"]), _minutes(field, found["to"])
     if start in (end, _DAY):
-        raise Invalid(field, f"must end at another time than it begins, before 24:00: {line!r}")
+        raise InvalidValueError(field, f"must end at another time than it begins, before 24:00: {line!r}")
     return Span(line, _days(field, found["days"]), start, end)
 
 
 def _minutes(field: str, text: str) -> int:
     minutes = 60 * int(text[:2]) + int(text[3:])
     if minutes > _DAY:
-        raise Invalid(field, f"must hold times up to 24:00, not {text}")
+        raise InvalidValueError(field, f"must hold times up to 24:00, not {text}")
     return minutes
 
 
@@ -103,7 +103,7 @@ def _days(field: str, text: str | None) -> frozenset[int]:
     for part in text.split(","):
         first, _, last = part.partition("-")
         if first not in DAYS or (last or first) not in DAYS:
-            raise Invalid(field, f"must name days as {', '.join(DAYS)}, not {part!r}")
+            raise InvalidValueError(field, f"must name days as {', '.join(DAYS)}, not {part!r}")
         start, end = DAYS.index(first), DAYS.index(last or first)
         days |= {day % 7 for day in range(start, end + (1 if start <= end else 8))}
     return frozenset(days)

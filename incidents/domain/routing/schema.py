@@ -21,7 +21,7 @@ from incidents.domain.routing.hours import hours_from
 from incidents.domain.routing.patterns import read_matchers
 from incidents.domain.routing.rules import DEEPEST, EACH_ALONE, MOST_RULES, Grouping, Rule, Service, Team
 from incidents.domain.suppression.silences import Matcher, each_matcher
-from incidents.domain.values import SEVERITIES, Invalid, Severity, check_line, check_severity
+from incidents.domain.values import SEVERITIES, InvalidValueError, Severity, check_line, check_severity
 
 SLUG = re.compile(r"[A-Za-z0-9_-]{1,60}")
 RESERVED = ("explain", "replay")
@@ -55,16 +55,16 @@ class Written:
 
 
 def conditions_from(pattern: object, when: object) -> Conditions:
-    """Raises Invalid."""
+    """Raises InvalidValueError."""
     if not isinstance(when, Mapping):
-        raise Invalid("when", f"must be an object of {', '.join(WHEN)}")
+        raise InvalidValueError("when", f"must be an object of {', '.join(WHEN)}")
     if unknown := sorted(str(name) for name in set(when) - set(WHEN)):
-        raise Invalid(f"when.{unknown[0][:60]}", f"is not a condition; there are {', '.join(WHEN)}")
+        raise InvalidValueError(f"when.{unknown[0][:60]}", f"is not a condition; there are {', '.join(WHEN)}")
     given = {name: value for name, value in when.items() if value not in (None, "", [])}
     confidence = given.get("min_confidence")
     zone = given.get("zone", "UTC")
     if "zone" in given and "hours" not in given:
-        raise Invalid("when.zone", "is the time zone of `hours`; give hours, too")
+        raise InvalidValueError("when.zone", "is the time zone of `hours`; give hours, too")
     return Conditions(
         pattern=check_pattern("pattern", pattern, blank=True),
         labels=_labels(given.get("labels", [])),
@@ -96,21 +96,23 @@ def when_json(conditions: Conditions) -> dict[str, Any]:
 
 
 def grouping_from(value: object) -> Grouping | None:
-    """None where nothing is said. Raises Invalid."""
+    """None where nothing is said. Raises InvalidValueError."""
     if value is None:
         return None
     if not isinstance(value, Mapping):
-        raise Invalid("grouping", 'must be an object {"by", "window_seconds"} or null')
+        raise InvalidValueError("grouping", 'must be an object {"by", "window_seconds"} or null')
     if unknown := sorted(str(name) for name in set(value) - {"by", "window_seconds"}):
-        raise Invalid(f"grouping.{unknown[0][:60]}", "is not a field here; there are by and window_seconds")
+        raise InvalidValueError(
+            f"grouping.{unknown[0][:60]}", "is not a field here; there are by and window_seconds"
+        )
     by, window = value.get("by"), value.get("window_seconds")
     names = None if by is None else tuple(check_line("grouping.by", one) for one in _list("grouping.by", by))
     if names is not None and len(names) > MOST_LABELS:
-        raise Invalid("grouping.by", f"must be at most {MOST_LABELS} labels")
+        raise InvalidValueError("grouping.by", f"must be at most {MOST_LABELS} labels")
     if names is not None and (
         len(set(names)) != len(names) or (EACH_ALONE[0] in names and names != EACH_ALONE)
     ):
-        raise Invalid("grouping.by", f"must name each label once, and {EACH_ALONE[0]} alone")
+        raise InvalidValueError("grouping.by", f"must name each label once, and {EACH_ALONE[0]} alone")
     return Grouping(names, None if window is None else _window(window))
 
 
@@ -124,34 +126,35 @@ def grouping_json(grouping: Grouping | None) -> dict[str, Any] | None:
 
 
 def check_pattern(field: str, pattern: object, *, blank: bool = False) -> str:
-    """A glob over `kind/name`. Raises Invalid."""
+    """A glob over `kind/name`. Raises InvalidValueError."""
     text = check_line(field, pattern, PATTERN_LIMIT, blank=blank)
     if text and "/" not in text and "*" not in text:
-        raise Invalid(field, "must match kind/name, for example storage_cluster/*")
+        raise InvalidValueError(field, "must match kind/name, for example storage_cluster/*")
     return text
 
 
 def check_slug(field: str, value: object) -> str:
     text = check_line(field, value, 60)
     if not SLUG.fullmatch(text) or text.isdigit():
-        raise Invalid(field, "must be letters, digits, - and _, and not digits alone")
+        raise InvalidValueError(field, "must be letters, digits, - and _, and not digits alone")
     return text
 
 
 def check_name(field: str, value: object) -> str:
-    """A slug that is no address of its own beside those of the rules. Raises Invalid."""
+    """A slug that is no address of its own beside those of the rules. Raises InvalidValueError."""
     name = check_slug(field, value)
     if name in RESERVED:
-        raise Invalid(field, f"must not be {name}: that is an address of its own")
+        raise InvalidValueError(field, f"must not be {name}: that is an address of its own")
     return name
 
 
 def all_written(
     values: Sequence[object], teams: Mapping[str, Team], services: Mapping[str, Service]
 ) -> list[Written]:
-    """The rules of a list; those without a name get one that no other has. Raises Invalid, also for what is no tree."""
+    """The rules of a list; those without a name get one that no other has. Raises InvalidValueError, also for what is
+    no tree."""
     if len(values) > MOST_RULES:
-        raise Invalid("routes", f"must be at most {MOST_RULES} rules")
+        raise InvalidValueError("routes", f"must be at most {MOST_RULES} rules")
     taken = {one["name"] for one in values if isinstance(one, Mapping) and isinstance(one.get("name"), str)}
     found: list[Written] = []
     for place, value in enumerate(values):
@@ -167,27 +170,27 @@ def all_written(
 def written_from(
     value: object, teams: Mapping[str, Team], services: Mapping[str, Service], place: int
 ) -> Written:
-    """A rule of a list, the `place`-th. Raises Invalid, its fields named as in the list."""
+    """A rule of a list, the `place`-th. Raises InvalidValueError, its fields named as in the list."""
     try:
         return _written(value, teams, services, place)
-    except Invalid as error:
-        raise Invalid(f"routes[{place}].{error.field}", error.reason) from None
+    except InvalidValueError as error:
+        raise InvalidValueError(f"routes[{place}].{error.field}", error.reason) from None
 
 
 def _written(
     value: object, teams: Mapping[str, Team], services: Mapping[str, Service], place: int
 ) -> Written:
     if not isinstance(value, Mapping):
-        raise Invalid("", f"must be an object of {', '.join(FIELDS)}")
+        raise InvalidValueError("", f"must be an object of {', '.join(FIELDS)}")
     # `id` stands in what the API lists, which may be sent back as it is.
     if unknown := sorted(str(name) for name in set(value) - {*FIELDS, "id"}):
-        raise Invalid(unknown[0][:60], "is not a field here")
+        raise InvalidValueError(unknown[0][:60], "is not a field here")
     pattern = "" if value.get("pattern") is None else value["pattern"]
     name = value.get("name") or suggested_name(str(pattern), str(value.get("team") or ""), place)
     severity, policy, parent = value.get("severity"), value.get("policy"), value.get("parent")
     order = value.get("order", place)
     if isinstance(order, bool) or not isinstance(order, int) or not 0 <= order <= 2**31 - 1:
-        raise Invalid("order", "must be a whole number from 0")
+        raise InvalidValueError("order", "must be a whole number from 0")
     service = _one_of("service", value.get("service"), services)
     team = _one_of("team", value.get("team"), teams)
     rule = Rule(
@@ -206,14 +209,14 @@ def _written(
 def _yes_or_no(field: str, value: object) -> bool | None:
     if value is None or isinstance(value, bool):
         return value
-    raise Invalid(field, "must be true, false or null")
+    raise InvalidValueError(field, "must be true, false or null")
 
 
 def _one_of(field: str, value: object, known: Mapping[str, object]) -> str | None:
     if value is None or value == "":
         return None
     if not isinstance(value, str) or value not in known:
-        raise Invalid(
+        raise InvalidValueError(
             field, f"there is no such {field}; there are {', '.join(sorted(known)) or 'none'}"[:500]
         )
     return value
@@ -273,25 +276,25 @@ def replaced(written: Iterable[Written], name: str | None, by: Written | None) -
 
 
 def check_tree(written: Sequence[Written]) -> None:
-    """Raises Invalid for a name twice, a parent that is none, a circle, and too much of it."""
+    """Raises InvalidValueError for a name twice, a parent that is none, a circle, and too much of it."""
     if len(written) > MOST_RULES:
-        raise Invalid("routes", f"must be at most {MOST_RULES} rules")
+        raise InvalidValueError("routes", f"must be at most {MOST_RULES} rules")
     parents: dict[str, str | None] = {}
     for one in written:
         if one.rule.name in parents:
-            raise Invalid("name", f"`{one.rule.name}` is the name of another rule")
+            raise InvalidValueError("name", f"`{one.rule.name}` is the name of another rule")
         parents[one.rule.name] = one.parent
     for name, parent in parents.items():
         above = [name]
         while parent is not None:
             if parent not in parents:
-                raise Invalid("parent", f"there is no rule `{parent}`")
+                raise InvalidValueError("parent", f"there is no rule `{parent}`")
             if parent in above:
-                raise Invalid("parent", f"`{name}` would stand beneath itself")
+                raise InvalidValueError("parent", f"`{name}` would stand beneath itself")
             above.append(parent)
             parent = parents[parent]
         if len(above) > DEEPEST:
-            raise Invalid(
+            raise InvalidValueError(
                 "parent", f"must leave at most {DEEPEST} levels, `{name}` would be on level {len(above)}"
             )
 
@@ -303,8 +306,8 @@ def _labels(value: object) -> tuple[Matcher, ...]:
     try:
         read = [one for text in texts for one in read_matchers(check_line("matchers", text, 2_000))]
         return each_matcher(read)
-    except Invalid as error:
-        raise Invalid("when.labels", error.reason) from None
+    except InvalidValueError as error:
+        raise InvalidValueError("when.labels", error.reason) from None
 
 
 def _severities(value: object) -> tuple[Severity, ...]:
@@ -314,7 +317,7 @@ def _severities(value: object) -> tuple[Severity, ...]:
 
 def _list(field: str, value: object) -> Sequence[Any]:
     if not isinstance(value, list | tuple):
-        raise Invalid(field, "must be a list")
+        raise InvalidValueError(field, "must be a list")
     return value
 
 
@@ -324,16 +327,16 @@ def _text(given: Mapping[str, Any], name: str) -> str:
 
 def _share(field: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Invalid(field, "must be a number from 0 to 1")
+        raise InvalidValueError(field, "must be a number from 0 to 1")
     if not (0 <= value <= 1) or not math.isfinite(value):
-        raise Invalid(field, "must be a number from 0 to 1")
+        raise InvalidValueError(field, "must be a number from 0 to 1")
     return float(value)
 
 
 def _window(value: object) -> timedelta:
     span = f"{SHORTEST_WINDOW} to {LONGEST_WINDOW} seconds"
     if isinstance(value, bool) or not isinstance(value, int):
-        raise Invalid("grouping.window_seconds", f"must be a whole number: {span}")
+        raise InvalidValueError("grouping.window_seconds", f"must be a whole number: {span}")
     if not SHORTEST_WINDOW <= value <= LONGEST_WINDOW:
-        raise Invalid("grouping.window_seconds", f"must be {span}")
+        raise InvalidValueError("grouping.window_seconds", f"must be {span}")
     return timedelta(seconds=value)

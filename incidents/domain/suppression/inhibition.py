@@ -15,7 +15,7 @@ from typing import Final
 from uuid import UUID, uuid5
 
 from incidents.domain.suppression.silences import Matcher
-from incidents.domain.values import Invalid, check_line
+from incidents.domain.values import InvalidValueError, check_line
 
 MOST_EQUAL: Final = 50
 
@@ -68,10 +68,10 @@ def sides(rule: Rule, labels: Mapping[str, str]) -> Sides:
 
 
 def equal_from(value: object) -> tuple[str, ...]:
-    """Names of labels that must be the same. Raises Invalid."""
+    """Names of labels that must be the same. Raises InvalidValueError."""
     if not isinstance(value, list | tuple) or len(value) > MOST_EQUAL:
-        raise Invalid("equal", f"must be a list of at most {MOST_EQUAL} names of labels")
+        raise InvalidValueError("equal", f"must be a list of at most {MOST_EQUAL} names of labels")
     names = tuple(check_line(f"equal[{place}]", one) for place, one in enumerate(value))
     if len(set(names)) < len(names):
-        raise Invalid("equal", "must not name a label twice")
+        raise InvalidValueError("equal", "must not name a label twice")
     return names

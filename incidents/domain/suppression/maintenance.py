@@ -10,7 +10,7 @@ from typing import Final, Literal, get_args
 
 from incidents.domain.suppression.recurrence import Span, Times
 from incidents.domain.suppression.silences import Matcher
-from incidents.domain.values import Invalid, check_line
+from incidents.domain.values import InvalidValueError, check_line
 
 Mode = Literal["hold", "quiet"]
 """`hold`: alerts open no incident until the window ends. `quiet`: they open incidents, which sleep until it ends."""
@@ -78,15 +78,18 @@ def first_that_covers(
 
 
 def patterns_from(value: object) -> tuple[str, ...]:
-    """Raises Invalid. One that would take in every component has to be written as a matcher, and thought about."""
+    """Raises InvalidValueError. One that would take in every component has to be written as a matcher, and thought
+    about."""
     if not isinstance(value, list | tuple) or len(value) > MOST_PATTERNS:
-        raise Invalid("components", f"must be a list of at most {MOST_PATTERNS} patterns such as tor/dc1-*")
+        raise InvalidValueError(
+            "components", f"must be a list of at most {MOST_PATTERNS} patterns such as tor/dc1-*"
+        )
     patterns = tuple(
         check_line(f"components[{place}]", one, LONGEST_PATTERN) for place, one in enumerate(value)
     )
     for place, one in enumerate(patterns):
         if not one.strip("*?"):
-            raise Invalid(f"components[{place}]", "fits every component; name what is worked on")
+            raise InvalidValueError(f"components[{place}]", "fits every component; name what is worked on")
     return patterns
 
 
@@ -94,4 +97,4 @@ def mode_from(value: object) -> Mode:
     for mode in get_args(Mode):
         if value == mode:
             return mode  # type: ignore[no-any-return]
-    raise Invalid("mode", f"must be one of {', '.join(get_args(Mode))}")
+    raise InvalidValueError("mode", f"must be one of {', '.join(get_args(Mode))}")

@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 from dateutil.rrule import rrule, rrulestr
 
 from incidents.domain.time import read_zone
-from incidents.domain.values import Invalid, check_line
+from incidents.domain.values import InvalidValueError, check_line
 
 LONGEST_RULE: Final = 200
 LONGEST_SPAN: Final = timedelta(days=31)
@@ -139,53 +139,59 @@ def _until(text: str, zone: tzinfo) -> datetime:
 # As it is configured
 # ----------------------------------------------------------------------------------------------------------
 def times_from(starts_at: datetime, ends_at: datetime, recurrence: Recurrence | None) -> Times:
-    """Raises Invalid for a rule that never comes true, and spans that run into one another."""
+    """Raises InvalidValueError for a rule that never comes true, and spans that run into one another."""
     times = Times(starts_at, ends_at, recurrence)
     if recurrence is None:
         return times
     if ends_at - starts_at > LONGEST_SPAN:
-        raise Invalid(
+        raise InvalidValueError(
             "ends_at", f"must be at most {LONGEST_SPAN.days} days after the start of what comes again"
         )
     first = times.after(starts_at - timedelta(microseconds=1))
     if first is None:
-        raise Invalid("recurrence.rule", "never comes true at or after the start")
+        raise InvalidValueError("recurrence.rule", "never comes true at or after the start")
     second = times.after(first.starts_at)
     if second is not None and second.starts_at < first.ends_at:
-        raise Invalid("ends_at", "must not be later than the next start")
+        raise InvalidValueError("ends_at", "must not be later than the next start")
     return times
 
 
 def recurrence_from(field: str, rule: object, time_zone: object) -> Recurrence:
-    """Reads a rule such as `FREQ=WEEKLY;BYDAY=SA,SU`, with or without `RRULE:` before it. Raises Invalid."""
+    """Reads a rule such as `FREQ=WEEKLY;BYDAY=SA,SU`, with or without `RRULE:` before it. Raises InvalidValueError."""
     text = check_line(f"{field}.rule", rule, LONGEST_RULE).upper().removeprefix("RRULE:").strip("; ")
     parts: dict[str, str] = {}
     for part in text.split(";"):
         name, sign, value = (one.strip() for one in part.partition("="))
         if not sign or not value or name in parts:
-            raise Invalid(f"{field}.rule", f"must be a rule of RFC 5545 such as {EXAMPLE}, not {text[:60]!r}")
+            raise InvalidValueError(
+                f"{field}.rule", f"must be a rule of RFC 5545 such as {EXAMPLE}, not {text[:60]!r}"
+            )
         parts[name] = value
     frequency = parts.get("FREQ", "")
     if frequency not in _PARTS:
-        raise Invalid(f"{field}.rule", f"must have a FREQ of {', '.join(_PARTS)}, such as {EXAMPLE}")
+        raise InvalidValueError(
+            f"{field}.rule", f"must have a FREQ of {', '.join(_PARTS)}, such as {EXAMPLE}"
+        )
     for name, value in parts.items():
         if name != "FREQ":
             _check_part(f"{field}.rule", frequency, name, value)
     if "COUNT" in parts and "UNTIL" in parts:
-        raise Invalid(f"{field}.rule", "must not have both COUNT and UNTIL")
+        raise InvalidValueError(f"{field}.rule", "must not have both COUNT and UNTIL")
     zone = read_zone(f"{field}.time_zone", time_zone)
     made = Recurrence(";".join(f"{name}={value}" for name, value in parts.items()), zone.key)
     try:
         _compiled(made.rule, datetime(2026, 1, 1), made.time_zone)  # noqa: DTZ001  local
     except (ValueError, OverflowError) as error:
-        raise Invalid(f"{field}.rule", f"is no rule of RFC 5545: {error}") from None
+        raise InvalidValueError(f"{field}.rule", f"is no rule of RFC 5545: {error}") from None
     return made
 
 
 def _check_part(field: str, frequency: str, name: str, value: str) -> None:
     if name not in _PARTS[frequency]:
         allowed = ", ".join(sorted(_PARTS[frequency]))
-        raise Invalid(field, f"must not have {name[:20]} with FREQ={frequency}; it may have {allowed}")
+        raise InvalidValueError(
+            field, f"must not have {name[:20]} with FREQ={frequency}; it may have {allowed}"
+        )
     if name in ("INTERVAL", "COUNT"):
         good = value.isascii() and value.isdigit() and 1 <= int(value[:5]) <= MOST_INTERVAL
         what = f"a number from 1 to {MOST_INTERVAL}"
@@ -201,4 +207,4 @@ def _check_part(field: str, frequency: str, name: str, value: str) -> None:
         good = bool(_NUMBERS.fullmatch(value)) and all(1 <= abs(int(n)) <= most for n in value.split(","))
         good, what = good and (name != "BYMONTH" or "-" not in value), f"numbers up to {most}"
     if not good:
-        raise Invalid(field, f"must have for {name} {what}, not {value[:40]!r}")
+        raise InvalidValueError(field, f"must have for {name} {what}, not {value[:40]!r}")

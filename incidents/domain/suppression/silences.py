@@ -16,7 +16,7 @@ from typing import Any
 import re2
 
 from incidents.domain.suppression.recurrence import Span, Times
-from incidents.domain.values import Invalid, check_line
+from incidents.domain.values import InvalidValueError, check_line
 
 _BARE = re.compile(r"[^=!~\s\",{}\\]+")
 """A name of a label that needs no quotes."""
@@ -88,19 +88,20 @@ def first_that_holds(silences: Iterable[Silence], labels: Mapping[str, str], at:
 
 
 def matchers_from(value: object) -> tuple[Matcher, ...]:
-    """Matchers as Alertmanager's API writes them. Raises Invalid; at least one must not match the empty text."""
+    """Matchers as Alertmanager's API writes them. Raises InvalidValueError; at least one must not match the empty
+    text."""
     matchers = each_matcher(value)
     if all(one.matches({}) for one in matchers):
-        raise Invalid(
+        raise InvalidValueError(
             "matchers", "at least one must not match an alert without labels, or all would be silenced"
         )
     return matchers
 
 
 def each_matcher(value: object) -> tuple[Matcher, ...]:
-    """The same, whatever they match. Raises Invalid."""
+    """The same, whatever they match. Raises InvalidValueError."""
     if not isinstance(value, list) or not 1 <= len(value) <= MOST_MATCHERS:
-        raise Invalid("matchers", f"must be a list of 1 to {MOST_MATCHERS} matchers")
+        raise InvalidValueError("matchers", f"must be a list of 1 to {MOST_MATCHERS} matchers")
     return tuple(_matcher(f"matchers[{place}]", one) for place, one in enumerate(value))
 
 
@@ -111,11 +112,11 @@ def matchers_of(stored: Iterable[Mapping[str, Any]]) -> tuple[Matcher, ...]:
 
 def _matcher(field: str, value: object) -> Matcher:
     if not isinstance(value, Mapping):
-        raise Invalid(field, 'must be an object {"name", "value", "isRegex", "isEqual"}')
+        raise InvalidValueError(field, 'must be an object {"name", "value", "isRegex", "isEqual"}')
     flags = {name: value.get(name, default) for name, default in (("isRegex", False), ("isEqual", True))}
     for name, flag in flags.items():
         if not isinstance(flag, bool):
-            raise Invalid(f"{field}.{name}", "must be true or false")
+            raise InvalidValueError(f"{field}.{name}", "must be true or false")
     text = check_line(f"{field}.value", value.get("value", ""), 1_000, blank=True)
     if flags["isRegex"]:
         try:
@@ -123,7 +124,9 @@ def _matcher(field: str, value: object) -> Matcher:
         except re2.error as error:
             (reason,) = error.args
             told = reason.decode(errors="replace") if isinstance(reason, bytes) else reason
-            raise Invalid(f"{field}.value", f"must be a regular expression of RE2: {told}") from None
+            raise InvalidValueError(
+                f"{field}.value", f"must be a regular expression of RE2: {told}"
+            ) from None
     return Matcher(check_line(f"{field}.name", value.get("name")), text, flags["isRegex"], flags["isEqual"])
 
 

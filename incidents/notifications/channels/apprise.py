@@ -21,8 +21,8 @@ from urllib.parse import unquote
 from incidents.domain.notifications import responses
 from incidents.domain.notifications.message import Message
 from incidents.domain.notifications.responses import Reply
-from incidents.domain.values import Invalid
-from incidents.notifications.channels.sandbox import Stopped, guarded
+from incidents.domain.values import InvalidValueError
+from incidents.notifications.channels.sandbox import SandboxError, guarded
 
 if TYPE_CHECKING:
     from apprise import NotifyType
@@ -43,19 +43,19 @@ _SHORT = 250
 
 
 def check_service(address: str) -> str:
-    """The name of the service that an address is for. Raises Invalid, without the address in it."""
+    """The name of the service that an address is for. Raises InvalidValueError, without the address in it."""
     scheme = address.partition("://")[0].lower()
     if "://" not in address:
-        raise Invalid(
+        raise InvalidValueError(
             "address", "must be an address as Apprise has them, such as slack://…, tgram://… or twilio://…"
         )
     if scheme in LOCAL:
-        raise Invalid("address", f"{scheme} would show it on the server, where nobody looks")
+        raise InvalidValueError("address", f"{scheme} would show it on the server, where nobody looks")
     if _FILES.search(unquote(address)):
-        raise Invalid("address", "must not name a file of the server")
+        raise InvalidValueError("address", "must not name a file of the server")
     plugin = _plugin(address)
     if plugin is None:
-        raise Invalid(
+        raise InvalidValueError(
             "address",
             f"is not what Apprise understands for {scheme[:30]}; see its documentation of that service",
         )
@@ -73,7 +73,7 @@ def _plugin(address: str) -> NotifyBase | None:
     with guarded(), _heard():
         try:
             plugin = Apprise.instantiate(address, asset=asset, suppress_exceptions=True)
-        except (Stopped, ValueError, TypeError, AttributeError):
+        except (SandboxError, ValueError, TypeError, AttributeError):
             return None
     return plugin if isinstance(plugin, NotifyBase) else None
 
@@ -91,7 +91,7 @@ def _load() -> None:
 def send_service(outgoing: Outgoing) -> Reply:
     try:
         check_service(outgoing.address)
-    except Invalid as error:
+    except InvalidValueError as error:
         return responses.refused(f"its address {error.reason}")
     plugin = _plugin(outgoing.address)
     if plugin is None:

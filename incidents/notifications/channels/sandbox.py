@@ -21,7 +21,7 @@ from typing import Any
 import certifi
 from django.conf import settings
 
-from incidents.domain.addresses import Refused, check
+from incidents.domain.addresses import AddressRefusedError, check
 
 
 class _Guarded(threading.local):
@@ -35,7 +35,7 @@ _SENDS = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
 _CHANGES = frozenset({"os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.chmod"})
 
 
-class Stopped(PermissionError):
+class SandboxError(PermissionError):
     """The guard refused."""
 
 
@@ -76,7 +76,7 @@ def _check_address(address: Any) -> None:
     host = address[0] if isinstance(address, tuple) and address else address
     try:
         check(ipaddress.ip_address(str(host).partition("%")[0]), settings.OUTBOUND_ALLOWED_NETWORKS)
-    except Refused as error:
+    except AddressRefusedError as error:
         _refuse(str(error))
     except ValueError:
         _refuse("it would speak to something that is no address of the internet")
@@ -115,4 +115,4 @@ def _readable() -> tuple[str, ...]:
 
 def _refuse(why: str) -> None:
     _guarded.refused = _guarded.refused or why
-    raise Stopped(why)
+    raise SandboxError(why)

@@ -8,7 +8,7 @@ from incidents.domain.notifications import responses
 from incidents.domain.notifications.responses import Reply
 from incidents.domain.webhooks import sign
 from incidents.notifications.queue import Outgoing
-from incidents.outbound import Refused, Unreachable, post
+from incidents.outbound import AddressRefusedError, UnreachableError, post
 from ingest.queries import now_utc
 
 TIMEOUT = 10.0
@@ -26,8 +26,8 @@ def send_hook(outgoing: Outgoing) -> Reply:
         headers["Dossier-Signature"] = sign([outgoing.secret], int(now.timestamp()), body)
     try:
         answer = post(outgoing.address, body, headers, timeout=TIMEOUT)
-    except Refused as error:
+    except AddressRefusedError as error:
         return responses.refused(str(error))
-    except Unreachable as error:
+    except UnreachableError as error:
         return responses.no_answer(str(error))
     return responses.http(answer.status, answer.headers, answer.text, now)

@@ -21,7 +21,7 @@ from ingest.integrations.generic.schema import mapping
 from ingest.integrations.json_body import called, scalar
 from ingest.integrations.normalized import (
     Alert,
-    BadPayload,
+    InvalidPayloadError,
     Notes,
     Parsed,
     Refused,
@@ -89,7 +89,7 @@ def alerts(found: Events, how: apply.Mapping = DEFAULT) -> Parsed:
     for event in found.events:
         try:
             made += _nvsentinel(event) if _is_health_event(event) else _mapped(event, how)
-        except BadPayload as bad:
+        except InvalidPayloadError as bad:
             refused.append(Refused(event.place, bad.field, bad.reason))
     if all(alert.starts_at is not None for alert in made):
         made.sort(key=lambda alert: alert.starts_at or datetime.min.replace(tzinfo=UTC))
@@ -100,7 +100,7 @@ def _mapped(event: Event, how: apply.Mapping) -> list[Alert]:
     items = apply.apply(how, event.plain).items
     for item in items:
         if item.refused:
-            raise BadPayload(item.refused_field, item.refused)
+            raise InvalidPayloadError(item.refused_field, item.refused)
     return [item.alert for item in items if item.alert is not None]
 
 
@@ -114,7 +114,9 @@ def _nvsentinel(event: Event) -> list[Alert]:
     told = event.data["healthEvent"]
     healthy = told.get("isHealthy", False)
     if not isinstance(healthy, bool):
-        raise BadPayload("data.healthEvent.isHealthy", f"must be true or false, not {called(healthy)}")
+        raise InvalidPayloadError(
+            "data.healthEvent.isHealthy", f"must be true or false, not {called(healthy)}"
+        )
     things, names = _entities(told)
     at = _generated(told) or instant(event.attributes.get("time"))
     health = _Health(told, event, _text(told, "nodeName"), _text(told, "checkName"), names, healthy, at)
@@ -176,14 +178,16 @@ def _entities(health: Mapping[str, Any]) -> tuple[list[tuple[str, str]], dict[st
     """What is impacted, as kinds and values, and what it is called besides."""
     told = health.get("entitiesImpacted") or []
     if not isinstance(told, list) or len(told) > MOST_ENTITIES:
-        raise BadPayload(
+        raise InvalidPayloadError(
             "data.healthEvent.entitiesImpacted", f"must be an array of at most {MOST_ENTITIES} entities"
         )
     things: dict[tuple[str, str], None] = {}
     others: dict[tuple[str, str], None] = {}
     for one in told:
         if not isinstance(one, dict):
-            raise BadPayload("data.healthEvent.entitiesImpacted", f"must hold entities, not {called(one)}")
+            raise InvalidPayloadError(
+                "data.healthEvent.entitiesImpacted", f"must hold entities, not {called(one)}"
+            )
         kind = _NOT_IN_KIND.sub("_", scalar(one.get("entityType")).strip().lower()).strip("_")
         value = scalar(one.get("entityValue")).strip()
         if kind and value:
@@ -198,7 +202,7 @@ def _entities(health: Mapping[str, Any]) -> tuple[list[tuple[str, str]], dict[st
 def _text(health: Mapping[str, Any], field: str) -> str:
     text = health.get(field)
     if not isinstance(text, str) or not text.strip():
-        raise BadPayload(f"data.healthEvent.{field}", "is required and must be a text")
+        raise InvalidPayloadError(f"data.healthEvent.{field}", "is required and must be a text")
     return text.strip()
 
 
@@ -212,4 +216,4 @@ def _generated(health: Mapping[str, Any]) -> datetime | None:
             )
         return instant(told)
     except (ValueError, TypeError, OverflowError, OSError) as error:
-        raise BadPayload("data.healthEvent.generatedTimestamp", str(error)[:200]) from None
+        raise InvalidPayloadError("data.healthEvent.generatedTimestamp", str(error)[:200]) from None

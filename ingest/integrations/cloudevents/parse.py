@@ -1,7 +1,7 @@
 """CloudEvents 1.0 over HTTP: structured, batched and binary, and the webhook handshake. Pure.
 
 https://github.com/cloudevents/spec: `bindings/http-protocol-binding.md`, `formats/json-format.md`, `http-webhook.md`.
-Only the JSON format is read; for Avro, Protobuf and XML a sender hears Unsupported.
+Only the JSON format is read; for Avro, Protobuf and XML a sender hears UnsupportedContentTypeError.
 
 `source` and `id` tell events apart: of two equal ones in a batch one counts. What comes again later changes nothing,
 because alerts know since when they are what they are (see `cloudevent_alerts`).
@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from ingest.integrations.json_body import called, read, scalar
-from ingest.integrations.normalized import MOST_ALERTS, BadPayload, Refused, instant
+from ingest.integrations.normalized import MOST_ALERTS, InvalidPayloadError, Refused, instant
 
 SPECVERSION = "1.0"
 REQUIRED = ("id", "source", "type")
@@ -29,7 +29,7 @@ MOST_EVENTS = MOST_ALERTS
 _PREFIX = "ce-"
 
 
-class Unsupported(ValueError):
+class UnsupportedContentTypeError(ValueError):
     """The body is in no form that this door reads; HTTP calls it 415."""
 
 
@@ -60,7 +60,8 @@ class Events:
 
 
 def events(body: bytes, headers: Mapping[str, str]) -> Events:
-    """The events of a request. `headers` may be in any case. Raises BadPayload, Unsupported."""
+    """The events of a request. `headers` may be in any case. Raises InvalidPayloadError,
+    UnsupportedContentTypeError."""
     told = {name.lower(): value for name, value in headers.items()}
     media_type, charset = _content_type(told.get("content-type", ""))
     if media_type.startswith("application/cloudevents-batch"):
@@ -69,7 +70,7 @@ def events(body: bytes, headers: Mapping[str, str]) -> Events:
         return Events((_structured(_json(media_type, body, charset, "application/cloudevents+json"), 0),))
     if any(name.startswith(_PREFIX) for name in told):
         return Events((_binary(told, media_type, charset, body),))
-    raise Unsupported(
+    raise UnsupportedContentTypeError(
         "this is no CloudEvent: send application/cloudevents+json, application/cloudevents-batch+json, or headers ce-*"
     )
 
@@ -100,7 +101,9 @@ def _content_type(told: str) -> tuple[str, str]:
 
 def _json(media_type: str, body: bytes, charset: str, wanted: str) -> Any:
     if media_type != wanted:
-        raise Unsupported(f"the event format of {media_type[:80]} is not read here; send {wanted}")
+        raise UnsupportedContentTypeError(
+            f"the event format of {media_type[:80]} is not read here; send {wanted}"
+        )
     return read(_in_utf8(body, charset))
 
 
@@ -110,36 +113,36 @@ def _in_utf8(body: bytes, charset: str) -> bytes:
             return body
         return body.decode(charset).encode()
     except (LookupError, ValueError) as error:
-        raise Unsupported(f"the body cannot be read as {charset[:40]}: {error}") from None
+        raise UnsupportedContentTypeError(f"the body cannot be read as {charset[:40]}: {error}") from None
 
 
 def _batch(told: Any) -> Events:
     if not isinstance(told, list):
-        raise BadPayload("", f"must be an array of events, not {called(told)}")
+        raise InvalidPayloadError("", f"must be an array of events, not {called(told)}")
     if len(told) > MOST_EVENTS:
-        raise BadPayload("", f"must be at most {MOST_EVENTS} events, not {len(told)}")
+        raise InvalidPayloadError("", f"must be at most {MOST_EVENTS} events, not {len(told)}")
     found: dict[tuple[str, str], Event] = {}
     refused: list[Refused] = []
     for place, one in enumerate(told):
         try:
             event = _structured(one, place)
             found.setdefault(event.identity, event)
-        except BadPayload as bad:
+        except InvalidPayloadError as bad:
             refused.append(Refused(place, bad.field, bad.reason))
     return Events(tuple(found.values()), tuple(refused))
 
 
 def _structured(told: Any, place: int) -> Event:
     if not isinstance(told, dict):
-        raise BadPayload("", f"must be an event, not {called(told)}")
+        raise InvalidPayloadError("", f"must be an event, not {called(told)}")
     if "data" in told and "data_base64" in told:
-        raise BadPayload("data_base64", "must not stand beside data")
+        raise InvalidPayloadError("data_base64", "must not stand beside data")
     attributes = {}
     for name, value in told.items():
         if name in ("data", "data_base64") or value is None:
             continue
         if not isinstance(value, str) and (name in TEXTS or isinstance(value, dict | list)):
-            raise BadPayload(name[:80], f"must be a text, not {called(value)}")
+            raise InvalidPayloadError(name[:80], f"must be a text, not {called(value)}")
         attributes[name] = scalar(value)
     _check(attributes)
     data = told.get("data")
@@ -155,11 +158,11 @@ def _decoded(told: Any, data_type: str | None) -> Any:
     except (binascii.Error, ValueError):
         raw = None
     if raw is None:
-        raise BadPayload("data_base64", "is not base64")
+        raise InvalidPayloadError("data_base64", "is not base64")
     if data_type is None:
         try:
             return read(raw)
-        except BadPayload:
+        except InvalidPayloadError:
             return told
     media_type, charset = _content_type(data_type)
     return _data(raw, media_type, charset)
@@ -191,11 +194,11 @@ def _data(raw: bytes, media_type: str, charset: str) -> Any:
 def _check(attributes: Mapping[str, str]) -> None:
     version = attributes.get("specversion", "")
     if version != SPECVERSION:
-        raise BadPayload("specversion", f"must be {SPECVERSION}, not {version[:20]!r}")
+        raise InvalidPayloadError("specversion", f"must be {SPECVERSION}, not {version[:20]!r}")
     for name in REQUIRED:
         if not attributes.get(name, "").strip():
-            raise BadPayload(name, "is required and must not be empty")
+            raise InvalidPayloadError(name, "is required and must not be empty")
     try:
         instant(attributes.get("time"))
     except ValueError as error:
-        raise BadPayload("time", str(error)) from None
+        raise InvalidPayloadError("time", str(error)) from None

@@ -36,7 +36,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
-from ingest.integrations.generic.schema import BadMapping, Mapping, Source, mapping
+from ingest.integrations.generic.schema import InvalidMappingError, Mapping, Source, mapping
 from ingest.integrations.generic.templates import shown
 from ingest.integrations.json_body import LARGEST_ASKED, called, leaves, read
 from ingest.integrations.normalized import (
@@ -45,7 +45,7 @@ from ingest.integrations.normalized import (
     MOST_ALERTS,
     WORDS_OF_SEVERITY,
     Alert,
-    BadPayload,
+    InvalidPayloadError,
     Notes,
     Parsed,
     Refused,
@@ -57,7 +57,7 @@ from ingest.integrations.normalized import (
 from ingest.integrations.recovery import key_of_title, read_title, status_of
 from ingest.telemetry.component_names import COMPONENT_FORM, is_component
 
-__all__ = ["BadMapping", "Item", "Mapping", "Preview", "apply", "mapping", "read_form", "receive"]
+__all__ = ["InvalidMappingError", "Item", "Mapping", "Preview", "apply", "mapping", "read_form", "receive"]
 
 MOST_ITEMS = MOST_ALERTS
 """Of one payload."""
@@ -104,12 +104,12 @@ class Preview:
 
 
 def receive(how: Mapping, body: bytes, media_type: str = "application/json") -> Preview:
-    """What a mapping makes of a body. Raises BadPayload for one that cannot be read or holds no items."""
+    """What a mapping makes of a body. Raises InvalidPayloadError for one that cannot be read or holds no items."""
     return apply(how, payload_of(body, media_type))
 
 
 def payload_of(body: bytes, media_type: str) -> Any:
-    """The value of a body of JSON, or of a form. Raises BadPayload."""
+    """The value of a body of JSON, or of a form. Raises InvalidPayloadError."""
     return read_form(body) if media_type == FORM else read(body)
 
 
@@ -119,25 +119,25 @@ def read_form(body: bytes) -> dict[str, str]:
     Forms are for senders that can call curl and cannot write JSON: `--data-urlencode` takes any text as it is.
     """
     if len(body) > LARGEST_ASKED:
-        raise BadPayload("", f"must be at most {LARGEST_ASKED} bytes, not {len(body)}")
+        raise InvalidPayloadError("", f"must be at most {LARGEST_ASKED} bytes, not {len(body)}")
     try:
         return dict(
             parse_qsl(body.decode(errors="replace"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
         )
     except ValueError:
-        raise BadPayload("", f"must be a form of at most {MOST_FIELDS} fields") from None
+        raise InvalidPayloadError("", f"must be a form of at most {MOST_FIELDS} fields") from None
 
 
 def apply(how: Mapping, payload: Any) -> Preview:
-    """What a mapping makes of a payload as `json_body.read` or `read_form` gave it. Raises BadPayload."""
+    """What a mapping makes of a payload as `json_body.read` or `read_form` gave it. Raises InvalidPayloadError."""
     inner = _inside(how, payload)
     found = inner if how.items is None else how.items.find(inner, payload)
     items = found if isinstance(found, list) else [found]
     where = "" if how.items is None else how.items.text
     if len(items) > MOST_ITEMS:
-        raise BadPayload(where, f"must be at most {MOST_ITEMS} items, not {len(items)}")
+        raise InvalidPayloadError(where, f"must be at most {MOST_ITEMS} items, not {len(items)}")
     if not isinstance(found, (dict, list)):
-        raise BadPayload(where, f"must be an object or an array of objects, not {called(found)}")
+        raise InvalidPayloadError(where, f"must be an object or an array of objects, not {called(found)}")
     return Preview(tuple(_item(how, place, item, payload) for place, item in enumerate(items)))
 
 
@@ -148,7 +148,7 @@ def _inside(how: Mapping, payload: Any) -> Any:
         return payload
     try:
         inner = read(told.encode())
-    except BadPayload:
+    except InvalidPayloadError:
         return payload
     return inner if isinstance(inner, dict) else payload
 
@@ -162,7 +162,7 @@ def _item(how: Mapping, place: int, item: Any, root: Any) -> Item:
         if status is None:
             return Item(place, ignored=reading.left_out(), why=reading.why)
         return Item(place, alert=reading.alert(status), why=reading.why)
-    except BadPayload as bad:
+    except InvalidPayloadError as bad:
         return Item(place, refused=bad.reason, refused_field=bad.field, why=reading.why)
 
 
@@ -225,7 +225,7 @@ class _Reading:
         elif self.how.reads_titles:
             self.why["status"] += "; nothing says a status, so firing"
         else:
-            raise BadPayload("status", f"is empty: {self.why['status']}")
+            raise InvalidPayloadError("status", f"is empty: {self.why['status']}")
         return "firing"
 
     def left_out(self) -> str:
@@ -288,7 +288,7 @@ class _Reading:
     def _needed(self, name: str) -> str:
         text = self._text(name).strip()
         if not text:
-            raise BadPayload(name, f"is empty: {self.why[name]}")
+            raise InvalidPayloadError(name, f"is empty: {self.why[name]}")
         return text
 
     def _text(self, name: str) -> str:

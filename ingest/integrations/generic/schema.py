@@ -8,7 +8,7 @@ from typing import Any
 
 import re2
 
-from ingest.integrations.generic.templates import BadTemplate, Path, Template, path, template
+from ingest.integrations.generic.templates import InvalidTemplateError, Path, Template, path, template
 from ingest.integrations.json_body import called
 from ingest.integrations.normalized import MOST_LABELS, MOST_LINKS
 
@@ -20,7 +20,7 @@ ANY_WORD = "*"
 """Of `words`: every text that is not listed."""
 
 
-class BadMapping(ValueError):
+class InvalidMappingError(ValueError):
     """A mapping that cannot be stored: the field that is wrong and why."""
 
     def __init__(self, field: str, reason: str) -> None:
@@ -68,19 +68,19 @@ class Mapping:
 
 
 def mapping(told: object) -> Mapping:
-    """The mapping that an object describes. Raises BadMapping with the first thing that is wrong."""
+    """The mapping that an object describes. Raises InvalidMappingError with the first thing that is wrong."""
     if not isinstance(told, dict):
-        raise BadMapping("", f"must be an object, not {called(told)}")
+        raise InvalidMappingError("", f"must be an object, not {called(told)}")
     known = (*TEXTS, "items", "inside", "labels", "links", "reads_titles")
     for name in told:
         if name not in known:
-            raise BadMapping(str(name), f"is not known; there are {', '.join(known)}")
+            raise InvalidMappingError(str(name), f"is not known; there are {', '.join(known)}")
     for name in REQUIRED:
         if name not in told:
-            raise BadMapping(name, "is required")
+            raise InvalidMappingError(name, "is required")
     labels, reads_titles = told.get("labels", {}), told.get("reads_titles", False)
     if not isinstance(reads_titles, bool):
-        raise BadMapping("reads_titles", f"must be true or false, not {called(reads_titles)}")
+        raise InvalidMappingError("reads_titles", f"must be true or false, not {called(reads_titles)}")
     return Mapping(
         texts={name: _source(told[name], name) for name in TEXTS if name in told},
         items=_path(told["items"], "items") if "items" in told else None,
@@ -94,22 +94,22 @@ def mapping(told: object) -> Mapping:
 
 def _labels(told: object) -> dict[str, Source]:
     if not isinstance(told, dict):
-        raise BadMapping("labels", f"must be a path or an object of labels, not {called(told)}")
+        raise InvalidMappingError("labels", f"must be a path or an object of labels, not {called(told)}")
     if len(told) > MOST_LABELS:
-        raise BadMapping("labels", f"must be at most {MOST_LABELS}, not {len(told)}")
+        raise InvalidMappingError("labels", f"must be at most {MOST_LABELS}, not {len(told)}")
     return {str(name): _source(rule, f"labels.{name}") for name, rule in told.items()}
 
 
 def _links(told: object) -> tuple[tuple[Source, Source], ...]:
     if not isinstance(told, list):
-        raise BadMapping("links", f"must be an array, not {called(told)}")
+        raise InvalidMappingError("links", f"must be an array, not {called(told)}")
     if len(told) > MOST_LINKS:
-        raise BadMapping("links", f"must be at most {MOST_LINKS}, not {len(told)}")
+        raise InvalidMappingError("links", f"must be at most {MOST_LINKS}, not {len(told)}")
     links = []
     for place, link in enumerate(told):
         where = f"links[{place}]"
         if not isinstance(link, dict) or "href" not in link or set(link) - {"href", "text"}:
-            raise BadMapping(where, "must be an object of href and text")
+            raise InvalidMappingError(where, "must be an object of href and text")
         links.append((_source(link["href"], f"{where}.href"), _source(link.get("text", ""), f"{where}.text")))
     return tuple(links)
 
@@ -119,12 +119,12 @@ def _source(told: object, where: str) -> Source:
         return Source(_choices(told, where))
     for name in told:
         if name not in ("from", "find", "words", "default"):
-            raise BadMapping(f"{where}.{name}", "is not known; there are from, find, words, default")
+            raise InvalidMappingError(f"{where}.{name}", "is not known; there are from, find, words, default")
     if "from" not in told:
-        raise BadMapping(f"{where}.from", "is required")
+        raise InvalidMappingError(f"{where}.from", "is required")
     default = told.get("default", "")
     if not isinstance(default, str):
-        raise BadMapping(f"{where}.default", f"must be a text, not {called(default)}")
+        raise InvalidMappingError(f"{where}.default", f"must be a text, not {called(default)}")
     return Source(
         _choices(told["from"], f"{where}.from"),
         _words(told.get("words", {}), f"{where}.words"),
@@ -135,38 +135,38 @@ def _source(told: object, where: str) -> Source:
 
 def _pattern(told: object, where: str) -> Any:
     if not isinstance(told, str) or not 1 <= len(told) <= LONGEST_PATTERN:
-        raise BadMapping(where, f"must be a pattern of 1 to {LONGEST_PATTERN} characters")
+        raise InvalidMappingError(where, f"must be a pattern of 1 to {LONGEST_PATTERN} characters")
     options = re2.Options()
     options.log_errors = False
     try:
         pattern = re2.compile(told.encode(errors="replace").decode(), options)
     except re2.error as error:
-        raise BadMapping(where, f"must be a regular expression of RE2: {error}") from None
+        raise InvalidMappingError(where, f"must be a regular expression of RE2: {error}") from None
     if pattern.groups > 1:
-        raise BadMapping(where, "must have at most one group, which is what it finds; (?:…) is none")
+        raise InvalidMappingError(where, "must have at most one group, which is what it finds; (?:…) is none")
     return pattern
 
 
 def _choices(told: object, where: str) -> tuple[Template, ...]:
     choices = told if isinstance(told, list) else [told]
     if not 1 <= len(choices) <= MOST_CHOICES:
-        raise BadMapping(where, f"must be one template or an array of up to {MOST_CHOICES}")
+        raise InvalidMappingError(where, f"must be one template or an array of up to {MOST_CHOICES}")
     try:
         return tuple(map(template, choices))
-    except BadTemplate as error:
-        raise BadMapping(where, str(error)) from None
+    except InvalidTemplateError as error:
+        raise InvalidMappingError(where, str(error)) from None
 
 
 def _words(told: object, where: str) -> dict[str, str]:
     if not isinstance(told, dict) or not all(isinstance(word, str) for word in told.values()):
-        raise BadMapping(where, "must be an object of texts")
+        raise InvalidMappingError(where, "must be an object of texts")
     if len(told) > MOST_WORDS:
-        raise BadMapping(where, f"must be at most {MOST_WORDS}, not {len(told)}")
+        raise InvalidMappingError(where, f"must be at most {MOST_WORDS}, not {len(told)}")
     return {str(word).strip().lower(): meaning for word, meaning in told.items()}
 
 
 def _path(told: object, where: str) -> Path:
     try:
         return path(told)
-    except BadTemplate as error:
-        raise BadMapping(where, str(error)) from None
+    except InvalidTemplateError as error:
+        raise InvalidMappingError(where, str(error)) from None

@@ -31,7 +31,7 @@ _PIECE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _SHOWN = 60
 
 
-class BadTemplate(ValueError):
+class InvalidTemplateError(ValueError):
     """A text that is no path or template, and why."""
 
 
@@ -95,22 +95,22 @@ class Template:
 
 
 def template(text: object) -> Template:
-    """The template that a text writes. Raises BadTemplate."""
+    """The template that a text writes. Raises InvalidTemplateError."""
     if not isinstance(text, str):
-        raise BadTemplate(
+        raise InvalidTemplateError(
             f"must be a text: a constant, a path ($.host.name) or a template, not {called(text)}"
         )
     if len(text) > LONGEST:
-        raise BadTemplate(f"must be at most {LONGEST} characters, not {len(text)}")
+        raise InvalidTemplateError(f"must be at most {LONGEST} characters, not {len(text)}")
     if text.startswith("$"):
         return Template(text, (path(text),))
     return Template(text, tuple(_parts(text)))
 
 
 def path(text: object) -> Path:
-    """The path that a text writes. Raises BadTemplate."""
+    """The path that a text writes. Raises InvalidTemplateError."""
     if not isinstance(text, str) or not text.startswith("$"):
-        raise BadTemplate(
+        raise InvalidTemplateError(
             f"must be a path such as $.host.name, not {text if isinstance(text, str) else called(text)!r}"
         )
     from_root = re.match(r"\$root(?![^.\[])", text) is not None
@@ -119,14 +119,14 @@ def path(text: object) -> Path:
     while place < len(text):
         step = _STEP.match(text, place)
         if step is None:
-            raise BadTemplate(
+            raise InvalidTemplateError(
                 f"{text!r} is no path: {text[place:][:20]!r} is neither .name nor [0] nor ['name']"
             )
         name, index, double, single = step.groups()
         steps.append(int(index) if index is not None else name or double or single or "")
         place = step.end()
     if len(steps) > MOST_STEPS:
-        raise BadTemplate(f"a path must have at most {MOST_STEPS} steps, not {len(steps)}")
+        raise InvalidTemplateError(f"a path must have at most {MOST_STEPS} steps, not {len(steps)}")
     return Path(text, tuple(steps), from_root)
 
 
@@ -140,11 +140,13 @@ def _parts(text: str) -> Iterator[str | Path]:
             case "{{" | "}}":
                 yield piece[0][0]
             case "{" | "}":
-                raise BadTemplate(f"{text!r} has a brace without its other; {{{{ and }}}} write braces")
+                raise InvalidTemplateError(
+                    f"{text!r} has a brace without its other; {{{{ and }}}} write braces"
+                )
             case _:
                 inner = piece[1].strip()
                 if not inner:
-                    raise BadTemplate(f"{text!r} has nothing between two braces")
+                    raise InvalidTemplateError(f"{text!r} has nothing between two braces")
                 yield path(
                     inner if inner.startswith("$") else f"${inner}" if inner[0] == "[" else f"$.{inner}"
                 )

@@ -24,19 +24,19 @@ _LAST_NS = 2**63 - 1
 _LONGEST_NAME = 190
 
 
-class BadLogsError(ValueError):
+class InvalidLogsError(ValueError):
     """The payload holds no log records as expected; the message names the row and the field."""
 
 
 def parse(payload: bytes) -> tuple[list[Record], int]:
     """The records of a CSV file with a header, and how many were left out because they have no time: before 1970, as
-    collectors write where a program gave none. Raises BadLogsError with row number, field and reason.
+    collectors write where a program gave none. Raises InvalidLogsError with row number, field and reason.
     """
     try:
         text = payload.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         row = payload[: error.start].count(b"\n")
-        raise BadLogsError(f"row {row}: is not UTF-8 text") from error
+        raise InvalidLogsError(f"row {row}: is not UTF-8 text") from error
     found = list(_records(csv.reader(io.StringIO(text, newline=""), strict=True)))
     records = [one for one in found if one.time > 0]
     return records, len(found) - len(records)
@@ -48,24 +48,26 @@ def _records(lines: Any) -> Iterator[Record]:
         header = {name.strip(): place for place, name in enumerate(next(lines, []))}
         for column in COLUMNS:
             if column not in header:
-                raise BadLogsError(
+                raise InvalidLogsError(
                     f"header, field {column}: the column is missing; expected {','.join(COLUMNS)}"
                 )
         places = [header[column] for column in COLUMNS]
         for row, values in enumerate(lines, start=1):
             if values and len(values) <= max(places):
-                raise BadLogsError(f"row {row}: ends after {len(values)} of {len(header)} columns")
+                raise InvalidLogsError(f"row {row}: ends after {len(values)} of {len(header)} columns")
             if values:
                 yield _record(row, *(values[place] for place in places))
     except csv.Error as error:
-        raise BadLogsError(f"row {row + 1}: is not CSV: {error}") from error
+        raise InvalidLogsError(f"row {row + 1}: is not CSV: {error}") from error
 
 
 def _record(row: int, time: str, pod: str, line: str) -> Record:
     if re.fullmatch(r"-?[0-9]{1,20}", time) is None or int(time) > _LAST_NS:
-        raise BadLogsError(f"row {row}, field TimeUnixNano: {time[:40]!r} is not a time in epoch nanoseconds")
+        raise InvalidLogsError(
+            f"row {row}, field TimeUnixNano: {time[:40]!r} is not a time in epoch nanoseconds"
+        )
     if not pod or len(pod) > _LONGEST_NAME or any(character.isspace() for character in pod):
-        raise BadLogsError(f"row {row}, field PodName: {pod[:40]!r} is not a name without white space")
+        raise InvalidLogsError(f"row {row}, field PodName: {pod[:40]!r} is not a name without white space")
     text, severity = said(line)
     return Record(int(time), f"instance/{pod}", service_of(pod), severity, text)
 

@@ -29,7 +29,7 @@ from opentelemetry.proto.metrics.v1 import metrics_pb2
 from opentelemetry.proto.resource.v1 import resource_pb2
 
 from ingest.integrations.otlp import json as otlp_json
-from ingest.telemetry.errors import BadBody
+from ingest.telemetry.errors import InvalidBodyError
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 MOST_BYTES = 20 * 2**20
@@ -99,21 +99,21 @@ SIGNALS: dict[SignalName, Signal] = {
 # Requests
 # ----------------------------------------------------------------------------------------------------------
 def read(signal: Signal, body: bytes, media_type: str) -> Any:
-    """The request that a body holds. Raises BadBody."""
+    """The request that a body holds. Raises InvalidBodyError."""
     if media_type == JSON:
         objects = body.count(b"{")  # at most so many
         if signal.name == "metrics" and objects <= MOST_PARTS:
             with suppress(ValueError):
                 return otlp_json.metrics(body)
         if objects > MOST_OBJECTS:
-            raise BadBody(
+            raise InvalidBodyError(
                 f"the request has more than {MOST_OBJECTS} JSON objects; send less at once, or protobuf"
             )
         body = _from_json(signal, body)
     try:
         return signal.read.FromString(body)
     except DecodeError as error:
-        raise BadBody(f"not a protobuf {signal.request.DESCRIPTOR.name}: {error}") from error
+        raise InvalidBodyError(f"not a protobuf {signal.request.DESCRIPTOR.name}: {error}") from error
 
 
 def _from_json(signal: Signal, body: bytes) -> bytes:
@@ -121,16 +121,18 @@ def _from_json(signal: Signal, body: bytes) -> bytes:
     try:
         plain = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadBody(f"not JSON: {error}") from error
+        raise InvalidBodyError(f"not JSON: {error}") from error
     if not isinstance(plain, dict):
-        raise BadBody("the body is not a JSON object")
+        raise InvalidBodyError("the body is not a JSON object")
     _ids_in_base64(plain)
     message = signal.request()
     try:
         json_format.ParseDict(plain, message, ignore_unknown_fields=True)
         return message.SerializeToString()
     except (json_format.ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise BadBody(f"not a {signal.request.DESCRIPTOR.name} in JSON: {str(error)[:300]}") from error
+        raise InvalidBodyError(
+            f"not a {signal.request.DESCRIPTOR.name} in JSON: {str(error)[:300]}"
+        ) from error
 
 
 _IDS = ("traceId", "spanId", "parentSpanId")
@@ -147,7 +149,7 @@ def _ids_in_base64(plain: Any) -> None:
                     try:
                         one[name] = base64.b64encode(bytes.fromhex(told)).decode()
                     except ValueError:
-                        raise BadBody(f"{name}: {told[:40]!r} is not hexadecimal") from None
+                        raise InvalidBodyError(f"{name}: {told[:40]!r} is not hexadecimal") from None
         left += (
             each for each in (one.values() if isinstance(one, dict) else one) if isinstance(each, dict | list)
         )
@@ -160,10 +162,10 @@ class Parts:
         self.left = MOST_PARTS
 
     def of(self, repeated: Any) -> Any:
-        """The same list. Raises BadBody when all of them together have too many."""
+        """The same list. Raises InvalidBodyError when all of them together have too many."""
         self.left -= len(repeated)
         if self.left < 0:
-            raise BadBody(
+            raise InvalidBodyError(
                 f"the request has more than {MOST_PARTS} parts (resources, scopes, points, spans, attributes)"
             )
         return repeated

@@ -17,7 +17,7 @@ from ingest.integrations.json_body import called
 from ingest.integrations.normalized import (
     MOST_ALERTS,
     Alert,
-    BadPayload,
+    InvalidPayloadError,
     Notes,
     Parsed,
     Refused,
@@ -74,20 +74,20 @@ def _hashed(name: str, value: str, low: int) -> tuple[int, int]:
 
 
 def each(items: Sequence[Any], read: Callable[[Any], Alert]) -> Parsed:
-    """Every item read; the ones that `read` raises BadPayload for are refused with their place.
+    """Every item read; the ones that `read` raises InvalidPayloadError for are refused with their place.
 
-    Raises BadPayload for more than MOST_ALERTS.
+    Raises InvalidPayloadError for more than MOST_ALERTS.
     """
     if len(items) > MOST_ALERTS:
-        raise BadPayload("", f"must be at most {MOST_ALERTS} alerts, not {len(items)}")
+        raise InvalidPayloadError("", f"must be at most {MOST_ALERTS} alerts, not {len(items)}")
     alerts: list[Alert] = []
     refused: list[Refused] = []
     for place, item in enumerate(items):
         try:
             if not isinstance(item, dict):
-                raise BadPayload("", f"must be an object with labels, not {called(item)}")
+                raise InvalidPayloadError("", f"must be an object with labels, not {called(item)}")
             alerts.append(read(item))
-        except BadPayload as bad:
+        except InvalidPayloadError as bad:
             refused.append(Refused(place, bad.field, bad.reason))
     return Parsed(tuple(alerts), tuple(refused))
 
@@ -96,9 +96,9 @@ def labels_of(item: Mapping[str, Any]) -> dict[str, str]:
     """The labels of an alert without empty ones, which mean that there is none. At least one must be left."""
     labels = {name: value for name, value in texts(item, "labels").items() if value}
     if not labels:
-        raise BadPayload("labels", "at least one label pair required")
+        raise InvalidPayloadError("labels", "at least one label pair required")
     if "" in labels:
-        raise BadPayload("labels", 'invalid label set: invalid name ""')
+        raise InvalidPayloadError("labels", 'invalid label set: invalid name ""')
     return labels
 
 
@@ -108,10 +108,12 @@ def texts(item: Mapping[str, Any], field: str) -> dict[str, str]:
     if found is None:
         return {}
     if not isinstance(found, dict):
-        raise BadPayload(field, f"must be an object of texts, not {called(found)}")
+        raise InvalidPayloadError(field, f"must be an object of texts, not {called(found)}")
     for name, value in found.items():
         if not isinstance(value, str):
-            raise BadPayload(field, f"the value of {name[:50]!r} must be a text, not {called(value)}")
+            raise InvalidPayloadError(
+                field, f"the value of {name[:50]!r} must be a text, not {called(value)}"
+            )
     return found
 
 
@@ -119,7 +121,7 @@ def instant_of(item: Mapping[str, Any], field: str) -> datetime | None:
     try:
         return instant(item.get(field))
     except ValueError as error:
-        raise BadPayload(field, str(error)) from None
+        raise InvalidPayloadError(field, str(error)) from None
 
 
 def text_of(item: Mapping[str, Any], field: str) -> str:

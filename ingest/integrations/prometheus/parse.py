@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ingest.integrations.json_body import called, read, read_object
-from ingest.integrations.normalized import Alert, BadPayload, Parsed, Status
+from ingest.integrations.normalized import Alert, InvalidPayloadError, Parsed, Status
 from ingest.integrations.prometheus.cache import remembered
 from ingest.integrations.prometheus.labels import (
     build,
@@ -39,14 +39,14 @@ def alerts(body: bytes, now: datetime) -> Parsed:
     Good alerts are taken although others of the body are refused, as Alertmanager does. An end that has passed means
     resolved. A firing alert expires at its end, or RESOLVE_TIMEOUT from now where it has none: who sends it keeps it
     alive by sending it again. `starts_at` is None where the sender gives no start: it cannot tell one firing from
-    the next. Raises BadPayload for a body that is no array.
+    the next. Raises InvalidPayloadError for a body that is no array.
     """
     if (known := remembered(body, _sent)) is not None:
-        with contextlib.suppress(BadPayload):
+        with contextlib.suppress(InvalidPayloadError):
             return Parsed(tuple(_until(alert, end, now) for alert, end in known))
     items = read(body)
     if not isinstance(items, list):
-        raise BadPayload("", f"must be an array of alerts, not {called(items)}")
+        raise InvalidPayloadError("", f"must be an array of alerts, not {called(items)}")
     return each(items, lambda item: _until(_sent(item), instant_of(item, "endsAt"), now))
 
 
@@ -54,15 +54,15 @@ def webhook(body: bytes) -> Parsed:
     """What a message of Alertmanager's webhook holds. The status of each alert counts, not the group's.
 
     `endsAt` of a firing alert is not used: a message comes once in `repeat_interval`, and the resolved one later.
-    Raises BadPayload for any other version or a body that a template has changed.
+    Raises InvalidPayloadError for any other version or a body that a template has changed.
     """
     message = read_object(body)
     if "alerts" not in message:
-        raise BadPayload(
+        raise InvalidPayloadError(
             "alerts", "is missing; is this Alertmanager's own body, without `payload` in webhook_configs?"
         )
     if message.get("version") != VERSION:
-        raise BadPayload("version", f'must be "4", not {_short(message.get("version"))}')
+        raise InvalidPayloadError("version", f'must be "4", not {_short(message.get("version"))}')
     return each(alerts_of(message), lambda item: _delivered(item, message))
 
 
@@ -70,7 +70,7 @@ def alerts_of(message: Mapping[str, Any]) -> list[Any]:
     """The array `alerts` of a message."""
     items = message["alerts"]
     if not isinstance(items, list):
-        raise BadPayload("alerts", f"must be an array, not {called(items)}")
+        raise InvalidPayloadError("alerts", f"must be an array, not {called(items)}")
     return items
 
 
@@ -82,7 +82,7 @@ def status_of(item: Mapping[str, Any]) -> Status:
         case "resolved":
             return "resolved"
         case other:
-            raise BadPayload("status", f'must be "firing" or "resolved", not {_short(other)}')
+            raise InvalidPayloadError("status", f'must be "firing" or "resolved", not {_short(other)}')
 
 
 def key_of(item: Mapping[str, Any], labels: Mapping[str, str]) -> str:
@@ -117,7 +117,7 @@ def _until(alert: Alert, ends: datetime | None, now: datetime) -> Alert:
     """The alert with its end, which may have passed."""
     expires = ends or now + RESOLVE_TIMEOUT
     if expires < (alert.starts_at or ends or now):
-        raise BadPayload("endsAt", "start time must be before end time")
+        raise InvalidPayloadError("endsAt", "start time must be before end time")
     return alert.until(expires) if expires > now else alert.over()
 
 

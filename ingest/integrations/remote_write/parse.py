@@ -28,7 +28,7 @@ from ingest.integrations.samples import Refusals, Samples
 from ingest.telemetry.decode.builder import canonical_json
 from ingest.telemetry.decode.columns import Rows
 from ingest.telemetry.decode.validate import Bounds
-from ingest.telemetry.errors import BadBody, TooLarge
+from ingest.telemetry.errors import BodyTooLargeError, InvalidBodyError
 from ingest.telemetry.kinds.declare import MAX_LABELS
 
 Version = Literal["1.0", "2.0"]
@@ -67,24 +67,25 @@ class Written:
 # Bodies
 # ----------------------------------------------------------------------------------------------------------
 def unpack(body: bytes, limit: int = MOST_BYTES) -> bytes:
-    """A snappy block, unpacked. Raises TooLarge by what the block says of itself, before unpacking; BadBody."""
+    """A snappy block, unpacked. Raises BodyTooLargeError by what the block says of itself, before unpacking;
+    InvalidBodyError."""
     try:
         if cramjam.snappy.decompress_raw_len(body) > limit:
-            raise TooLarge(f"the body is larger than {limit} bytes after decompression")
+            raise BodyTooLargeError(f"the body is larger than {limit} bytes after decompression")
         return bytes(cramjam.snappy.decompress_raw(body))
     except cramjam.DecompressionError as error:
-        raise BadBody(f"not a snappy block: {error}") from error
+        raise InvalidBodyError(f"not a snappy block: {error}") from error
 
 
 def rows(message: bytes, version: Version, region: str, bounds: Bounds) -> Written:
-    """The rows of a message, unpacked. Raises BadBody."""
+    """The rows of a message, unpacked. Raises InvalidBodyError."""
     request = V1["WriteRequest"] if version == "1.0" else V2["Request"]
     try:
         told = request.FromString(message)
     except DecodeError as error:
-        raise BadBody(f"not a protobuf {request.DESCRIPTOR.full_name}: {error}") from error
+        raise InvalidBodyError(f"not a protobuf {request.DESCRIPTOR.full_name}: {error}") from error
     if len(told.timeseries) > MOST_SERIES:
-        raise BadBody(f"the body holds more than {MOST_SERIES} series")
+        raise InvalidBodyError(f"the body holds more than {MOST_SERIES} series")
     made = _Reading()
     if version == "1.0":
         made.first(told.timeseries)

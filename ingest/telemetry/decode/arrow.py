@@ -20,7 +20,7 @@ from ingest.telemetry.decode.builder import NONE_KNOWN, Assembly, KnownTexts, Pa
 from ingest.telemetry.decode.columns import Codes, Known, Numbers, Rows
 from ingest.telemetry.decode.timestamps import Moment, from_nanoseconds, times
 from ingest.telemetry.decode.validate import Bounds
-from ingest.telemetry.errors import BadBody
+from ingest.telemetry.errors import InvalidBodyError
 from ingest.telemetry.kinds import Field, Kind
 from ingest.telemetry.messages import printable
 
@@ -30,21 +30,21 @@ PER_MICROSECOND = {"s": 1_000_000, "ms": 1000, "us": 1}
 def decode_stream(
     kind: Kind, body: bytes, region: str, bounds: Bounds, known: KnownTexts = NONE_KNOWN
 ) -> Rows:
-    """Rows of an Arrow IPC stream. Raises BadRows, BadBody, Unfamiliar."""
+    """Rows of an Arrow IPC stream. Raises InvalidRowsError, InvalidBodyError, UnknownTextError."""
     assembly = Assembly(kind, region, known)
     try:
         refuse_compressed(body)
         with pa.ipc.open_stream(pa.py_buffer(body)) as stream:
             _add_batches(assembly, stream.schema, stream)
     except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
-        raise BadBody(f"not a good Arrow IPC stream: {str(error)[:200].rstrip('.')}") from error
+        raise InvalidBodyError(f"not a good Arrow IPC stream: {str(error)[:200].rstrip('.')}") from error
     return assembly.rows(bounds)
 
 
 def decode_batches(
     kind: Kind, schema: pa.Schema, batches: Iterable[pa.RecordBatch], region: str, bounds: Bounds
 ) -> Rows:
-    """Rows of the record batches of a file. Raises BadRows, BadBody."""
+    """Rows of the record batches of a file. Raises InvalidRowsError, InvalidBodyError."""
     assembly = Assembly(kind, region)
     _add_batches(assembly, schema, batches)
     return assembly.rows(bounds)

@@ -6,14 +6,14 @@ import struct
 
 import pyarrow as pa
 
-from ingest.telemetry.errors import BadBody
+from ingest.telemetry.errors import InvalidBodyError
 
 
 # The metadata of an IPC message is a flatbuffer (format/Message.fbs of Arrow): Message.header is field 2, its
 # type field 1 (2 dictionary batch, 3 record batch); RecordBatch.compression is field 3, DictionaryBatch.data
 # field 1.
 def refuse_compressed(body: bytes) -> None:
-    """Raises BadBody for a stream whose buffers are compressed one by one. Only looks at the messages'
+    """Raises InvalidBodyError for a stream whose buffers are compressed one by one. Only looks at the messages'
     heads."""
     with pa.BufferReader(body) as source:
         for message in pa.ipc.MessageReader.open_stream(source):
@@ -21,9 +21,9 @@ def refuse_compressed(body: bytes) -> None:
             try:
                 compressed = _is_compressed(head)
             except (struct.error, IndexError) as error:
-                raise BadBody("not a good Arrow IPC stream: broken message") from error
+                raise InvalidBodyError("not a good Arrow IPC stream: broken message") from error
             if compressed:
-                raise BadBody(
+                raise InvalidBodyError(
                     "the stream's buffers are compressed: send it plain, with Content-Encoding: zstd"
                 )
 

@@ -29,7 +29,7 @@ from ingest.telemetry.decode.columns import (
 from ingest.telemetry.decode.ids import canonical_ids
 from ingest.telemetry.decode.timestamps import times
 from ingest.telemetry.decode.validate import NOT_FINITE, Bounds, bad_rows, unfit
-from ingest.telemetry.errors import MOST_NAMED, BadRow, BadRows, NoRows
+from ingest.telemetry.errors import MOST_NAMED, BadRow, InvalidRowsError, NoRowsError
 from ingest.telemetry.kinds import Field, Kind
 
 NAMED = ("name", "component", "text", "choice", "id", "labels", "measures")
@@ -43,7 +43,7 @@ NONE_KNOWN: KnownTexts = MappingProxyType({})
 Part = Codes | Known | Numbers | NDArray[np.int64] | NDArray[np.float64] | NDArray[np.bool_]
 
 
-class Unfamiliar(Exception):
+class UnknownTextError(Exception):
     """Rows hold a text that is not known, and rows before them were read as if all were: read again without."""
 
 
@@ -118,7 +118,7 @@ class Assembly:
         return self.texts(each, values)
 
     def texts(self, each: Field, values: Sequence[str]) -> Codes | Known:
-        """Raises Unfamiliar when the column began as known texts and does not go on so."""
+        """Raises UnknownTextError when the column began as known texts and does not go on so."""
         known = self.known.get(each.type) if each.type in KNOWN_BY_TYPE and each.name != "region" else None
         if known and self.as_known.get(each.name, True):
             with suppress(KeyError):
@@ -129,7 +129,7 @@ class Assembly:
 
     def _index(self, each: Field) -> Index:
         if self.as_known.setdefault(each.name, False):
-            raise Unfamiliar
+            raise UnknownTextError
         return self.indexes[each.name]
 
     def constant(self, each: Field, rows: int) -> Part:
@@ -164,17 +164,17 @@ class Assembly:
         return len(self.bad) >= MOST_NAMED
 
     def rows(self, bounds: Bounds) -> Rows:
-        """All parts as one, checked. Raises BadRows with the first bad rows, NoRows when there is no row at
-        all."""
+        """All parts as one, checked. Raises InvalidRowsError with the first bad rows, NoRowsError when there is no
+        row at all."""
         if not any(map(len, self.numbers)) and not self.bad:
-            raise NoRows
+            raise NoRowsError
         rows = self._joined() if self.parts else None
         found = self.bad
         if rows is not None:
             numbers = self.numbers[0] if len(self.numbers) == 1 else np.concatenate(self.numbers)
             found = found + bad_rows(self.kind, rows.columns, bounds, numbers)
         if found:
-            raise BadRows(sorted(set(found))[:MOST_NAMED])
+            raise InvalidRowsError(sorted(set(found))[:MOST_NAMED])
         assert rows is not None
         return rows
 

@@ -23,7 +23,7 @@ from ingest.telemetry.decode.builder import NONE_KNOWN, Assembly, KnownTexts
 from ingest.telemetry.decode.columns import Rows
 from ingest.telemetry.decode.timestamps import INT64, Moment
 from ingest.telemetry.decode.validate import Bounds
-from ingest.telemetry.errors import BadBody
+from ingest.telemetry.errors import InvalidBodyError
 from ingest.telemetry.kinds import Field, Kind
 from ingest.telemetry.kinds.declare import MAX_COMPONENTS, MAX_NUMBERS
 from ingest.telemetry.messages import called, fault, printable
@@ -92,7 +92,8 @@ def _array_decoder(kind: Kind) -> msgspec.json.Decoder[list[msgspec.Struct]]:
 def decode_ndjson(
     kind: Kind, body: bytes, region: str, bounds: Bounds, known: KnownTexts = NONE_KNOWN
 ) -> Rows:
-    """Rows of a body of NDJSON, one object a line; empty lines are passed over. Raises BadRows, BadBody, Unfamiliar."""
+    """Rows of a body of NDJSON, one object a line; empty lines are passed over. Raises InvalidRowsError,
+    InvalidBodyError, UnknownTextError."""
     assembly = Assembly(kind, region, known)
     first = 1
     for chunk in _chunks(body.removeprefix(MARK)):
@@ -108,7 +109,7 @@ def decode_ndjson(
 def decode_array(
     kind: Kind, body: bytes, region: str, bounds: Bounds, known: KnownTexts = NONE_KNOWN
 ) -> Rows:
-    """Rows of a body that is one JSON array of objects. Raises BadRows, BadBody."""
+    """Rows of a body that is one JSON array of objects. Raises InvalidRowsError, InvalidBodyError."""
     assembly = Assembly(kind, region, known)
     body = body.removeprefix(MARK)
     try:
@@ -215,7 +216,8 @@ def _add_slowly(assembly: Assembly, parsed: Iterator[tuple[int, Any]]) -> None:
 
 
 def _items(body: bytes) -> Iterator[tuple[int, Any]]:
-    """The rows of an array with their numbers, up to the first that cannot be read. Raises BadBody if it is none."""
+    """The rows of an array with their numbers, up to the first that cannot be read. Raises InvalidBodyError if it is
+    none."""
     broken = None
     try:
         text = body.decode()
@@ -234,8 +236,8 @@ def _items(body: bytes) -> Iterator[tuple[int, Any]]:
     if not number:
         whole = _parsed(body)
         if isinstance(whole, _Unread):
-            raise BadBody(f"the body {whole.reason}")
-        raise BadBody(f"the body is {called(whole)}, not an array of rows")
+            raise InvalidBodyError(f"the body {whole.reason}")
+        raise InvalidBodyError(f"the body is {called(whole)}, not an array of rows")
     ended = text.startswith("]", place)
     if broken or not ended or _next(text, place + 1) < len(text):
         wrong = json.JSONDecodeError(

@@ -10,7 +10,7 @@ from django.db import connection
 from ingest.db import clock
 from ingest.log.read import read_stream
 from ingest.log.types import Position
-from ingest.log.verify import BadLog
+from ingest.log.verify import LogIntegrityError
 from ingest.telemetry.events import RECEIVED
 from ingest.telemetry.kinds import KINDS
 from ingest.telemetry.store.retention import FORGOTTEN_AFTER, kept_for
@@ -87,19 +87,19 @@ ORDER BY event.epoch, event.txid, event.seq LIMIT 1
 
 
 def check_receipts() -> int:
-    """How many rows of `telemetry_receipt` equal their `telemetry.received`. Raises BadLog for the first that was
-    edited, put in, or deleted within its retention."""
+    """How many rows of `telemetry_receipt` equal their `telemetry.received`. Raises LogIntegrityError for the first
+    that was edited, put in, or deleted within its retention."""
     with connection.cursor() as cursor:
         cursor.execute(_DIFFERING, (RECEIVED.name,))
         if (differing := cursor.fetchone()) is not None:
             number, event = differing
             what = "has a receipt that says something else" if event else "stands for no event of the log"
-            raise BadLog(event or f"telemetry receipt {number}", what)
+            raise LogIntegrityError(event or f"telemetry receipt {number}", what)
         for kind in KINDS.values():
             keep_from = clock.now() - kept_for(kind)
             cursor.execute(_MISSING, (RECEIVED.name, kind.name, keep_from, keep_from - FORGOTTEN_AFTER))
             if (missing := cursor.fetchone()) is not None:
-                raise BadLog(
+                raise LogIntegrityError(
                     missing[0],
                     "has no telemetry receipt, though retention keeps it (unless retention was shorter until now)",
                 )

@@ -27,7 +27,7 @@ from ingest.telemetry.store.copy import copy_encoded
 from ingest.telemetry.store.schema import columns, table
 
 
-class IdempotencyConflict(Exception):
+class IdempotencyConflictError(Exception):
     """The Idempotency-Key was used before, for another body."""
 
 
@@ -107,7 +107,7 @@ def _by_kind(bodies: Sequence[Prepared]) -> list[tuple[Kind, list[bytes]]]:
 
 
 def find_repeated(kind: Kind, delivery: Delivery) -> Receipt | None:
-    """The receipt that the Idempotency-Key already stands for. Raises IdempotencyConflict."""
+    """The receipt that the Idempotency-Key already stands for. Raises IdempotencyConflictError."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT sha256, receipt::text, accepted FROM telemetry_idempotency"
@@ -118,7 +118,7 @@ def find_repeated(kind: Kind, delivery: Delivery) -> Receipt | None:
     if row is None:
         return None
     if bytes(row[0]) != _identity(kind, delivery):
-        raise IdempotencyConflict
+        raise IdempotencyConflictError
     return Receipt(row[1], row[2], repeated=True)
 
 

@@ -18,19 +18,19 @@ from django.db import DatabaseError, IntegrityError, OperationalError, connectio
 from numpy.typing import NDArray
 
 from ingest.db import database
-from ingest.db.group_commit import GroupCommit, GroupLost
-from ingest.log.types import UnrecordableEvent, WrongExpectedVersion
+from ingest.db.group_commit import GroupCommit, GroupCommitError
+from ingest.log.types import StreamVersionError, UnrecordableEventError
 from ingest.telemetry.decode.columns import Known, Names, Numbers, Rows, Sets
 from ingest.telemetry.decode.ids import as_bytes
 from ingest.telemetry.decode.validate import moment
-from ingest.telemetry.errors import BadBody
+from ingest.telemetry.errors import InvalidBodyError
 from ingest.telemetry.store import dictionary, partitions, schema
 from ingest.telemetry.store.copy import Columns, copy_in, encode
 from ingest.telemetry.store.id_blocks import draw
 from ingest.telemetry.store.schema import columns, table
 from ingest.telemetry.store.transaction import (
     Delivery,
-    IdempotencyConflict,
+    IdempotencyConflictError,
     Piece,
     Prepared,
     Receipt,
@@ -38,7 +38,7 @@ from ingest.telemetry.store.transaction import (
     store,
 )
 
-__all__ = ["Delivery", "IdempotencyConflict", "Receipt", "find_repeated", "receive"]
+__all__ = ["Delivery", "IdempotencyConflictError", "Receipt", "find_repeated", "receive"]
 
 AT_ONCE = 100_000
 """Rows copied in one transaction, well under a second of work."""
@@ -54,7 +54,7 @@ MOST_BODIES = AT_ONCE // MOST_ROWS
 
 
 def receive(rows: Rows, delivery: Delivery) -> Receipt:
-    """Store rows, all or none, durably. Raises BadBody, IdempotencyConflict, django.db.Error.
+    """Store rows, all or none, durably. Raises InvalidBodyError, IdempotencyConflictError, django.db.Error.
 
     A body that came before under the same Idempotency-Key gets its first receipt and is not stored again.
     """
@@ -84,7 +84,7 @@ def _stored_in_a_group(body: Prepared) -> bool:
         _groups.setdefault(known_as, GroupCommit(_store_group, MOST_BODIES))
     try:
         return _groups[known_as].submit(body)
-    except GroupLost as lost:
+    except GroupCommitError as lost:
         raise OperationalError("the transaction that was to store this body with others was lost") from lost
 
 
@@ -100,7 +100,7 @@ def _store_group(bodies: Sequence[Prepared]) -> list[bool]:
     together = [body for body, is_alike in zip(bodies, alike, strict=True) if not is_alike]
     try:
         stored = iter(store(together))
-    except (DatabaseError, WrongExpectedVersion, UnrecordableEvent) as error:
+    except (DatabaseError, StreamVersionError, UnrecordableEventError) as error:
         if isinstance(error, DatabaseError) and not _undone(error):
             raise
         return [False] * len(bodies)
@@ -180,7 +180,7 @@ def _pieces(rows: Rows, region_ids: NDArray[np.generic]) -> tuple[list[Piece], N
     latest = rows.latest
     present = [0] if len(names) == 1 else np.unique(codes).tolist()
     if len(present) > MOST_REGIONS:
-        raise BadBody(f"the body holds rows of more than {MOST_REGIONS} regions")
+        raise InvalidBodyError(f"the body holds rows of more than {MOST_REGIONS} regions")
     drawn = draw(len(present))
     by_code = np.zeros(len(names), np.int64)
     by_code[present] = drawn

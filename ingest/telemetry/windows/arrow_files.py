@@ -12,18 +12,18 @@ import pyarrow.parquet as pq
 from ingest.telemetry.decode.arrow import decode_batches, decode_stream
 from ingest.telemetry.decode.columns import Rows
 from ingest.telemetry.decode.validate import Bounds
-from ingest.telemetry.errors import BadBody
+from ingest.telemetry.errors import InvalidBodyError
 from ingest.telemetry.kinds import Kind
 
 
 def read_parquet(kind: Kind, path: Path, region: str, bounds: Bounds) -> Rows:
-    """The rows of a Parquet file. Raises BadBody, OSError."""
+    """The rows of a Parquet file. Raises InvalidBodyError, OSError."""
     with _readable(), pq.ParquetFile(path) as file:
         return decode_batches(kind, file.schema_arrow, file.iter_batches(), region, bounds)
 
 
 def read_arrow(kind: Kind, path: Path, region: str, bounds: Bounds) -> Rows:
-    """The rows of an Arrow file, or of a stream in a file. Raises BadBody, OSError."""
+    """The rows of an Arrow file, or of a stream in a file. Raises InvalidBodyError, OSError."""
     body = path.read_bytes()
     if not body.startswith(b"ARROW1"):
         return decode_stream(kind, body, region, bounds)
@@ -37,4 +37,4 @@ def _readable() -> Iterator[None]:
     try:
         yield
     except pa.ArrowException as error:
-        raise BadBody(f"cannot be read: {str(error).splitlines()[0][:200]}") from error
+        raise InvalidBodyError(f"cannot be read: {str(error).splitlines()[0][:200]}") from error

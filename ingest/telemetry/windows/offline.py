@@ -15,7 +15,7 @@ from ingest.telemetry.decode.builder import no_rows
 from ingest.telemetry.decode.columns import Known, Names, Numbers, Rows, Sets
 from ingest.telemetry.decode.json import decode_array, decode_ndjson
 from ingest.telemetry.decode.validate import MICROSECOND, Bounds, microseconds
-from ingest.telemetry.errors import BadBody, BadRows, NoRows
+from ingest.telemetry.errors import InvalidBodyError, InvalidRowsError, NoRowsError
 from ingest.telemetry.kinds import KINDS, Kind
 from ingest.telemetry.windows.plan import Plan, plan
 from ingest.telemetry.windows.reductions import Each, Input, Reduction, Sums
@@ -25,17 +25,17 @@ REGION = "default"
 ALWAYS = Bounds()
 
 
-class BadFile(ValueError):
+class InvalidFileError(ValueError):
     """A file that cannot be used. The message is one line: file, row, field, reason."""
 
 
 def read_file(kind_name: str, name: str, stdin: BinaryIO | None = None) -> Rows:
-    """The rows of a file, its format known by its ending; `-` reads NDJSON from `stdin`. Raises BadFile.
+    """The rows of a file, its format known by its ending; `-` reads NDJSON from `stdin`. Raises InvalidFileError.
 
     A file without rows is one in which nothing happened.
     """
     if kind_name not in KINDS:
-        raise BadFile(f"there is no telemetry kind {kind_name}; there are {', '.join(KINDS)}")
+        raise InvalidFileError(f"there is no telemetry kind {kind_name}; there are {', '.join(KINDS)}")
     kind = KINDS[kind_name]
     shown = "standard input" if name == "-" else name
     try:
@@ -43,19 +43,19 @@ def read_file(kind_name: str, name: str, stdin: BinaryIO | None = None) -> Rows:
             return decode_ndjson(kind, stdin.read() if stdin is not None else b"", REGION, ALWAYS)
         reader = READERS.get(Path(name).suffix.lower())
         if reader is None:
-            raise BadFile(f"{shown}: the ending says no format; known are {', '.join(READERS)}")
+            raise InvalidFileError(f"{shown}: the ending says no format; known are {', '.join(READERS)}")
         return reader(kind, Path(name))
-    except NoRows:
+    except NoRowsError:
         return no_rows(kind, REGION)
-    except BadRows as error:
+    except InvalidRowsError as error:
         more = f" (and {len(error.rows) - 1} more)" if len(error.rows) > 1 else ""
-        raise BadFile(f"{shown}: {error.rows[0]}{more}") from error
-    except BadBody as error:
-        raise BadFile(f"{shown}: {error}") from error
+        raise InvalidFileError(f"{shown}: {error.rows[0]}{more}") from error
+    except InvalidBodyError as error:
+        raise InvalidFileError(f"{shown}: {error}") from error
     except EOFError as error:
-        raise BadFile(f"{shown}: cannot be read: {str(error).splitlines()[0][:200]}") from error
+        raise InvalidFileError(f"{shown}: cannot be read: {str(error).splitlines()[0][:200]}") from error
     except OSError as error:
-        raise BadFile(f"{shown}: {error.strerror or str(error).splitlines()[0][:200]}") from error
+        raise InvalidFileError(f"{shown}: {error.strerror or str(error).splitlines()[0][:200]}") from error
 
 
 def _read_parquet(kind: Kind, path: Path) -> Rows:

@@ -34,7 +34,7 @@ KEPT = 8
 T = TypeVar("T")
 
 
-class TooSlow(Exception):
+class PathSumsTimeoutError(Exception):
     """The sums took longer than TIMEOUT."""
 
     def __init__(self) -> None:
@@ -44,7 +44,8 @@ class TooSlow(Exception):
 
 
 def path_sums(region: str, source: Source, steps: Steps) -> PathSums:
-    """The sums of a region. Raises TooSlow. The same sums are read once, until something is received for them."""
+    """The sums of a region. Raises PathSumsTimeoutError. The same sums are read once, until something is received for
+    them."""
     try:
         with one_snapshot():
             with connection.cursor() as cursor:
@@ -58,7 +59,7 @@ def path_sums(region: str, source: Source, steps: Steps) -> PathSums:
             found = _read(number, source, steps)
     except OperationalError as error:
         if isinstance(error.__cause__, QueryCanceled):
-            raise TooSlow from error
+            raise PathSumsTimeoutError from error
         raise
     _sums.put(key, found)
     return found
@@ -79,7 +80,7 @@ def path_clock(region: str, source: Source) -> datetime | None:
 
 def path_rates(region: str, source: Source, steps: Steps, component: str) -> tuple[Ints, Ints, Ints, Ints]:
     """What the paths of a component carried and lost in each step, then what all paths did; each of shape (steps,).
-    Raises TooSlow."""
+    Raises PathSumsTimeoutError."""
     sums = path_sums(region, source, steps)
     return (*rates_of(sums, component), *rates_of(sums, None))
 

@@ -15,7 +15,7 @@ from incidents.commands import Report
 from incidents.reports import compose as composing
 from incidents.reports import on_demand
 from incidents.reports.models import Mailing, ProducedReport, Production, ReportSchedule, Subscription
-from incidents.reports.on_demand import BadPeriod, demand
+from incidents.reports.on_demand import InvalidPeriodError, demand
 from incidents.reports.periods import period_of
 from ingest.queries import Context, configured
 from tests.integration.analyzers.runs.cases import Door
@@ -100,7 +100,7 @@ def test_what_is_made_up_is_not_mailed_and_what_was_due_is(daily: ReportSchedule
 
 def test_a_period_that_cannot_be_reported_is_refused(daily: ReportSchedule) -> None:
     for day in (today(), today() - 900 * DAY, datetime(1900, 1, 1, tzinfo=UTC)):
-        with pytest.raises(BadPeriod):
+        with pytest.raises(InvalidPeriodError):
             demand(daily, day.date(), "user:alice", today())
     assert not Production.objects.exists()
 
@@ -108,7 +108,7 @@ def test_a_period_that_cannot_be_reported_is_refused(daily: ReportSchedule) -> N
 def test_a_report_that_is_made_by_itself_soon_is_not_made_before(daily: ReportSchedule) -> None:
     ReportSchedule.objects.filter(pk=daily.pk).update(enabled=True, hour=8)
     daily.refresh_from_db()
-    with pytest.raises(BadPeriod, match="is made at"):
+    with pytest.raises(InvalidPeriodError, match="is made at"):
         demand(daily, today().date(), "user:alice", period_of("daily", today().date(), "UTC").end + HOUR)
 
 

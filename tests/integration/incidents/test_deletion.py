@@ -13,11 +13,11 @@ from django.utils import timezone
 from incidents import commands
 from incidents.api.editable import Catalog
 from incidents.api.escalation import PoliciesView
-from incidents.api.incident.views import Conflict
+from incidents.api.incident.views import ConflictError
 from incidents.api.routing.services import ServicesView
 from incidents.api.routing.views import RoutesView
 from incidents.api.teams.members import TeamsView
-from incidents.commands import Refused
+from incidents.commands import CommandRefusedError
 from incidents.domain.incident.commands import Report
 from incidents.escalation.models import EscalationPolicy
 from incidents.incident.models import IncidentRow
@@ -92,7 +92,7 @@ def test_a_team_that_anything_names_stays(lamps: Team) -> None:
         name="room", url="https://x", teams=["lamps"], position=str(Position.START), secret=b""
     )
     ReportSchedule.objects.create(name="light", title="Light", cadence="daily", team=lamps.slug)
-    with pytest.raises(Conflict) as refused:
+    with pytest.raises(ConflictError) as refused:
         remove(TeamsView, "lamps")
     named = "the report light, the webhook room, the escalation policy Nights"
     assert str(refused.value.detail) == f"Lamps is named by {named}; change that first."
@@ -102,9 +102,9 @@ def test_a_channel_and_a_policy_that_are_named_stay(client: Client) -> None:
     channel = ContactMethod.objects.create(name="lamp-room", kind="webhook", address="https://x")
     add(PoliciesView, slug="nights", name="Nights", steps=CALL)
     add(RoutesView, name="lit", pattern="lamp/*", team="lamps", policy="nights")
-    with pytest.raises(Refused, match="lamp-room is named by the escalation policy Nights"):
+    with pytest.raises(CommandRefusedError, match="lamp-room is named by the escalation policy Nights"):
         remove_method(channel, ALICE)
-    with pytest.raises(Conflict, match="Nights is named by the route lit"):
+    with pytest.raises(ConflictError, match="Nights is named by the route lit"):
         remove(PoliciesView, "nights")
     client.force_login(User.objects.get(username="alice"))
     page = client.post("/settings/policies/nights/remove", follow=True).content.decode()
@@ -117,7 +117,7 @@ def test_a_service_that_is_worked_on_stays() -> None:
     MaintenanceWindow.objects.create(
         slug="bulbs", services=["light"], starts_at=now, ends_at=now + timedelta(hours=1)
     )
-    with pytest.raises(Conflict, match="Light is named by the maintenance window bulbs"):
+    with pytest.raises(ConflictError, match="Light is named by the maintenance window bulbs"):
         remove(ServicesView, "light")
 
 
@@ -133,7 +133,7 @@ def handed_over() -> str:
 
 def test_a_team_that_a_ticket_may_still_be_bounced_back_to_stays() -> None:
     id_ = handed_over()
-    with pytest.raises(Conflict, match="may still be bounced back to it"):
+    with pytest.raises(ConflictError, match="may still be bounced back to it"):
         remove(TeamsView, "lamps")
     commands.accept(id_, ALICE)
     remove(TeamsView, "lamps")
@@ -142,9 +142,9 @@ def test_a_team_that_a_ticket_may_still_be_bounced_back_to_stays() -> None:
 def test_no_ticket_goes_back_to_a_team_that_is_gone() -> None:
     id_ = handed_over()
     Team.objects.filter(slug="lamps").delete()
-    with pytest.raises(Refused, match=r"lamps, which #\d+ came from, was removed"):
+    with pytest.raises(CommandRefusedError, match=r"lamps, which #\d+ came from, was removed"):
         commands.bounce(id_, "not ours", ALICE)
-    with pytest.raises(Refused, match="was removed"):
+    with pytest.raises(CommandRefusedError, match="was removed"):
         commands.undo(id_, None, ALICE)
 
 

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from pytest_django import Settings
 
 from incidents import outbound
-from incidents.outbound import Refused, Reply, Unreachable, post
+from incidents.outbound import AddressRefusedError, Reply, UnreachableError, post
 from tests.integration.sinks import Sink, http_sink, raw_sink
 
 
@@ -46,13 +46,13 @@ def test_loopback_is_refused_where_nothing_allows_it(settings: Settings) -> None
             "[::ffff:127.0.0.1]",
             "0.0.0.0",
         ):
-            with pytest.raises(Refused):
+            with pytest.raises(AddressRefusedError):
                 post(f"http://{host}:{sink.port}/", b"")
     assert sink.got == []
 
 
 def test_a_name_with_one_private_address_among_public_ones_is_refused() -> None:
-    with pytest.raises(Refused, match=r"10\.0\.0\.1"):
+    with pytest.raises(AddressRefusedError, match=r"10\.0\.0\.1"):
         post("http://two.example/", b"", resolve=lambda *_: ["1.1.1.1", "10.0.0.1"])
 
 
@@ -96,7 +96,7 @@ def test_a_receiver_that_trickles_its_headers_is_left_at_the_deadline() -> None:
             time.sleep(0.05)
 
     began = time.monotonic()
-    with raw_sink(trickle) as sink, pytest.raises(Unreachable, match="in time"):
+    with raw_sink(trickle) as sink, pytest.raises(UnreachableError, match="in time"):
         post(sink.url, b"", timeout=0.5)
     assert time.monotonic() - began < 1.5
 
@@ -117,14 +117,14 @@ def test_a_receiver_that_says_200_and_trickles_the_body_has_taken_it() -> None:
 
 def test_a_receiver_that_never_reads_is_left_at_the_deadline() -> None:
     began = time.monotonic()
-    with raw_sink(lambda _: time.sleep(3)) as sink, pytest.raises(Unreachable):
+    with raw_sink(lambda _: time.sleep(3)) as sink, pytest.raises(UnreachableError):
         post(sink.url, b"x" * 50_000_000, timeout=0.5)
     assert time.monotonic() - began < 1.5
 
 
 def test_a_receiver_that_hangs_in_the_tls_handshake_is_left_at_the_deadline() -> None:
     began = time.monotonic()
-    with raw_sink(lambda _: time.sleep(6)) as sink, pytest.raises(Unreachable):
+    with raw_sink(lambda _: time.sleep(6)) as sink, pytest.raises(UnreachableError):
         post(f"https://127.0.0.1:{sink.port}/", b"", timeout=0.5)
     assert time.monotonic() - began < 5
 
@@ -148,7 +148,7 @@ def test_an_answer_that_is_no_http_is_unreachable(said: bytes) -> None:
         _read_request(connection)
         connection.sendall(said)
 
-    with raw_sink(talk) as sink, pytest.raises(Unreachable):
+    with raw_sink(talk) as sink, pytest.raises(UnreachableError):
         post(sink.url, b"", timeout=2)
 
 
@@ -156,7 +156,7 @@ def test_nobody_listening_is_unreachable() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    with pytest.raises(Unreachable, match="refused"):
+    with pytest.raises(UnreachableError, match="refused"):
         post(f"http://127.0.0.1:{port}/", b"")
 
 
@@ -164,14 +164,14 @@ def test_a_resolver_that_hangs_ends_at_the_deadline(monkeypatch: pytest.MonkeyPa
     free = threading.Event()
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: free.wait(5) and [])
     began = time.monotonic()
-    with pytest.raises(Unreachable, match="no answer within"):
+    with pytest.raises(UnreachableError, match="no answer within"):
         post("http://slow.example/", b"", timeout=0.3)
     free.set()
     assert time.monotonic() - began < 1
 
 
 def test_a_header_with_a_line_end_is_refused_before_anything_is_sent() -> None:
-    with http_sink() as sink, pytest.raises(Refused, match="cannot be written"):
+    with http_sink() as sink, pytest.raises(AddressRefusedError, match="cannot be written"):
         post(sink.url, b"", {"X-One": "a\r\nX-Two: b"})
     assert sink.got == []
 
@@ -235,11 +235,14 @@ def test_a_certificate_counts_for_the_name_and_not_for_the_address(
         monkeypatch.setenv("SSL_CERT_FILE", str(pem))
         url = f"https://hooks.example:{sink.port}/"
         assert post(url, b"", resolve=lambda *_: ["127.0.0.1"]).text == "ok"
-        with pytest.raises(Unreachable, match="doesn't match"):
+        with pytest.raises(UnreachableError, match="doesn't match"):
             post(url.replace("hooks", "others"), b"", resolve=lambda *_: ["127.0.0.1"])
 
 
 @pytest.mark.usefixtures("fresh_trust")
 def test_a_certificate_that_nobody_vouches_for_is_not_trusted(tmp_path: Path) -> None:
-    with _encrypted(tmp_path, "hooks.example") as (sink, _), pytest.raises(Unreachable, match="certificate"):
+    with (
+        _encrypted(tmp_path, "hooks.example") as (sink, _),
+        pytest.raises(UnreachableError, match="certificate"),
+    ):
         post(f"https://hooks.example:{sink.port}/", b"", resolve=lambda *_: ["127.0.0.1"])

@@ -14,7 +14,7 @@ from django.test import Client
 from incidents import commands
 from incidents.api.urls import ACTIONS
 from incidents.commands import Report
-from incidents.domain.permissions import ANYWHERE, AT_ITS_TEAM, Forbidden
+from incidents.domain.permissions import ANYWHERE, AT_ITS_TEAM, ForbiddenError
 from incidents.incident.models import IncidentRow
 from incidents.oncall.models import Override, Schedule
 from incidents.teams.models import Membership, Route, Silence, Team
@@ -207,7 +207,7 @@ def test_a_key_has_its_scopes_and_no_role(ticket: str) -> None:
 def test_whoever_handed_a_ticket_over_may_take_that_back(ticket: str) -> None:
     bob = Context("user:bob")
     commands.hand_over(ticket, "network", "theirs", bob)
-    with pytest.raises(Forbidden):
+    with pytest.raises(ForbiddenError):
         commands.acknowledge(ticket, bob)
     assert commands.undo(ticket, None, bob).incident.team == "storage"
 
@@ -215,7 +215,7 @@ def test_whoever_handed_a_ticket_over_may_take_that_back(ticket: str) -> None:
 def test_somebody_who_was_switched_off_may_do_nothing(ticket: str) -> None:
     User.objects.filter(username="bob").update(is_active=False)
     Membership.objects.all().update(role="admin")
-    with pytest.raises(Forbidden):
+    with pytest.raises(ForbiddenError):
         commands.acknowledge(ticket, Context("user:bob"))
 
 

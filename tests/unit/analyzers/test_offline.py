@@ -27,7 +27,7 @@ from analyzers.contract import (
     Window,
     quiet,
 )
-from analyzers.offline import CannotAnalyze
+from analyzers.offline import AnalysisInputError
 from analyzers.runner import judge, verdict_json
 from ingest.telemetry.decode.columns import Rows
 from ingest.telemetry.decode.json import decode_ndjson
@@ -180,18 +180,18 @@ def test_an_hour_without_failures_is_the_one_that_begins_when_all_is_placed() ->
 
 def test_files_that_are_all_empty_are_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "quiet.ndjson").write_bytes(b"")
-    with pytest.raises(CannotAnalyze, match=r"quiet\.ndjson: the body holds no rows"):
+    with pytest.raises(AnalysisInputError, match=r"quiet\.ndjson: the body holds no rows"):
         offline.read([f"unit_failure={tmp_path / 'quiet.ndjson'}"], BytesIO())
 
 
 def test_no_rows_at_all_are_refused() -> None:
     nothing = table("path_outcome", [tried(0)]).take(np.zeros(0, dtype=np.intp))
-    with pytest.raises(CannotAnalyze, match="there are no rows of path_outcome"):
+    with pytest.raises(AnalysisInputError, match="there are no rows of path_outcome"):
         list(offline.windows(ANALYZER, ANALYZER.inputs[1], {"path_outcome": nothing}))
 
 
 def test_a_stray_time_does_not_make_a_million_windows() -> None:
-    with pytest.raises(CannotAnalyze, match="more than 100000"):
+    with pytest.raises(AnalysisInputError, match="more than 100000"):
         cut([tried(0), tried(60 * 24 * 365 * 50)], timedelta(minutes=1))
 
 
@@ -201,7 +201,7 @@ def test_the_first_complete_input_is_chosen() -> None:
 
 
 def test_missing_kinds_are_named() -> None:
-    with pytest.raises(CannotAnalyze) as refused:
+    with pytest.raises(AnalysisInputError) as refused:
         offline.choose_input(ANALYZER, ["placement"])
     assert str(refused.value) == (
         "counting requires placement and unit_failure, or path_outcome; given: placement"
@@ -217,7 +217,7 @@ def test_durations_are_read(text: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "5", "0h", "-1h", "1 h", "1w", "h", "999999999d"])
 def test_other_durations_are_refused(text: str) -> None:
-    with pytest.raises(CannotAnalyze, match="is not a duration such as 90s, 5m, 1h or 30d"):
+    with pytest.raises(AnalysisInputError, match="is not a duration such as 90s, 5m, 1h or 30d"):
         offline.duration(text)
 
 
@@ -275,7 +275,7 @@ def test_a_dash_reads_lines_from_standard_input() -> None:
     ],
 )
 def test_a_request_that_cannot_be_read_is_refused(given: list[str], complaint: str) -> None:
-    with pytest.raises(CannotAnalyze) as refused:
+    with pytest.raises(AnalysisInputError) as refused:
         offline.read(given, BytesIO(json.dumps(tried(0)).encode()))
     assert str(refused.value).startswith(complaint)
 
@@ -285,6 +285,6 @@ def test_the_first_bad_row_is_named_with_file_field_and_reason(tmp_path: Path) -
     path.write_text(
         "\n".join(json.dumps(row) for row in (tried(0), tried(1, failures=11), tried(2, failures=12)))
     )
-    with pytest.raises(CannotAnalyze) as refused:
+    with pytest.raises(AnalysisInputError) as refused:
         offline.read([f"path_outcome={path}"], BytesIO())
     assert str(refused.value) == f"{path}: row 2, failures: is more than attempts (and 1 more)"

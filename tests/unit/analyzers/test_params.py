@@ -6,7 +6,7 @@ import pytest
 
 from analyzers.builtin.deepview import ANALYZER
 from analyzers.contract import Param
-from analyzers.params import BadParam, check_params, parse_params
+from analyzers.params import InvalidParameterError, check_params, parse_params
 
 PROBE = replace(
     ANALYZER,
@@ -62,16 +62,16 @@ def test_texts_become_values_of_the_right_type(pair: str, value: object) -> None
     ],
 )
 def test_what_cannot_be_taken_is_refused_with_what_would_be_right(pair: str, reason: str) -> None:
-    with pytest.raises(BadParam, match=reason):
+    with pytest.raises(InvalidParameterError, match=reason):
         parse_params(PROBE, [pair])
 
 
 def test_a_parameter_given_twice_is_refused() -> None:
-    with pytest.raises(BadParam, match="bar is given twice"):
+    with pytest.raises(InvalidParameterError, match="bar is given twice"):
         parse_params(PROBE, ["bar=0.1", "bar=0.2"])
 
 
 @pytest.mark.parametrize("value", [True, None, [1], {"a": 1}])
 def test_json_of_another_type_is_refused(value: object) -> None:
-    with pytest.raises(BadParam, match="parameter folds"):
+    with pytest.raises(InvalidParameterError, match="parameter folds"):
         check_params(PROBE, {"folds": value})

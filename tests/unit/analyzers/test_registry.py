@@ -8,7 +8,7 @@ import pytest
 from analyzers import registry
 from analyzers.builtin.deepview import ANALYZER
 from analyzers.contract import Analyzer, Input, Param
-from analyzers.registry import GROUP, Loaded, RegistryError, UnknownAnalyzer, faults_of
+from analyzers.registry import GROUP, Loaded, RegistryError, UnknownAnalyzerError, faults_of
 
 BROKEN = replace(ANALYZER, name="broken", version="1")
 MISNAMED = replace(ANALYZER, name="other")
@@ -30,7 +30,7 @@ def test_deepview_is_installed() -> None:
 
 
 def test_an_unknown_name_suggests_the_nearest() -> None:
-    with pytest.raises(UnknownAnalyzer, match="Did you mean deepview"):
+    with pytest.raises(UnknownAnalyzerError, match="Did you mean deepview"):
         registry.get("deepviev")
 
 

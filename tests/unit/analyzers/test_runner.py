@@ -31,7 +31,7 @@ from analyzers.contract import (
     table,
     text,
 )
-from analyzers.runner import AnalysisFailed, frozen, judge, verdict_json
+from analyzers.runner import AnalysisError, frozen, judge, verdict_json
 from analyzers.simulators.tables import sums_of
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -68,7 +68,7 @@ def test_a_deferred_method_is_imported_by_its_address() -> None:
 
 
 def test_a_deferred_method_that_cannot_be_imported_is_a_failed_analysis() -> None:
-    with pytest.raises(AnalysisFailed, match="ModuleNotFoundError: No module named 'no_such_package'"):
+    with pytest.raises(AnalysisError, match="ModuleNotFoundError: No module named 'no_such_package'"):
         judge(analyzer(Deferred("no_such_package.method:analyze")), WINDOW)
 
 
@@ -94,7 +94,7 @@ def test_a_crash_is_no_verdict_and_keeps_its_cause() -> None:
     def crash(_window: Window, _params: Params) -> Verdict:
         raise ZeroDivisionError("by nothing")
 
-    with pytest.raises(AnalysisFailed, match=r"probe 1\.2\.3: ZeroDivisionError: by nothing") as failed:
+    with pytest.raises(AnalysisError, match=r"probe 1\.2\.3: ZeroDivisionError: by nothing") as failed:
         judge(analyzer(crash), WINDOW)
     assert isinstance(failed.value.__cause__, ZeroDivisionError)
 
@@ -109,7 +109,7 @@ def test_an_analyzer_that_takes_too_long_is_stopped() -> None:
         finally:
             ended.append(True)
 
-    with pytest.raises(AnalysisFailed, match=r"took longer than 0\.1 s"):
+    with pytest.raises(AnalysisError, match=r"took longer than 0\.1 s"):
         judge(analyzer(forever), WINDOW, limit=0.1)
     deadline = time.monotonic() + 5
     while not ended and time.monotonic() < deadline:
@@ -122,7 +122,7 @@ def test_an_analyzer_cannot_write_to_its_window() -> None:
         window.sums["all"].values["count"][0] = 99
         return quiet()
 
-    with pytest.raises(AnalysisFailed, match="read-only"):
+    with pytest.raises(AnalysisError, match="read-only"):
         judge(analyzer(write), WINDOW)
     assert WINDOW.sums["all"].values["count"][0] == 1
 
@@ -158,18 +158,18 @@ def test_history_is_frozen_too() -> None:
     ],
 )
 def test_a_malformed_verdict_is_refused_with_the_reason(verdict: Any, reason: str) -> None:
-    with pytest.raises(AnalysisFailed, match=reason):
+    with pytest.raises(AnalysisError, match=reason):
         judge(giving(verdict), WINDOW)
 
 
 def test_suspects_come_best_first() -> None:
     worse_first = Verdict("named", (replace(NAMED, score=0.2), replace(NAMED, component="tor/b")))
-    with pytest.raises(AnalysisFailed, match="best first"):
+    with pytest.raises(AnalysisError, match="best first"):
         judge(giving(worse_first), WINDOW)
 
 
 def test_no_component_is_named_twice() -> None:
-    with pytest.raises(AnalysisFailed, match="named twice"):
+    with pytest.raises(AnalysisError, match="named twice"):
         judge(giving(Verdict("named", (NAMED, NAMED))), WINDOW)
 
 
@@ -192,5 +192,5 @@ def test_assumptions_travel_with_the_verdict() -> None:
     ],
 )
 def test_a_malformed_assumption_is_refused(assumptions: tuple[Assumption, ...], reason: str) -> None:
-    with pytest.raises(AnalysisFailed, match=reason):
+    with pytest.raises(AnalysisError, match=reason):
         judge(giving(quiet(assumptions=assumptions)), WINDOW)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from analyzers.superbench.criteria import BadCriterion, parse
+from analyzers.superbench.criteria import InvalidCriterionError, parse
 from analyzers.superbench.diagnosis import Finding, diagnose
-from analyzers.superbench.rules import BadRules, baseline_of, parse_baseline, parse_rules
+from analyzers.superbench.rules import InvalidRulesError, baseline_of, parse_baseline, parse_rules
 from ingest.integrations.superbench import NodeResults, parse_results
 
 DIRECTORY = os.environ.get("SUPERBENCH_DIR")
@@ -67,7 +67,7 @@ def test_criteria_mean_what_python_means(text: str, value: Any, answer: bool) ->
     ],
 )
 def test_everything_else_is_refused_by_name_and_place(text: str, complaint: str) -> None:
-    with pytest.raises(BadCriterion) as raised:
+    with pytest.raises(InvalidCriterionError) as raised:
         parse(text)
     assert complaint in str(raised.value)
 
@@ -144,13 +144,15 @@ def test_a_rule_that_stores_values_gives_them_to_another() -> None:
 
 def test_asking_for_a_rule_that_was_not_stored_is_refused() -> None:
     rule = {"function": "multi_rules", "categories": "c", "criteria": 'lambda label: label["s"] > 1'}
-    with pytest.raises(BadRules, match=r"rule r: criteria ask for 's', which no rule before it stores"):
+    with pytest.raises(
+        InvalidRulesError, match=r"rule r: criteria ask for 's', which no rule before it stores"
+    ):
         judged({"r": rule}, {"m/a": 1})
 
 
 @pytest.mark.parametrize(("baseline", "complaint"), [({}, "no baseline"), ({"m/a": 0.0}, "a baseline of 0")])
 def test_variance_without_a_baseline_is_refused(baseline: dict[str, float], complaint: str) -> None:
-    with pytest.raises(BadRules, match=f"rule r: m/a has {complaint}"):
+    with pytest.raises(InvalidRulesError, match=f"rule r: m/a has {complaint}"):
         judged({"r": variance("m/a")}, {"m/a": 1}, baseline)
 
 
@@ -169,20 +171,20 @@ def test_variance_without_a_baseline_is_refused(baseline: dict[str, float], comp
     ],
 )
 def test_a_bad_rule_is_refused_by_name(rule: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(BadRules) as raised:
+    with pytest.raises(InvalidRulesError) as raised:
         parse_rules(rules_of(r=rule))
     assert complaint in str(raised.value)
 
 
 @pytest.mark.parametrize("payload", [b"a: [", b"[]", b"superbench: {rules: {}}", b"!!python/object:os.x {}"])
 def test_what_is_no_rule_file_is_refused(payload: bytes) -> None:
-    with pytest.raises(BadRules, match="rule file"):
+    with pytest.raises(InvalidRulesError, match="rule file"):
         parse_rules(payload)
 
 
 @pytest.mark.parametrize("payload", [b"{", b"[]", b'{"a": "1"}', b'{"a": NaN}', b'{"a": true}'])
 def test_what_is_no_baseline_is_refused(payload: bytes) -> None:
-    with pytest.raises(BadRules, match="baseline"):
+    with pytest.raises(InvalidRulesError, match="baseline"):
         parse_baseline(payload)
 
 
@@ -193,7 +195,7 @@ def test_a_baseline_is_found_by_name_then_without_rank_then_by_benchmark() -> No
 
 
 def test_a_node_that_is_there_twice_is_refused() -> None:
-    with pytest.raises(BadRules, match="node a has two lines"):
+    with pytest.raises(InvalidRulesError, match="node a has two lines"):
         diagnose([NodeResults("a", {}), NodeResults("a", {})], (), {})
 
 

@@ -7,14 +7,14 @@ import socket
 import pytest
 from django.conf import settings
 
-from deploy.supervisor.supervisor import CannotStart, open_ports
+from deploy.supervisor.supervisor import StartupError, open_ports
 
 
 @pytest.mark.parametrize("bind", ["192.0.2.1", "2001:db8::1"])
 def test_what_is_no_address_of_this_machine_is_named(bind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "BIND_ADDRESS", bind)
     with pytest.raises(
-        CannotStart, match=r"DOSSIER_BIND_ADDRESS is .* cannot be opened: .* such as 127\.0\.0\.1"
+        StartupError, match=r"DOSSIER_BIND_ADDRESS is .* cannot be opened: .* such as 127\.0\.0\.1"
     ):
         open_ports()
 
@@ -25,5 +25,5 @@ def test_a_taken_port_is_named_with_one_that_can_be_had(monkeypatch: pytest.Monk
         taken.listen()
         monkeypatch.setattr(settings, "BIND_ADDRESS", "127.0.0.1")
         monkeypatch.setattr(settings, "PORT", taken.getsockname()[1])
-        with pytest.raises(CannotStart, match=rf"PORT {settings.PORT} is in use.*PORT=\d+ "):
+        with pytest.raises(StartupError, match=rf"PORT {settings.PORT} is in use.*PORT=\d+ "):
             open_ports()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incidents.domain.addresses import Refused, check, target
+from incidents.domain.addresses import AddressRefusedError, check, target
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from incidents.domain.addresses import Refused, check, target
     ],
 )  # fmt: skip
 def test_what_is_not_public_is_refused(address: str) -> None:
-    with pytest.raises(Refused, match="DOSSIER_OUTBOUND_ALLOWED_NETWORKS"):
+    with pytest.raises(AddressRefusedError, match="DOSSIER_OUTBOUND_ALLOWED_NETWORKS"):
         check(ip_address(address))
 
 
@@ -37,7 +37,7 @@ def test_a_network_of_the_house_is_allowed_by_its_name() -> None:
 
 
 def test_allowing_one_network_does_not_allow_its_neighbour() -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(AddressRefusedError):
         check(ip_address("10.21.0.1"), [ip_network("10.20.0.0/16")])
 
 
@@ -46,7 +46,7 @@ def test_a_mapped_address_is_judged_as_what_it_maps() -> None:
 
 
 def test_allowing_ipv6_does_not_allow_ipv4_inside_it() -> None:
-    with pytest.raises(Refused, match=r"that is 10\.0\.0\.1"):
+    with pytest.raises(AddressRefusedError, match=r"that is 10\.0\.0\.1"):
         check(ip_address("::ffff:10.0.0.1"), [ip_network("::/0")])
 
 
@@ -78,7 +78,7 @@ def test_allowing_ipv6_does_not_allow_ipv4_inside_it() -> None:
     ],
 )
 def test_what_is_no_plain_web_address_is_refused_with_the_reason(url: str, why: str) -> None:
-    with pytest.raises(Refused, match=why):
+    with pytest.raises(AddressRefusedError, match=why):
         target(url)
 
 
@@ -101,7 +101,7 @@ def test_a_name_in_other_letters_becomes_what_the_dns_knows() -> None:
 def test_any_text_is_a_target_or_refused(text: str) -> None:
     try:
         goal = target("http://" + text)
-    except Refused:
+    except AddressRefusedError:
         return
     assert goal.host
     assert goal.path.startswith("/")
@@ -113,5 +113,5 @@ def test_every_ipv4_address_that_is_not_global_is_refused_also_when_mapped(numbe
     if address.is_global:
         return
     for shown in (address, ip_address(f"::ffff:{address}")):
-        with pytest.raises(Refused):
+        with pytest.raises(AddressRefusedError):
             check(shown)

@@ -12,8 +12,14 @@ from django.core.management.base import CommandParser
 
 from analyzers import cli_output, registry
 from analyzers.contract import Analyzer, Input
-from analyzers.params import BadParam, parse_params
-from analyzers.runs.management.line_command import Failed, LineCommand, Refused, is_terminal, progress
+from analyzers.params import InvalidParameterError, parse_params
+from analyzers.runs.management.line_command import (
+    CommandFailedError,
+    CommandInputError,
+    LineCommand,
+    is_terminal,
+    progress,
+)
 
 if TYPE_CHECKING:
     from ingest.telemetry.decode.columns import Rows
@@ -44,7 +50,7 @@ class Command(LineCommand):
     def work(self, **options: Any) -> None:
         # `analyze --help` answers without numpy.
         from analyzers import offline
-        from analyzers.runner import AnalysisFailed
+        from analyzers.runner import AnalysisError
 
         try:
             analyzer = registry.get(options["name"])
@@ -57,10 +63,10 @@ class Command(LineCommand):
             self._print(
                 self._verdicts(analyzer, one, tables, every, params), every is not None, options["json"]
             )
-        except (registry.UnknownAnalyzer, BadParam, offline.CannotAnalyze) as error:
-            raise Refused(str(error)) from error
-        except (registry.RegistryError, AnalysisFailed) as error:
-            raise Failed(str(error)) from error
+        except (registry.UnknownAnalyzerError, InvalidParameterError, offline.AnalysisInputError) as error:
+            raise CommandInputError(str(error)) from error
+        except (registry.RegistryError, AnalysisError) as error:
+            raise CommandFailedError(str(error)) from error
 
     def _verdicts(
         self,

@@ -10,7 +10,7 @@ from django.core.management.base import CommandParser
 from analyzers import registry
 from analyzers.contract import Analyzer, Param
 from analyzers.params import describe
-from analyzers.runs.management.line_command import Failed, LineCommand
+from analyzers.runs.management.line_command import CommandFailedError, LineCommand
 
 
 class Command(LineCommand):
@@ -25,7 +25,7 @@ class Command(LineCommand):
         try:
             found = list(registry.installed().values())
         except registry.RegistryError as error:
-            raise Failed(str(error)) from error
+            raise CommandFailedError(str(error)) from error
         if options["json"]:
             self.show([json.dumps([described(one) for one in found], indent=2, ensure_ascii=False)])
         else:

@@ -14,7 +14,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from analyzers.runs.management.line_command import LineCommand, Refused, progress
+from analyzers.runs.management.line_command import CommandInputError, LineCommand, progress
 from ingest.integrations import spans, superbench
 from ingest.integrations.logs import lines
 from ingest.integrations.logs.templates import Record, Templates, count_rows
@@ -74,7 +74,9 @@ class Command(LineCommand):
     def work(self, **options: Any) -> None:
         options["input"] = [*options["files"], *options["input"]]
         if not options["input"]:
-            raise Refused(f"--input FILE is missing: which {options['format']} files should be converted?")
+            raise CommandInputError(
+                f"--input FILE is missing: which {options['format']} files should be converted?"
+            )
         convert = {"spans": self._spans, "logs": self._logs, "superbench": self._superbench}
         convert[options["format"]](options)
 
@@ -85,8 +87,8 @@ class Command(LineCommand):
             payload = _payload(name)
             try:
                 rows += _benchmark_rows(name, payload, at, options["node"], options["sku"])
-            except superbench.BadResults as error:
-                raise Refused(f"{name}: {error}") from error
+            except superbench.InvalidResultsError as error:
+                raise CommandInputError(f"{name}: {error}") from error
         _write(options["out"], rows)
         nodes = len({row["node"] for row in rows})
         self.note(f"{len(rows)} rows of {nodes} node{'' if nodes == 1 else 's'}")
@@ -96,13 +98,15 @@ class Command(LineCommand):
             self._span_rows(options)
             return
         if not options["normal"]:
-            raise Refused("--normal FILE is missing: without fault-free spans nobody knows what is slow")
+            raise CommandInputError(
+                "--normal FILE is missing: without fault-free spans nobody knows what is slow"
+            )
         ending = _moment("--ending", options["ending"])
         normal = spans.learn(_traces(options["normal"], spans.Holes()), options["operation"])
         holes = spans.Holes()
         judged = _traces(options["input"], holes)
         if not judged:
-            raise Refused(f"there is no trace with a root in {', '.join(options['input'])}")
+            raise CommandInputError(f"there is no trace with a root in {', '.join(options['input'])}")
         shift = timedelta(0) if ending is None else ending - spans.instant(judged[-1].root.start)
         rows = spans.path_outcomes(judged, normal, holes, shift)
         _write(options["out"], rows)
@@ -113,7 +117,7 @@ class Command(LineCommand):
         normal = [one for name in options["normal"] if (one := _parsed([name]))]
         found = _parsed(options["input"])
         if not found:
-            raise Refused(f"there is no span in {', '.join(options['input'])}")
+            raise CommandInputError(f"there is no span in {', '.join(options['input'])}")
         last = max(span.start for span in found)
         shift = timedelta(0) if ending is None else ending - spans.instant(last)
         rows = [
@@ -131,7 +135,7 @@ class Command(LineCommand):
         normal = [one for name in options["normal"] if (one := _records([name])[0])]
         found, left_out = _records(options["input"])
         if not found:
-            raise Refused(f"there is no log record in {', '.join(options['input'])}")
+            raise CommandInputError(f"there is no log record in {', '.join(options['input'])}")
         shift = timedelta(0) if ending is None else ending - spans.instant(max(one.time for one in found))
         templates, rows = Templates(), list[dict[str, Any]]()
         moves = put_before([[one.time for one in stretch] for stretch in normal], [one.time for one in found])
@@ -159,7 +163,7 @@ def _benchmark_rows(
 ) -> list[dict[str, Any]]:
     if superbench.is_monitor(payload):
         if node is None:
-            raise Refused(f"{name}: holds monitor samples of one node; --node NAME says of which")
+            raise CommandInputError(f"{name}: holds monitor samples of one node; --node NAME says of which")
         return superbench.monitor_rows(payload, node, sku)
     if at is None:  # the summary has no times: when the file was written is the nearest to the truth
         at = datetime.fromtimestamp(int(Path(name).stat().st_mtime), UTC)
@@ -177,8 +181,8 @@ def _parsed(files: list[str]) -> list[spans.Span]:
         tell(name)
         try:
             found += spans.parse(_payload(name))
-        except spans.BadSpans as error:
-            raise Refused(f"{name}: {error}") from error
+        except spans.InvalidSpansError as error:
+            raise CommandInputError(f"{name}: {error}") from error
     tell("")
     return found
 
@@ -197,8 +201,8 @@ def _records(files: list[str]) -> tuple[list[Record], int]:
         tell(name)
         try:
             records, timeless = lines.parse(_payload(name))
-        except lines.BadLogsError as error:
-            raise Refused(f"{name}: {error}") from error
+        except lines.InvalidLogsError as error:
+            raise CommandInputError(f"{name}: {error}") from error
         found += records
         left_out += timeless
     tell("")
@@ -209,13 +213,13 @@ def _payload(name: str) -> bytes:
     try:
         payload = Path(name).read_bytes()
     except OSError as error:
-        raise Refused(f"{name}: cannot be read: {error.strerror}") from error
+        raise CommandInputError(f"{name}: cannot be read: {error.strerror}") from error
     if not name.endswith(".gz"):
         return payload
     try:
         return gzip.decompress(payload)
     except (OSError, EOFError, zlib.error) as error:
-        raise Refused(f"{name}: is not a whole gzip file: {error}") from error
+        raise CommandInputError(f"{name}: is not a whole gzip file: {error}") from error
 
 
 def _write(name: str | None, rows: list[dict[str, Any]]) -> None:
@@ -226,7 +230,7 @@ def _write(name: str | None, rows: list[dict[str, Any]]) -> None:
     try:
         Path(name).write_text(text)
     except OSError as error:
-        raise Refused(f"{name}: cannot be written: {error.strerror}") from error
+        raise CommandInputError(f"{name}: cannot be written: {error.strerror}") from error
 
 
 def _moment(option: str, text: str | None) -> datetime | None:
@@ -237,7 +241,9 @@ def _moment(option: str, text: str | None) -> datetime | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
-        raise Refused(f"{option} {text!r}: is not a time such as 2026-03-01T12:00:00Z, nor now") from error
+        raise CommandInputError(
+            f"{option} {text!r}: is not a time such as 2026-03-01T12:00:00Z, nor now"
+        ) from error
     if moment.tzinfo is None:
-        raise Refused(f"{option} {text!r}: has no time zone")
+        raise CommandInputError(f"{option} {text!r}: has no time zone")
     return moment

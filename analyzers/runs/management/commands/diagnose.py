@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from analyzers.runs.management.line_command import LineCommand, Refused
+from analyzers.runs.management.line_command import CommandInputError, LineCommand
 from ingest.integrations import superbench
 
 
@@ -34,22 +34,22 @@ class Command(LineCommand):
 
     def work(self, **options: Any) -> None:
         from analyzers.superbench.diagnosis import Finding, diagnose
-        from analyzers.superbench.rules import BadRules, parse_baseline, parse_rules
+        from analyzers.superbench.rules import InvalidRulesError, parse_baseline, parse_rules
 
         payloads = {name: _payload(name, options[name]) for name in ("results", "baseline", "rules")}
         try:
             results = superbench.parse_results(payloads["results"])
-        except superbench.BadResults as error:
-            raise Refused(f"{options['results']}: {error}") from error
+        except superbench.InvalidResultsError as error:
+            raise CommandInputError(f"{options['results']}: {error}") from error
         try:
             rules = parse_rules(payloads["rules"])
-        except BadRules as error:
-            raise Refused(f"{options['rules']}: {error}") from error
+        except InvalidRulesError as error:
+            raise CommandInputError(f"{options['rules']}: {error}") from error
         try:
             baseline = parse_baseline(payloads["baseline"])
             found = diagnose(results, rules, baseline)
-        except BadRules as error:
-            raise Refused(f"{options['baseline']}: {error}") from error
+        except InvalidRulesError as error:
+            raise CommandInputError(f"{options['baseline']}: {error}") from error
         found.sort(key=lambda one: (",".join(one.categories), ",".join(one.details)), reverse=True)
         shown: list[Finding] = [one for one in found if one.defective or options["all"]]
         if options["json"]:
@@ -81,8 +81,8 @@ def _lines(shown: list[Any], nodes: int) -> list[str]:
 
 def _payload(what: str, name: str | None) -> bytes:
     if name is None:
-        raise Refused(f"--{what} FILE is missing")
+        raise CommandInputError(f"--{what} FILE is missing")
     try:
         return Path(name).read_bytes()
     except OSError as error:
-        raise Refused(f"{name}: cannot be read: {error.strerror}") from error
+        raise CommandInputError(f"{name}: cannot be read: {error.strerror}") from error

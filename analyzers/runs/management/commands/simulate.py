@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from analyzers.runs.management.line_command import LineCommand, Refused, progress
+from analyzers.runs.management.line_command import CommandInputError, LineCommand, progress
 
 
 class Command(LineCommand):
@@ -46,23 +46,23 @@ class Command(LineCommand):
             )
             return
         if name not in SCENARIOS:
-            raise Refused(f"no scenario {name!r}; there are {', '.join(SCENARIOS)}")
+            raise CommandInputError(f"no scenario {name!r}; there are {', '.join(SCENARIOS)}")
         if seed < 0:
-            raise Refused(f"--seed {seed}: must be 0 or more")
+            raise CommandInputError(f"--seed {seed}: must be 0 or more")
         if options["event"] not in ("", *SCENARIOS[name].events):
             known = ", ".join(one.name for one in SCENARIOS.values() if options["event"] in one.events)
-            raise Refused(
+            raise CommandInputError(
                 f"{name} has no event {options['event']!r}; it is known to {known or 'no scenario'}"
             )
         if out is None:
-            raise Refused("--out DIR is missing: where should the files go?")
+            raise CommandInputError("--out DIR is missing: where should the files go?")
         _make(out, options["force"])
         tell = progress(f"simulating {name} with seed {seed}:")
         tell("…")
         try:
             written = SCENARIOS[name].write(seed, out, options["event"])
         except OSError as error:
-            raise Refused(f"{out}: cannot write there: {error.strerror}") from error
+            raise CommandInputError(f"{out}: cannot write there: {error.strerror}") from error
         tell("")
         self.show(f"{path}  {path.stat().st_size:,} bytes" for path in written)
         self.show(_planted(out / "truth.json"))
@@ -73,9 +73,9 @@ def _make(out: Path, force: bool) -> None:
         out.mkdir(parents=True, exist_ok=True)
         occupied = any(out.iterdir())
     except OSError as error:
-        raise Refused(f"{out}: not a directory to write to: {error.strerror}") from error
+        raise CommandInputError(f"{out}: not a directory to write to: {error.strerror}") from error
     if occupied and not force:
-        raise Refused(f"{out} is not empty; --force writes into it all the same")
+        raise CommandInputError(f"{out} is not empty; --force writes into it all the same")
 
 
 def _planted(truth: Path) -> list[str]:

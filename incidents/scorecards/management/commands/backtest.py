@@ -12,9 +12,16 @@ from django.core.management.base import CommandParser
 from django.db import OperationalError
 
 from analyzers import queries as analyzers
-from analyzers.commands import BadParam, Failed, LineCommand, Refused, parse_params, parse_span
+from analyzers.commands import (
+    CommandFailedError,
+    CommandInputError,
+    InvalidParameterError,
+    LineCommand,
+    parse_params,
+    parse_span,
+)
 from analyzers.contract import Analyzer
-from analyzers.queries import NothingToReplay, Replay
+from analyzers.queries import NothingToReplayError, Replay
 from incidents.scorecards.backtest import backtest
 from incidents.scorecards.requests import cadence, kept_since
 from incidents.scorecards.text import lines
@@ -54,12 +61,12 @@ class Command(LineCommand):
         try:
             asked = self._asked(options)
             done = backtest(asked, self._progress())
-        except (analyzers.UnknownAnalyzer, BadParam, NothingToReplay) as error:
-            raise Refused(str(error)) from error
+        except (analyzers.UnknownAnalyzerError, InvalidParameterError, NothingToReplayError) as error:
+            raise CommandInputError(str(error)) from error
         except analyzers.RegistryError as error:
-            raise Failed(str(error)) from error
+            raise CommandFailedError(str(error)) from error
         except OperationalError as error:
-            raise Failed(f"the database does not answer: {error}") from error
+            raise CommandFailedError(f"the database does not answer: {error}") from error
         if options["json"]:
             self.show([json.dumps(done.as_json(), ensure_ascii=False, indent=2)])
         else:
@@ -70,7 +77,7 @@ class Command(LineCommand):
         params = parse_params(analyzer, options["param"])
         start, end = _time("--from", options["start"]), _time("--to", options["end"])
         if start >= end:
-            raise Refused(f"--from {options['start']} is not before --to {options['end']}")
+            raise CommandInputError(f"--from {options['start']} is not before --to {options['end']}")
         length, every = (
             _span(f"--{name}", options[name]) if options[name] else None for name in ("length", "every")
         )
@@ -82,7 +89,9 @@ class Command(LineCommand):
         """Where the windows may begin: what retention has dropped cannot be judged again."""
         kept = kept_since(analyzer, datetime.now(UTC))
         if end <= kept:
-            raise Refused(f"telemetry is kept from {kept:%Y-%m-%d %H:%M} UTC on; --to lies before that")
+            raise CommandInputError(
+                f"telemetry is kept from {kept:%Y-%m-%d %H:%M} UTC on; --to lies before that"
+            )
         if start < kept:
             self.note(f"telemetry is kept from {kept:%Y-%m-%d %H:%M} UTC on; the backtest begins there")
         return max(start, kept)
@@ -111,7 +120,7 @@ def _time(option: str, text: str) -> datetime:
     is_day = len(text) == len("2026-11-20")
     if moment is None or (moment.tzinfo is None and not is_day):
         right = "an RFC 3339 time such as 2026-11-20T08:00:00Z, or a day such as 2026-11-20 (UTC)"
-        raise Refused(f"{option} {text}: must be {right}")
+        raise CommandInputError(f"{option} {text}: must be {right}")
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
@@ -119,7 +128,7 @@ def _span(option: str, text: str) -> timedelta:
     try:
         span = parse_span(text)
     except ValueError as error:
-        raise Refused(f"{option}: {error}") from None
+        raise CommandInputError(f"{option}: {error}") from None
     if not span:
-        raise Refused(f"{option} {text}: must be more than nothing")
+        raise CommandInputError(f"{option} {text}: must be more than nothing")
     return span

@@ -8,7 +8,7 @@ from pathlib import Path
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from ingest.log.verify import BadLog, verify
+from ingest.log.verify import LogIntegrityError, verify
 
 
 class Command(BaseCommand):
@@ -45,7 +45,7 @@ class Command(BaseCommand):
         roots = settings.SEAL_TSA_CERTIFICATES
         try:
             sound = verify(expect, noted_in=noted_in, trusted=Path(roots) if roots else None)
-        except BadLog as bad:
+        except LogIntegrityError as bad:
             raise CommandError(f"The log is not sound. {bad}") from None
         except (OSError, ValueError) as error:
             raise CommandError(

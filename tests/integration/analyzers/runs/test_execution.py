@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 
 from analyzers import runner
-from analyzers.commands import BadRun, NotRepeatable, Wanted, request_rerun, request_run
+from analyzers.commands import InvalidRunError, RunNotRepeatableError, Wanted, request_rerun, request_run
 from analyzers.queries import late_rows, verdict
 from analyzers.runs import claims, execution, tasks
 from analyzers.runs.models import KeptVerdict, KeptWindow, Run, Schedule, State
@@ -193,7 +193,7 @@ def test_a_re_run_is_the_same_after_late_rows_and_after_the_telemetry_is_gone(do
 def test_a_run_that_failed_cannot_be_repeated(door: Door) -> None:
     door.post(healthy())
     failed = by_hand(params={"crash": True})
-    with pytest.raises(NotRepeatable, match="failed"):
+    with pytest.raises(RunNotRepeatableError, match="failed"):
         request_rerun(failed.pk, "user:alice", NOW)
 
 
@@ -201,7 +201,7 @@ def test_a_re_run_by_another_version_is_refused(door: Door) -> None:
     door.post(healthy())
     first = by_hand()
     Run.objects.update(version="0.9.0")
-    with pytest.raises(NotRepeatable, match=r"0\.9\.0, which is installed as 1\.0\.0"):
+    with pytest.raises(RunNotRepeatableError, match=r"0\.9\.0, which is installed as 1\.0\.0"):
         request_rerun(first.pk, "user:alice", NOW)
 
 
@@ -223,7 +223,7 @@ def test_a_length_alone_means_up_to_the_newest_telemetry(door: Door) -> None:
     ],
 )
 def test_a_run_that_cannot_be_is_refused_with_the_field(field: str, wrong: dict[str, object]) -> None:
-    with pytest.raises(BadRun) as refusal:
+    with pytest.raises(InvalidRunError) as refusal:
         by_hand(**wrong)
     assert refusal.value.field == field
 

@@ -18,7 +18,7 @@ from django.db import transaction
 
 from incidents import commands, queries
 from incidents.alerts import resolve as settling
-from incidents.commands import Invalid, Refused
+from incidents.commands import CommandRefusedError, InvalidValueError
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.evolve import fold
 from incidents.escalation import sweep as sweeping
@@ -68,7 +68,7 @@ LONGEST = 40
 _tags = count()
 
 
-class Crash(Exception):
+class CrashError(Exception):
     """Ends a transaction as a process that is killed does."""
 
 
@@ -107,33 +107,33 @@ class World:
 
     def crash(self, what: str, which: int) -> None:
         """The step is killed before it commits."""
-        with suppress(Crash), transaction.atomic():
+        with suppress(CrashError), transaction.atomic():
             self.do(what, which)
-            raise Crash
+            raise CrashError
 
     # What may happen
     # ------------------------------------------------------------------------------------------------------
     def command(self, which: int) -> None:
         one = COMMANDS[which % len(COMMANDS)]
         id_ = self.ids[which % len(self.ids)]
-        with suppress(Refused, Invalid), transaction.atomic():
+        with suppress(CommandRefusedError, InvalidValueError), transaction.atomic():
             record(id_, one, ALICE if which % 3 else Context("system:incidents"), self.now)
 
     def merge(self, which: int) -> None:
         source, into = self.ids[which % len(self.ids)], self.ids[(which + 1) % len(self.ids)]
-        with suppress(Refused, Invalid):
+        with suppress(CommandRefusedError, InvalidValueError):
             commands.merge(source, into, "", ALICE)
 
     def split(self, which: int) -> None:
-        with suppress(Refused, Invalid):
+        with suppress(CommandRefusedError, InvalidValueError):
             commands.split(self.ids[which % len(self.ids)], "", ALICE)
 
     def reopen(self, which: int) -> None:
-        with suppress(Refused, Invalid):
+        with suppress(CommandRefusedError, InvalidValueError):
             commands.reopen(self.ids[which % len(self.ids)], "", ALICE)
 
     def escalate(self, which: int) -> None:
-        with suppress(Refused, Invalid):
+        with suppress(CommandRefusedError, InvalidValueError):
             escalate(self.ids[which % len(self.ids)], "now", ALICE)
 
     def fires(self, which: int) -> None:

@@ -10,7 +10,7 @@ from deploy.demo.last_week import draw, judged
 from incidents import queries
 from incidents.commands import Report
 from incidents.domain.incident import commands as c
-from incidents.domain.values import Invalid
+from incidents.domain.values import InvalidValueError
 from incidents.incident.backfill import PastTicket, record_past
 from incidents.scorecards.queries import scorecard
 from ingest.queries import Context
@@ -40,7 +40,7 @@ def test_the_log_still_says_when_it_was_recorded() -> None:
 
 
 def test_steps_out_of_order_record_nothing() -> None:
-    with pytest.raises(Invalid, match="in order of time"):
+    with pytest.raises(InvalidValueError, match="in order of time"):
         record_past(past(3, 1), ALICE)
     assert queries.list_incidents().items == []
 

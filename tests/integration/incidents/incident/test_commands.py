@@ -8,7 +8,7 @@ import pytest
 from django.db import IntegrityError, connections, transaction
 
 from incidents import commands, queries
-from incidents.commands import Invalid, NoSuchIncident, Refused, Report
+from incidents.commands import CommandRefusedError, IncidentNotFoundError, InvalidValueError, Report
 from incidents.incident.models import IncidentRow
 from ingest.queries import Context, read_stream
 
@@ -56,18 +56,18 @@ def test_events_carry_actor_and_request() -> None:
 def test_a_refused_command_records_nothing() -> None:
     id_ = opened()
     commands.resolve(id_, "none", "", ALICE)
-    with pytest.raises(Refused):
+    with pytest.raises(CommandRefusedError):
         commands.acknowledge(id_, ALICE)
     assert [e.type for e in read_stream(f"incident/{id_}")] == ["incident.opened", "incident.resolved"]
 
 
 def test_a_hand_over_to_a_team_that_is_not_there_names_the_teams() -> None:
-    with pytest.raises(Invalid, match="there is no such team; there are compute, network"):
+    with pytest.raises(InvalidValueError, match="there is no such team; there are compute, network"):
         commands.hand_over(opened(), "nobody", "why", ALICE)
 
 
 def test_an_unknown_incident_is_said_to_be_unknown() -> None:
-    with pytest.raises(NoSuchIncident):
+    with pytest.raises(IncidentNotFoundError):
         commands.acknowledge("00000000-0000-4000-8000-000000000000", ALICE)
 
 
@@ -87,7 +87,7 @@ def test_reopening_is_refused_while_another_ticket_holds_the_key() -> None:
     first = opened(dedup_key="disk7")
     commands.resolve(first, "none", "", ALICE)
     opened(dedup_key="disk7")
-    with pytest.raises(Refused, match="#2 is open for the same dedup key"):
+    with pytest.raises(CommandRefusedError, match="#2 is open for the same dedup key"):
         commands.reopen(first, "", ALICE)
 
 

@@ -12,7 +12,7 @@ from django.db import connections
 from django.test import Client
 
 from incidents import commands, queries
-from incidents.commands import Asking, Overtaken, Report
+from incidents.commands import Asking, ConcurrentChangeError, Report
 from ingest.queries import Context
 from tests.integration.incidents.incident.test_api import Call, caller
 from tests.integration.incidents.incident.test_findings import S7, run, suspect
@@ -111,7 +111,7 @@ def test_of_eight_who_hand_a_ticket_over_at_once_one_wins_and_seven_are_told_by_
         try:
             team = "network" if n % 2 else "storage"
             commands.hand_over(incident.id, team, f"reason {n}", Asking(f"user:u{n}", seen=seen))
-        except Overtaken as overtaken:
+        except ConcurrentChangeError as overtaken:
             return overtaken.meanwhile[-1].actor
         finally:
             connections.close_all()

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from incidents import commands, queries
-from incidents.commands import Invalid, Refused, Report
+from incidents.commands import CommandRefusedError, InvalidValueError, Report
 from incidents.domain.incident.evolve import fold
 from incidents.incident.models import IncidentRow, MemberAlert
 from incidents.incident.rebuild import checksums, rebuild, rebuild_incidents
@@ -140,7 +140,7 @@ def test_a_split_is_refused_while_another_ticket_holds_the_key() -> None:
     merge(2, into=1)
     send(alert("a", "resolved"), alert("b", "resolved", group="Hot"))
     send(alert("d", group="Hot"))
-    with pytest.raises(Refused, match="#3 is open for the same dedup key"):
+    with pytest.raises(CommandRefusedError, match="#3 is open for the same dedup key"):
         commands.split(id_of(2), "", ALICE)
 
 
@@ -178,14 +178,14 @@ def test_both_timelines_tell_of_the_merge() -> None:
 
 def test_a_ticket_is_not_merged_into_itself() -> None:
     two_of_alerts()
-    with pytest.raises(Invalid, match="this incident itself"):
+    with pytest.raises(InvalidValueError, match="this incident itself"):
         merge(1, into=1)
 
 
 def test_a_refused_merge_changes_neither_ticket() -> None:
     two_of_alerts()
     send(alert("a", "resolved"))
-    with pytest.raises(Refused, match="#1 is resolved"):
+    with pytest.raises(CommandRefusedError, match="#1 is resolved"):
         merge(2, into=1)
     assert ticket(2).incident.state == "open"
 
@@ -279,7 +279,7 @@ def _try(what: str, which: object, ids: list[str]) -> set[str]:
         else:
             commands.resolve(ids[which], "none", "", ALICE)
             return set("abc")
-    except (Refused, Invalid):
+    except (CommandRefusedError, InvalidValueError):
         pass
     return set()
 

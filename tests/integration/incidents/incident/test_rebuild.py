@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from incidents import commands, queries
-from incidents.commands import Refused, Report
+from incidents.commands import CommandRefusedError, Report
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.evolve import fold
 from incidents.domain.incident.finding import Finding
@@ -135,7 +135,7 @@ def _try(id_: str, command: c.Command) -> None:
     try:
         with transaction.atomic():
             record(id_, command, ALICE)
-    except Refused:
+    except CommandRefusedError:
         pass
 
 

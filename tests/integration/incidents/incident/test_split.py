@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from incidents import commands, queries
-from incidents.commands import Invalid, Refused
+from incidents.commands import CommandRefusedError, InvalidValueError
 from incidents.domain.incident.evolve import fold
 from incidents.incident.rebuild import checksums, rebuild_incidents
 from ingest.queries import read_stream
@@ -77,7 +77,7 @@ def test_it_can_be_taken_back() -> None:
 def test_all_of_its_alerts_are_refused_and_nothing_is_stored() -> None:
     ids = three()
     before = ticket(1).position
-    with pytest.raises(Refused, match="nothing would be left"):
+    with pytest.raises(CommandRefusedError, match="nothing would be left"):
         split(*ids.values())
     assert (ticket(1).position, len(queries.list_incidents().items)) == (before, 1)
 
@@ -87,7 +87,7 @@ def test_all_of_its_alerts_are_refused_and_nothing_is_stored() -> None:
 )
 def test_alerts_that_are_none_of_its_own_are_wrong(given: object) -> None:
     three()
-    with pytest.raises(Invalid) as wrong:
+    with pytest.raises(InvalidValueError) as wrong:
         commands.split_off(id_of(1), given, ALICE)
     assert wrong.value.field == "alerts"
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from django.test import override_settings
 
-from incidents.domain.values import Invalid, Severity
+from incidents.domain.values import InvalidValueError, Severity
 from incidents.notifications.channels.apprise import check_service
-from incidents.notifications.channels.sandbox import Stopped, guarded
+from incidents.notifications.channels.sandbox import SandboxError, guarded
 from incidents.notifications.models import ContactMethod
 from tests.integration.incidents.notifications.cases import (
     HookSink,
@@ -119,7 +119,7 @@ def test_what_apprise_writes_into_its_log_goes_nowhere_else(
     ],
 )
 def test_an_address_that_is_none_or_reaches_into_the_server_is_refused(address: str) -> None:
-    with pytest.raises(Invalid) as refusal:
+    with pytest.raises(InvalidValueError) as refusal:
         check_service(address)
     assert refusal.value.field == "address"
 
@@ -140,24 +140,24 @@ def test_an_address_of_a_service_is_known_by_its_name(address: str, name: str) -
 def test_guarded_code_reads_no_file_of_the_machine(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("t0p")
-    with guarded() as why, pytest.raises(Stopped):
+    with guarded() as why, pytest.raises(SandboxError):
         secret.read_text()
     assert why == ["it would open a file of this machine"]
 
 
 @pytest.mark.parametrize("place", [f"{sys.prefix}/../", f"{sys.prefix}-", "/etc/ssl/private/"])
 def test_guarded_code_reads_nothing_beside_what_python_needs(place: str) -> None:
-    with guarded(), pytest.raises(Stopped):
+    with guarded(), pytest.raises(SandboxError):
         Path(f"{place}secret").read_bytes()
 
 
 def test_guarded_code_writes_not_even_where_it_may_read() -> None:
-    with guarded(), pytest.raises(Stopped):
+    with guarded(), pytest.raises(SandboxError):
         (Path(sys.prefix) / "written").write_text("x")
 
 
 def test_guarded_code_starts_no_program() -> None:
-    with guarded(), pytest.raises(Stopped):
+    with guarded(), pytest.raises(SandboxError):
         subprocess.run([sys.executable, "-c", "pass"], check=False)
 
 
@@ -169,7 +169,7 @@ def test_guarded_code_connects_to_public_addresses_only(address: tuple[str, int]
         override_settings(OUTBOUND_ALLOWED_NETWORKS=()),
         guarded(),
         socket.socket() as made,
-        pytest.raises(Stopped),
+        pytest.raises(SandboxError),
     ):
         made.connect(address)
 

@@ -53,7 +53,7 @@ def test_nobody_is_on_call_in_a_gap() -> None:
 )
 def test_a_schedule_that_is_not_there_is_refused(name: str) -> None:
     schedule()
-    with pytest.raises(queries.NoSuchSchedule):
+    with pytest.raises(queries.ScheduleNotFoundError):
         queries.on_call(name, MONDAY)
 
 

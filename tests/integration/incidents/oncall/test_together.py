@@ -88,7 +88,7 @@ def test_a_swap_and_its_taking_back_at_once_leave_both_parts_or_none() -> None:
     def take_back(_: int) -> bool:
         try:
             commands.take_back_swap("storage", swap, now, Context("user:bob"))
-        except commands.NoSuchOverride:
+        except commands.OverrideNotFoundError:
             return False
         finally:
             connections.close_all()

@@ -19,7 +19,7 @@ from incidents.domain.time import rfc3339
 from incidents.incident.models import IncidentRow
 from incidents.scorecards import requests, worker
 from incidents.scorecards.models import BacktestRow
-from incidents.scorecards.requests import Asked, BadBacktest
+from incidents.scorecards.requests import Asked, InvalidBacktestError
 from ingest.api import keys
 from ingest.queries import Context
 from tests.following import follow_to_the_end
@@ -178,7 +178,7 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
 @pytest.mark.usefixtures("resolved")
 def test_what_cannot_be_judged_is_refused_with_the_field() -> None:
     for changes, field in WRONG:
-        with pytest.raises(BadBacktest) as refused:
+        with pytest.raises(InvalidBacktestError) as refused:
             ask(**changes)
         assert refused.value.field == field, changes
 
@@ -187,7 +187,7 @@ def test_what_cannot_be_judged_is_refused_with_the_field() -> None:
 def test_there_is_an_end_to_how_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requests, "MOST_WAITING", 1)
     ask()
-    with pytest.raises(BadBacktest, match="1 backtests are under way"):
+    with pytest.raises(InvalidBacktestError, match="1 backtests are under way"):
         ask()
 
 

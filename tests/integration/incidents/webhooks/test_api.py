@@ -127,7 +127,7 @@ def test_a_replay_goes_back_to_a_position_and_not_ahead(api: Call) -> None:
 
 def test_a_team_that_went_meanwhile_is_named_by_no_webhook(api: Call) -> None:
     made(api)
-    with pytest.raises(commands.Gone, match="gone was removed"):
+    with pytest.raises(commands.TeamDeletedError, match="gone was removed"):
         commands.change(Webhook.objects.get(), {"teams": ["storage", "gone"]}, Context("user:alice"))
     assert Webhook.objects.get().teams == []
 

@@ -22,7 +22,7 @@ from ingest.alerts.store import receive
 from ingest.alerts.write_batch import Batch, By
 from ingest.integrations.normalized import Alert, Parsed, Refused
 from ingest.integrations.prometheus import parse
-from ingest.log.types import Context, WrongExpectedVersion
+from ingest.log.types import Context, StreamVersionError
 from ingest.log.verify import verify
 from ingest.queries import Event, Position, read_all, read_stream
 
@@ -229,7 +229,7 @@ def test_what_changed_between_reading_and_writing_makes_the_write_fail_and_write
         _take_into(batch, told.alert, repeats)
         send(alert(status="resolved" if row().status == "firing" else "firing"))
         before = (row().repeats, len(events()))
-        with pytest.raises(WrongExpectedVersion):
+        with pytest.raises(StreamVersionError):
             batch.write()
         assert (row().repeats, len(events())) == before
 

@@ -77,7 +77,7 @@ def test_admin_may_do_everything_and_others_what_they_were_given() -> None:
 
 def test_names_are_unique_and_scopes_known() -> None:
     made()
-    with pytest.raises(keys.KeyNameTaken):
+    with pytest.raises(keys.KeyNameTakenError):
         made()
     with pytest.raises(ValueError, match="scopes"):
         made("other", "everything")

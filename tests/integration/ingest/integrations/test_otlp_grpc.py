@@ -213,9 +213,9 @@ def raising(error: Exception) -> Callable[..., Any]:
 @pytest.mark.parametrize(
     ("error", "code", "after"),
     [
-        (admission.Overloaded("rate", "too fast", 7), grpc.StatusCode.RESOURCE_EXHAUSTED, 7),
-        (admission.Overloaded("busy", "too many", 5), grpc.StatusCode.UNAVAILABLE, 5),
-        (admission.DiskFull(), grpc.StatusCode.UNAVAILABLE, admission.DISK_FULL),
+        (admission.OverloadedError("rate", "too fast", 7), grpc.StatusCode.RESOURCE_EXHAUSTED, 7),
+        (admission.OverloadedError("busy", "too many", 5), grpc.StatusCode.UNAVAILABLE, 5),
+        (admission.DiskFullError(), grpc.StatusCode.UNAVAILABLE, admission.DISK_FULL),
     ],
 )
 def test_overload_says_when_to_try_again(

@@ -11,8 +11,16 @@ from django.db import Error, IntegrityError, connection, transaction
 
 from ingest.log import append, read, registry
 from ingest.log.append import Beginning, Extension
-from ingest.log.registry import EventType, UnknownEventType
-from ingest.log.types import Context, Event, Head, NewEvent, Position, UnrecordableEvent, WrongExpectedVersion
+from ingest.log.registry import EventType, UnknownEventTypeError
+from ingest.log.types import (
+    Context,
+    Event,
+    Head,
+    NewEvent,
+    Position,
+    StreamVersionError,
+    UnrecordableEventError,
+)
 from ingest.log.verify import verify
 
 pytestmark = pytest.mark.django_db
@@ -71,7 +79,7 @@ def test_a_writer_who_missed_an_event_is_refused() -> None:
     stale = say("talk/1", "a")[-1].head
     say("talk/1", "b")
     with (
-        pytest.raises(WrongExpectedVersion, match="talk/1 does not stand at version 1"),
+        pytest.raises(StreamVersionError, match="talk/1 does not stand at version 1"),
         transaction.atomic(),
     ):
         append.append("talk/1", said("c"), stale, ALICE)
@@ -79,32 +87,32 @@ def test_a_writer_who_missed_an_event_is_refused() -> None:
 
 def test_a_stream_cannot_be_created_twice() -> None:
     say("talk/1", "a")
-    with pytest.raises(WrongExpectedVersion), transaction.atomic():
+    with pytest.raises(StreamVersionError), transaction.atomic():
         append.append("talk/1", said("b"), Head.NEW, ALICE)
 
 
 @pytest.mark.parametrize("head", [Head(5, b"\1" * 32), Head(1, b"\1" * 32)])
 def test_a_head_that_never_was_is_refused(head: Head) -> None:
     say("talk/1", "a")
-    with pytest.raises(WrongExpectedVersion):
+    with pytest.raises(StreamVersionError):
         append.append("talk/1", said("b"), head, ALICE)
 
 
 def test_a_refused_append_leaves_nothing_behind() -> None:
     (first,) = say("talk/1", "a")
-    with pytest.raises(WrongExpectedVersion), transaction.atomic():
+    with pytest.raises(StreamVersionError), transaction.atomic():
         append.append("talk/1", said("b", "c"), Head.NEW, ALICE)
     assert read.read_stream("talk/1") == [first]
 
 
 def test_a_type_that_nobody_registered_cannot_be_appended() -> None:
-    with pytest.raises(UnknownEventType):
+    with pytest.raises(UnknownEventTypeError):
         append.append("talk/1", [NewEvent("test.unheard", {}, NOON)], Head.NEW, ALICE)
 
 
 @pytest.mark.parametrize("word", [float("nan"), float("inf"), "nul \0", "\ud800", {"deep": ["\0"]}])
 def test_a_body_that_cannot_be_kept_exactly_is_refused(word: object) -> None:
-    with pytest.raises(UnrecordableEvent):
+    with pytest.raises(UnrecordableEventError):
         say("talk/1", word)
 
 
@@ -112,7 +120,7 @@ def test_a_body_that_cannot_be_kept_exactly_is_refused(word: object) -> None:
     "context", [Context(""), Context("a", cause=""), Context("a", trace=""), Context("a\0")]
 )
 def test_empty_or_broken_context_is_refused(context: Context) -> None:
-    with pytest.raises(UnrecordableEvent):
+    with pytest.raises(UnrecordableEventError):
         append.append("talk/1", said("a"), Head.NEW, context)
 
 
@@ -245,7 +253,7 @@ def test_streams_begun_at_once_are_chained_as_if_alone() -> None:
 
 def test_no_stream_begins_when_one_of_them_exists() -> None:
     say("talk/2", "a")
-    with pytest.raises(WrongExpectedVersion, match="talk/2 does not stand"), transaction.atomic():
+    with pytest.raises(StreamVersionError, match="talk/2 does not stand"), transaction.atomic():
         append.begin([Beginning("talk/1", said("b"), ALICE), Beginning("talk/2", said("c"), ALICE)])
     assert read.read_stream("talk/1") == []
 
@@ -275,7 +283,7 @@ def test_several_streams_grow_at_once() -> None:
 @pytest.mark.parametrize("after", [Head.NEW, Head(1, bytes(32)), Head(2, bytes(32))])
 def test_no_stream_grows_when_one_stands_elsewhere(after: Head) -> None:
     say("talk/1", "a")
-    with pytest.raises(WrongExpectedVersion), transaction.atomic():
+    with pytest.raises(StreamVersionError), transaction.atomic():
         extend(
             [Extension("talk/1", said("b"), after, ALICE), Extension("talk/2", said("d"), Head.NEW, ALICE)]
         )
@@ -298,6 +306,6 @@ def test_several_streams_grow_with_one_statement_that_answers_with_the_events() 
 def test_one_statement_grows_no_stream_when_one_stands_elsewhere() -> None:
     say("talk/1", "a")
     stale = [Extension(name, said("b"), Head.NEW, ALICE) for name in ("talk/2", "talk/1")]
-    with pytest.raises(WrongExpectedVersion), transaction.atomic():
+    with pytest.raises(StreamVersionError), transaction.atomic():
         append.extend(stale)
     assert read.heads(["talk/2"]) == {"talk/2": Head.NEW}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from incidents.api.incident.views import Conflict
+from incidents.api.incident.views import ConflictError
 from incidents.api.teams.members import TeamsView
 from incidents.teams.models import Team
 from ingest.api import keys
@@ -77,5 +77,5 @@ def test_what_was_removed_meanwhile_is_a_conflict() -> None:
     serializer = catalog.get_serializer(gone, data={"name": "Lamps"}, partial=True)
     serializer.is_valid(raise_exception=True)
     Team.objects.filter(slug="light").delete()
-    with pytest.raises(Conflict, match="Someone else removed this"):
+    with pytest.raises(ConflictError, match="Someone else removed this"):
         catalog.put(serializer)

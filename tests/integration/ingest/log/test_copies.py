@@ -22,7 +22,7 @@ from ingest.log import append, read, registry, seals
 from ingest.log import verify as checking
 from ingest.log.registry import EventType
 from ingest.log.types import Context, Event, NewEvent
-from ingest.log.verify import BadLog, verify
+from ingest.log.verify import LogIntegrityError, verify
 from tests.following import follow_to_the_end
 
 pytestmark = pytest.mark.usefixtures("log_database")
@@ -41,7 +41,7 @@ def change(table: str, statement: str, *values: Any) -> None:
 
 
 def bad() -> str:
-    with pytest.raises(BadLog) as caught:
+    with pytest.raises(LogIntegrityError) as caught:
         verify()
     return str(caught.value)
 

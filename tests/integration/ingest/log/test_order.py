@@ -10,7 +10,7 @@ from django.db import connection, transaction
 
 from ingest.log import append, read, registry
 from ingest.log.registry import EventType
-from ingest.log.types import Context, NewEvent, WrongExpectedVersion
+from ingest.log.types import Context, NewEvent, StreamVersionError
 
 ALICE = Context("user:alice")
 
@@ -44,7 +44,7 @@ def test_who_got_its_id_first_cannot_append_after_a_later_one() -> None:
     with transaction.atomic():
         say("talk/other", "takes an id")
         elsewhere("talk/1", "second")
-        with pytest.raises(WrongExpectedVersion):
+        with pytest.raises(StreamVersionError):
             say("talk/1", "third")
 
 

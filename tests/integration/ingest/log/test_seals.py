@@ -16,7 +16,7 @@ from ingest.log import append, canonical, read, registry, seals
 from ingest.log import verify as checking
 from ingest.log.registry import EventType
 from ingest.log.types import Context, Event, NewEvent
-from ingest.log.verify import BadLog, verify
+from ingest.log.verify import LogIntegrityError, verify
 from tests.integration.incidents.notifications.cases import HookSink, MailSink
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -55,7 +55,7 @@ def tamper(statement: str, *values: Any) -> None:
 
 
 def bad() -> str:
-    with pytest.raises(BadLog) as caught:
+    with pytest.raises(LogIntegrityError) as caught:
         verify()
     return str(caught.value)
 
@@ -131,7 +131,7 @@ def test_a_seal_taken_out_of_the_middle_is_named() -> None:
 def test_a_cut_tail_of_seals_is_named_when_the_newest_was_noted() -> None:
     noted = verify().newest_seal
     tamper("DELETE FROM log_event WHERE stream = 'log' AND version = 2")
-    with pytest.raises(BadLog, match="log@2: is missing, though it was noted earlier"):
+    with pytest.raises(LogIntegrityError, match="log@2: is missing, though it was noted earlier"):
         verify(noted)
 
 
@@ -204,9 +204,9 @@ def test_a_tail_that_was_cut_with_its_seals_is_noticed(outside: Path) -> None:
     Notary(outside, []).step()
     cut_after(1)
     assert verify().seals == 1
-    with pytest.raises(BadLog, match="log@2: is missing, though it was noted earlier"):
+    with pytest.raises(LogIntegrityError, match="log@2: is missing, though it was noted earlier"):
         verify(noted_in=outside)
-    with pytest.raises(BadLog, match="log@2: is missing"):
+    with pytest.raises(LogIntegrityError, match="log@2: is missing"):
         Notary(outside, []).step()
 
 
@@ -215,13 +215,13 @@ def test_a_log_that_was_emptied_is_noticed(outside: Path) -> None:
     Notary(outside, []).step()
     tamper("DELETE FROM log_event WHERE true")
     assert verify().events == 0
-    with pytest.raises(BadLog, match="log@2: is missing"):
+    with pytest.raises(LogIntegrityError, match="log@2: is missing"):
         verify(noted_in=outside)
 
 
 @pytest.mark.usefixtures("talks")
 def test_seals_that_were_never_noted_are_not_enough(outside: Path) -> None:
-    with pytest.raises(BadLog, match="talk/1@1: is covered by no seal that was noted outside"):
+    with pytest.raises(LogIntegrityError, match="talk/1@1: is covered by no seal that was noted outside"):
         verify(noted_in=outside)
 
 
@@ -229,7 +229,9 @@ def test_seals_that_were_never_noted_are_not_enough(outside: Path) -> None:
 def test_events_that_no_noted_seal_covers_are_named(outside: Path) -> None:
     Notary(outside, []).step()
     say("talk/4", "late")
-    with pytest.raises(BadLog, match=r"talk/4@1: is covered by no seal .*the newest seal in .* is log@2"):
+    with pytest.raises(
+        LogIntegrityError, match=r"talk/4@1: is covered by no seal .*the newest seal in .* is log@2"
+    ):
         verify(noted_in=outside)
 
 

@@ -18,12 +18,12 @@ from ingest.telemetry.decode.validate import Bounds
 from ingest.telemetry.kinds import KINDS
 from ingest.telemetry.store import write
 from ingest.telemetry.store.transaction import Prepared, store
-from ingest.telemetry.store.write import Delivery, IdempotencyConflict, Receipt, receive
+from ingest.telemetry.store.write import Delivery, IdempotencyConflictError, Receipt, receive
 
 pytestmark = pytest.mark.usefixtures("log_database")
 
 NOW = datetime.now(UTC).replace(microsecond=0)
-Outcome = Receipt | Error | IdempotencyConflict
+Outcome = Receipt | Error | IdempotencyConflictError
 
 
 def failures(*units: str, at: datetime = NOW) -> Rows:
@@ -59,7 +59,7 @@ class Crowd:
         def run(place: int, rows: Rows, delivery: Delivery) -> None:
             try:
                 outcomes[place] = receive(rows, delivery)
-            except (Error, IdempotencyConflict) as error:
+            except (Error, IdempotencyConflictError) as error:
                 outcomes[place] = error
             connections.close_all()
 
@@ -160,7 +160,7 @@ def test_a_key_that_was_used_for_another_body_harms_no_other(crowd: Crowd) -> No
         (failures("vm/2"), delivery("n2", again="once")),
         (failures("vm/3"), delivery("n3")),
     )
-    assert isinstance(conflict, IdempotencyConflict)
+    assert isinstance(conflict, IdempotencyConflictError)
     assert len(ids([good, also_good])) == 2
     assert stored_units() == ["vm/1", "vm/3", "vm/before"]
 
@@ -177,7 +177,7 @@ def test_two_bodies_of_one_key_side_by_side_are_one_stored_and_one_refused(crowd
         (failures("vm/1"), delivery("one", again="once")), (failures("vm/2"), delivery("two", again="once"))
     )
     assert ids([first])
-    assert isinstance(second, IdempotencyConflict)
+    assert isinstance(second, IdempotencyConflictError)
     assert stored_units() == ["vm/1"]
 
 

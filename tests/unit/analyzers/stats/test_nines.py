@@ -19,7 +19,7 @@ from analyzers.builtin.stats.nines import (
     uptime_share,
     what_if_tor_availability,
 )
-from analyzers.builtin.stats.rate_ratio import Stratum, TooFew, rate_ratio, what_if_colocation
+from analyzers.builtin.stats.rate_ratio import Stratum, TooFewCountsError, rate_ratio, what_if_colocation
 
 
 def test_the_figure_of_the_talk_comes_out() -> None:
@@ -179,7 +179,7 @@ def test_the_interval_of_the_ratio_holds_the_truth() -> None:
     ],
 )
 def test_too_little_for_a_ratio_says_what_is_missing(strata: list[Stratum], missing: str) -> None:
-    with pytest.raises(TooFew, match=missing):
+    with pytest.raises(TooFewCountsError, match=missing):
         rate_ratio(strata)
 
 

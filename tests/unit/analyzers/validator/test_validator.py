@@ -17,7 +17,7 @@ from analyzers.builtin.validator.assumptions import LOWERED
 from analyzers.builtin.validator.calibration import SCORES, probability
 from analyzers.contract import Paths, Sums, Window
 from analyzers.offline import read, windows
-from analyzers.params import BadParam, check_params, parse_params
+from analyzers.params import InvalidParameterError, check_params, parse_params
 from analyzers.runner import judge
 from analyzers.simulators.node_benchmarks import (
     EPOCH,
@@ -389,14 +389,14 @@ def test_rules_that_cannot_be_applied_are_told() -> None:
     ],
 )
 def test_documents_that_cannot_be_read_are_refused(given: dict[str, str], complaint: str) -> None:
-    with pytest.raises(BadParam, match=complaint):
+    with pytest.raises(InvalidParameterError, match=complaint):
         check_params(ANALYZER, given)
 
 
 def test_a_document_is_read_from_a_file_on_a_command_line(tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").write_text(RULES)
     assert parse_params(ANALYZER, [f"rules=@{tmp_path}/rules.yaml"])["rules"] == RULES
-    with pytest.raises(BadParam, match="parameter rules: /none: cannot be read"):
+    with pytest.raises(InvalidParameterError, match="parameter rules: /none: cannot be read"):
         parse_params(ANALYZER, ["rules=@/none"])
 
 

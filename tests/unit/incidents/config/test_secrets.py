@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incidents.domain.config.secrets import NotGiven, reference, resolved
+from incidents.domain.config.secrets import MissingVariableError, reference, resolved
 
 
 def test_a_secret_is_named_by_what_it_belongs_to() -> None:
@@ -37,5 +37,5 @@ def test_a_text_that_names_no_variable_is_meant_as_it_stands() -> None:
 
 @pytest.mark.parametrize("environment", [{}, {"ROOM": ""}])
 def test_a_variable_that_is_not_given_is_named(environment: dict[str, str]) -> None:
-    with pytest.raises(NotGiven, match=r"^ROOM$"):
+    with pytest.raises(MissingVariableError, match=r"^ROOM$"):
         resolved("${ROOM}", environment)

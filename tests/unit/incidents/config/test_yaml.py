@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from incidents.domain.config.yaml import BadConfiguration, read, write
+from incidents.domain.config.yaml import InvalidConfigurationError, read, write
 
 KINDS = ("teams", "routes")
 VALUES = st.recursive(
@@ -23,7 +23,7 @@ VALUES = st.recursive(
 
 
 def fault(text: str) -> str:
-    with pytest.raises(BadConfiguration) as told:
+    with pytest.raises(InvalidConfigurationError) as told:
         read(text, KINDS)
     return str(told.value)
 

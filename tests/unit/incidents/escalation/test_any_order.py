@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.escalation import due, next_step
 from incidents.domain.incident.escalation_engine import as_json, escalation_from
-from incidents.domain.values import Refused
+from incidents.domain.values import CommandRefusedError
 from tests.unit.incidents.escalation.cases import Ticket, folded, policy
 from tests.unit.incidents.incident.cases import after, finding, opened
 
@@ -76,7 +76,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(command=COMMANDS, actor=st.sampled_from(["user:alice", "key:ci", "system:incidents"]))
     def somebody_does_something(self, command: c.Command, actor: str) -> None:
-        with contextlib.suppress(Refused):
+        with contextlib.suppress(CommandRefusedError):
             self.ticket.do(command, actor)
 
     @rule(minutes=st.integers(1, 200))

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from incidents.domain.incident import commands as c
-from incidents.domain.incident.decide import Refused
+from incidents.domain.incident.decide import CommandRefusedError
 from incidents.domain.incident.escalation_engine import as_json, escalation_from
 from incidents.domain.incident.timeline import sentence
 from tests.unit.incidents.escalation.cases import Ticket, folded, opened_ticket, policy
@@ -223,7 +223,7 @@ def test_a_ticket_that_a_person_escalates_waits_for_somebody_again(before: c.Com
 def test_what_is_resolved_is_not_escalated() -> None:
     ticket = climbing()
     ticket.do(c.Resolve("none"))
-    with pytest.raises(Refused, match="resolved"):
+    with pytest.raises(CommandRefusedError, match="resolved"):
         ticket.do(c.StartEscalation(policy(), "I need help", asked=True))
 
 

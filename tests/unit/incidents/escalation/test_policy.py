@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from incidents.domain.escalation.policy import frozen_policy, policy_from, spoken
-from incidents.domain.values import Invalid
+from incidents.domain.values import InvalidValueError
 from tests.unit.incidents.escalation.cases import ALICE_THEN_BOB, policy
 
 EVERYTHING = [
@@ -66,13 +66,13 @@ def test_a_frozen_policy_is_read_whatever_is_allowed_now() -> None:
     ],
 )
 def test_what_is_wrong_is_named_by_its_path(fields: dict[str, Any], path: str) -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidValueError) as refused:
         policy_from({**ALICE_THEN_BOB, **fields})
     assert refused.value.field == path
 
 
 def test_a_policy_that_tells_nobody_is_refused() -> None:
-    with pytest.raises(Invalid, match="at least one action must tell somebody"):
+    with pytest.raises(InvalidValueError, match="at least one action must tell somebody"):
         policy(steps=step({"severity": "critical"}))
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from incidents.domain.escalation.policy import steps_from
 from incidents.domain.escalation.policy_text import read_steps, write_steps
-from incidents.domain.values import Invalid
+from incidents.domain.values import InvalidValueError
 
 names = st.from_regex(r"[a-z][a-z0-9-]{0,8}", fullmatch=True)
 actions = st.one_of(
@@ -57,5 +57,5 @@ def test_a_step_is_a_line() -> None:
     ],
 )
 def test_what_cannot_be_read_is_told_by_its_line(text: str, reason: str) -> None:
-    with pytest.raises(Invalid, match=reason):
+    with pytest.raises(InvalidValueError, match=reason):
         read_steps(text)

@@ -6,8 +6,8 @@ import pytest
 
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.commands import Report
-from incidents.domain.incident.decide import Refused
-from incidents.domain.values import Invalid
+from incidents.domain.incident.decide import CommandRefusedError
+from incidents.domain.values import InvalidValueError
 from tests.unit.incidents.incident.cases import NOON, after, blamed, finding, opened, types
 
 
@@ -39,7 +39,7 @@ def test_acknowledging_leaves_an_owner_in_place() -> None:
 
 def test_acknowledging_twice_is_refused_with_who_and_when() -> None:
     incident = after(opened(), c.Acknowledge())
-    with pytest.raises(Refused, match="already acknowledged, by alice at 2026-11-21T12:00:00Z"):
+    with pytest.raises(CommandRefusedError, match="already acknowledged, by alice at 2026-11-21T12:00:00Z"):
         types(incident, c.Acknowledge())
 
 
@@ -49,7 +49,7 @@ def test_an_acknowledgement_can_be_taken_back() -> None:
 
 
 def test_taking_back_what_was_not_given_is_refused() -> None:
-    with pytest.raises(Refused, match="not acknowledged"):
+    with pytest.raises(CommandRefusedError, match="not acknowledged"):
         types(after(opened()), c.Unacknowledge())
 
 
@@ -59,7 +59,7 @@ def test_a_hand_over_counts_a_hop_and_waits_for_the_new_team() -> None:
 
 
 def test_a_hand_over_to_the_same_team_is_refused() -> None:
-    with pytest.raises(Refused, match="already with storage"):
+    with pytest.raises(CommandRefusedError, match="already with storage"):
         types(after(opened()), c.HandOver("storage", "because"))
 
 
@@ -69,7 +69,7 @@ def test_resolving_keeps_the_confirmed_cause() -> None:
 
 
 def test_resolving_twice_is_refused_with_who_and_when() -> None:
-    with pytest.raises(Refused, match="already resolved, by alice at"):
+    with pytest.raises(CommandRefusedError, match="already resolved, by alice at"):
         types(after(opened(), c.Resolve("none")), c.Resolve("none"))
 
 
@@ -78,7 +78,7 @@ def test_resolving_twice_is_refused_with_who_and_when() -> None:
     [c.Acknowledge(), c.Assign("bob"), c.HandOver("network", "why"), c.Join(Report("again", dedup_key="k"))],
 )
 def test_a_resolved_incident_must_be_reopened_first(command: c.Command) -> None:
-    with pytest.raises(Refused, match="reopen it first"):
+    with pytest.raises(CommandRefusedError, match="reopen it first"):
         types(after(opened(), c.Resolve("none")), command)
 
 
@@ -100,12 +100,12 @@ def test_what_was_at_fault_is_a_component_a_class_or_nothing(said: str, kept: st
 
 @pytest.mark.parametrize("said", ["", "human error", "tor/", "*", "x" * 64])
 def test_what_is_none_of_them_is_refused(said: str) -> None:
-    with pytest.raises(Invalid, match="confirmed_cause"):
+    with pytest.raises(InvalidValueError, match="confirmed_cause"):
         c.Resolve(said)
 
 
 def test_reopening_what_is_open_is_refused() -> None:
-    with pytest.raises(Refused, match="is not resolved"):
+    with pytest.raises(CommandRefusedError, match="is not resolved"):
         types(after(opened()), c.Reopen())
 
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from incidents.domain.incident import commands as c
-from incidents.domain.incident.decide import Refused
+from incidents.domain.incident.decide import CommandRefusedError
 from incidents.domain.incident.finding_placement import JoinOpen, OpenNew, place
 from incidents.domain.incident.grouping import Member
 from incidents.domain.incident.state import Incident
@@ -50,7 +50,7 @@ def test_a_merged_ticket_points_to_its_target_and_is_worked_on_no_more() -> None
 def test_work_on_a_merged_ticket_is_refused_with_where_to_go(command: c.Command) -> None:
     merged = after(c.MergeInto(after(opened())), state=other())
     with pytest.raises(
-        Refused, match="#2 was merged into #1, by alice at 2026-11-21T12:00:00Z; work on that"
+        CommandRefusedError, match="#2 was merged into #1, by alice at 2026-11-21T12:00:00Z; work on that"
     ):
         types(merged, command)
 
@@ -71,7 +71,7 @@ def test_a_target_whose_severity_a_person_set_keeps_it() -> None:
 
 
 def test_nothing_is_merged_into_a_resolved_ticket() -> None:
-    with pytest.raises(Refused, match="#1 is resolved"):
+    with pytest.raises(CommandRefusedError, match="#1 is resolved"):
         types(after(opened(), c.Resolve("none")), c.Absorb(other(), ()))
 
 
@@ -145,12 +145,12 @@ def test_the_time_while_it_was_merged_is_with_nobody() -> None:
 def test_what_was_merged_further_is_split_from_there_first() -> None:
     target = taken_in(other())
     gone = after(c.MergeInto(replace(after(opened()), id=A, number=7)), state=target)
-    with pytest.raises(Refused, match="#1 itself was merged into #7"):
+    with pytest.raises(CommandRefusedError, match="#1 itself was merged into #7"):
         types(gone, c.Separate(other(), (), ()))
 
 
 def test_what_is_not_merged_is_not_split() -> None:
-    with pytest.raises(Refused, match="#2 is not merged"):
+    with pytest.raises(CommandRefusedError, match="#2 is not merged"):
         types(other(), c.Split(after(opened()), ()))
 
 

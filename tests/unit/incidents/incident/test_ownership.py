@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from incidents.domain.incident import commands as c
-from incidents.domain.incident.decide import Refused
+from incidents.domain.incident.decide import CommandRefusedError
 from incidents.domain.incident.state import Incident
-from incidents.domain.values import Invalid
+from incidents.domain.values import InvalidValueError
 from tests.unit.incidents.incident.cases import NOON, after, opened, types
 
 TO_NETWORK = c.HandOver("network", "the ToR drops packets")
@@ -33,13 +33,13 @@ def test_accepting_ends_the_wait_and_says_who() -> None:
 
 
 def test_what_nobody_handed_over_cannot_be_accepted() -> None:
-    with pytest.raises(Refused, match="no hand-over of #1 waits"):
+    with pytest.raises(CommandRefusedError, match="no hand-over of #1 waits"):
         types(after(opened()), c.Accept())
 
 
 @pytest.mark.parametrize("command", [c.Accept(), c.Bounce("not ours"), c.Undo()])
 def test_what_was_accepted_is_accepted_once_and_not_bounced(command: c.Command) -> None:
-    with pytest.raises(Refused, match="alice accepted #1 for network at 2026-11-21T12:00:00Z"):
+    with pytest.raises(CommandRefusedError, match="alice accepted #1 for network at 2026-11-21T12:00:00Z"):
         types(after(c.Accept(), state=handed()), command)
 
 
@@ -54,7 +54,7 @@ def test_a_bounce_is_counted_as_a_hop_and_as_a_bounce() -> None:
 
 
 def test_what_came_back_does_not_bounce_again() -> None:
-    with pytest.raises(Refused, match="waits for an answer"):
+    with pytest.raises(CommandRefusedError, match="waits for an answer"):
         types(after(c.Bounce("not ours"), state=handed()), c.Bounce("nor ours"))
 
 
@@ -63,7 +63,7 @@ def test_what_somebody_acknowledged_may_still_bounce() -> None:
 
 
 def test_a_bounce_needs_a_reason() -> None:
-    with pytest.raises(Invalid, match="reason"):
+    with pytest.raises(InvalidValueError, match="reason"):
         c.Bounce(" ")
 
 
@@ -80,7 +80,7 @@ def test_a_hand_over_that_nobody_answered_is_undone_as_if_it_had_not_been() -> N
 
 
 def test_a_hand_over_on_which_somebody_is_already_is_not_undone() -> None:
-    with pytest.raises(Refused, match="bob of network is already on #1"):
+    with pytest.raises(CommandRefusedError, match="bob of network is already on #1"):
         types(after(c.Assign("bob"), state=handed()), c.Undo())
 
 
@@ -90,7 +90,7 @@ def test_a_ticket_passed_on_bounces_to_the_last_sender() -> None:
 
 
 def test_a_hand_over_to_the_team_that_has_it_says_since_when() -> None:
-    with pytest.raises(Refused, match="already with network, since 2026-11-21T12:00:00Z"):
+    with pytest.raises(CommandRefusedError, match="already with network, since 2026-11-21T12:00:00Z"):
         types(handed(), TO_NETWORK)
 
 

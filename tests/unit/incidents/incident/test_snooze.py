@@ -8,10 +8,10 @@ import pytest
 
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.commands import Report
-from incidents.domain.incident.decide import Refused, decide
+from incidents.domain.incident.decide import CommandRefusedError, decide
 from incidents.domain.incident.grouping import Member
 from incidents.domain.incident.state import Incident
-from incidents.domain.values import Invalid
+from incidents.domain.values import InvalidValueError
 from tests.unit.incidents.incident.cases import NOON, after, blamed, finding, opened, types
 
 TWO = NOON + timedelta(hours=2)
@@ -30,7 +30,7 @@ def test_a_snoozed_ticket_says_until_when_and_by_whom() -> None:
 
 @pytest.mark.parametrize("until", [NOON, NOON - timedelta(seconds=1), NOON + timedelta(days=31)])
 def test_a_snooze_ends_in_the_next_thirty_days(until: datetime) -> None:
-    with pytest.raises(Invalid, match="until"):
+    with pytest.raises(InvalidValueError, match="until"):
         types(after(opened()), c.Snooze(until))
 
 
@@ -111,10 +111,10 @@ def test_undo_takes_back_what_was_done_last() -> None:
 
 
 def test_undoing_a_snooze_that_is_over_is_refused() -> None:
-    with pytest.raises(Refused, match="is not snoozed, it is open"):
+    with pytest.raises(CommandRefusedError, match="is not snoozed, it is open"):
         types(after(opened()), c.Undo("snooze"))
 
 
 def test_a_resolved_ticket_is_not_snoozed() -> None:
-    with pytest.raises(Refused, match="resolved, by alice at"):
+    with pytest.raises(CommandRefusedError, match="resolved, by alice at"):
         types(after(opened(), c.Resolve("none")), c.Snooze(TWO))

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from incidents.domain.incident import commands as c
-from incidents.domain.incident.decide import Refused, decide
+from incidents.domain.incident.decide import CommandRefusedError, decide
 from incidents.domain.incident.grouping import Member
 from incidents.domain.incident.state import Incident
 from incidents.domain.incident.symptoms import Ticket
-from incidents.domain.values import Invalid
+from incidents.domain.values import InvalidValueError
 from tests.unit.incidents.incident.cases import NOON, after, blamed, finding, opened, types
 
 A, B, C = (f"{letter * 8}-0000-4000-8000-000000000000" for letter in "abc")
@@ -60,7 +60,7 @@ def test_the_policy_of_a_route_does_not_follow_to_another_team() -> None:
 
 def test_a_ticket_of_which_nothing_would_be_left_is_refused() -> None:
     only = after(c.RestAlerts((A,)), state=replace(with_alerts(), alerts=2))
-    with pytest.raises(Refused, match="nothing would be left"):
+    with pytest.raises(CommandRefusedError, match="nothing would be left"):
         types(only, c.SplitAlertsOff((B, C), 2, NEW))
 
 
@@ -70,13 +70,13 @@ def test_a_ticket_of_a_finding_may_lose_all_its_alerts() -> None:
 
 
 def test_a_resolved_ticket_loses_nothing() -> None:
-    with pytest.raises(Refused, match="is resolved"):
+    with pytest.raises(CommandRefusedError, match="is resolved"):
         types(with_alerts(c.Resolve("none")), c.SplitAlertsOff((B,), 1, NEW))
 
 
 @pytest.mark.parametrize("wrong", [{"title": "x" * 301}, {"title": False}, {"title": []}, {"reason": 7}])
 def test_a_title_and_a_reason_are_checked(wrong: dict[str, object]) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(InvalidValueError):
         split_off(with_alerts(), **wrong)
 
 
@@ -85,5 +85,5 @@ def test_a_title_is_kept() -> None:
 
 
 def test_only_a_ticket_that_was_split_off_can_be_put_back() -> None:
-    with pytest.raises(Refused, match="was not split off"):
+    with pytest.raises(CommandRefusedError, match="was not split off"):
         types(with_alerts(), c.Undo("split_off"))

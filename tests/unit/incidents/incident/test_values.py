@@ -7,7 +7,7 @@ import pytest
 
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.commands import Report
-from incidents.domain.values import EVIDENCE_BYTES, Invalid, check_evidence, check_labels
+from incidents.domain.values import EVIDENCE_BYTES, InvalidValueError, check_evidence, check_labels
 
 TABLE: dict[str, Any] = {"kind": "table", "title": "Blamed", "columns": ["component"], "rows": [["disk/1"]]}
 CHART: dict[str, Any] = {
@@ -21,24 +21,24 @@ CHART: dict[str, Any] = {
     "title", ["", "  ", "two\nlines", "two\u2028lines", "tfel\u202e", "nul\0", "\ud800", "x" * 301]
 )
 def test_a_title_is_one_printable_line(title: str) -> None:
-    with pytest.raises(Invalid, match=r"^title: "):
+    with pytest.raises(InvalidValueError, match=r"^title: "):
         Report(title)
 
 
 @pytest.mark.parametrize("component", ["s7", "storage/", "7storage/s7", "storage/s 7", "/s7"])
 def test_a_component_is_kind_and_name(component: str) -> None:
-    with pytest.raises(Invalid, match=r"^component: .*kind/name"):
+    with pytest.raises(InvalidValueError, match=r"^component: .*kind/name"):
         Report("x", component=component)
 
 
 def test_an_empty_dedup_key_is_refused_because_it_would_join_everything() -> None:
-    with pytest.raises(Invalid, match=r"^dedup_key: "):
+    with pytest.raises(InvalidValueError, match=r"^dedup_key: "):
         Report("x", dedup_key="")
 
 
 @pytest.mark.parametrize("href", ["javascript:alert(1)", "ftp://example.org", "example.org", ""])
 def test_a_link_leads_to_the_web(href: str) -> None:
-    with pytest.raises(Invalid, match="href"):
+    with pytest.raises(InvalidValueError, match="href"):
         c.Link(href)
 
 
@@ -47,7 +47,7 @@ def test_a_confirmed_cause_may_be_none() -> None:
 
 
 def test_labels_are_texts() -> None:
-    with pytest.raises(Invalid, match=r"^labels.rack: must be a text"):
+    with pytest.raises(InvalidValueError, match=r"^labels.rack: must be a text"):
         check_labels("labels", {"rack": 7})
 
 
@@ -71,13 +71,13 @@ def test_evidence_in_the_shape_of_a_verdict_is_taken(item: dict[str, Any]) -> No
     ],
 )
 def test_evidence_in_another_shape_is_refused_by_field(change: dict[str, Any], field: str) -> None:
-    with pytest.raises(Invalid, match=rf"^evidence\[0\]\.{field}"):
+    with pytest.raises(InvalidValueError, match=rf"^evidence\[0\]\.{field}"):
         check_evidence("evidence", [TABLE | change])
 
 
 def test_a_chart_that_fetches_its_data_is_refused() -> None:
     chart = CHART | {"chart": {"mark": "bar", "data": {"url": "https://example.org/who-looks"}}}
-    with pytest.raises(Invalid, match="inline"):
+    with pytest.raises(InvalidValueError, match="inline"):
         check_evidence("evidence", [chart])
 
 
@@ -85,7 +85,7 @@ def test_evidence_nested_without_end_is_refused() -> None:
     nested: list[Any] = []
     for _ in range(100):
         nested = [nested]
-    with pytest.raises(Invalid, match="nested deeper"):
+    with pytest.raises(InvalidValueError, match="nested deeper"):
         check_evidence("evidence", [CHART | {"chart": {"mark": nested}}])
 
 
@@ -95,5 +95,5 @@ def test_evidence_is_bounded_in_bytes() -> None:
         "title": "Big",
         "chart": {"data": {"values": ["x" * 1000] * (EVIDENCE_BYTES // 1000)}},
     }
-    with pytest.raises(Invalid, match="bytes"):
+    with pytest.raises(InvalidValueError, match="bytes"):
         check_evidence("evidence", [big])

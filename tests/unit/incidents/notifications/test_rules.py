@@ -22,7 +22,7 @@ from incidents.domain.notifications.rules import (
     rules_from,
     steps,
 )
-from incidents.domain.values import Invalid
+from incidents.domain.values import InvalidValueError
 from tests.unit.incidents.incident.cases import NOON
 
 PHONE = Method("phone", "apprise")
@@ -133,7 +133,7 @@ def test_quiet_hours_are_read_as_they_are_written() -> None:
     ],
 )
 def test_a_rule_that_cannot_be_followed_is_refused_by_its_field(told: object, field: str) -> None:
-    with pytest.raises(Invalid) as refusal:
+    with pytest.raises(InvalidValueError) as refusal:
         rules_from(told, ["mail"])
     assert refusal.value.field == field
 
@@ -150,6 +150,6 @@ def test_a_rule_that_cannot_be_followed_is_refused_by_its_field(told: object, fi
     ],
 )
 def test_quiet_hours_that_make_no_sense_are_refused_by_their_field(told: object, field: str) -> None:
-    with pytest.raises(Invalid) as refusal:
+    with pytest.raises(InvalidValueError) as refusal:
         quiet_from(told)
     assert refusal.value.field == field

@@ -10,7 +10,7 @@ import pytest
 from incidents.domain.oncall.layers import read_layers
 from incidents.domain.oncall.rotations import TimesOfWeek
 from incidents.domain.time import read_zone
-from incidents.domain.values import Invalid
+from incidents.domain.values import InvalidValueError
 from tests.unit.incidents.oncall.cases import BERLIN
 
 LAYER: dict[str, Any] = {"name": "primary", "people": ["alice"], "start": "2026-03-02T09:00", "turn": "1w"}
@@ -56,18 +56,18 @@ def test_turns_are_hours_days_or_weeks(turn: str, long: float) -> None:
     ids=str,
 )
 def test_what_is_wrong_is_named(changed: dict[str, Any], field: str) -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidValueError) as refused:
         read_layers([{**LAYER, **changed}], BERLIN)
     assert refused.value.field == field
 
 
 @pytest.mark.parametrize("layers", [None, [], {}, "layers", [LAYER] * 11, [LAYER, LAYER], [None]], ids=repr)
 def test_layers_are_a_list_of_layers_that_differ_in_name(layers: Any) -> None:
-    with pytest.raises(Invalid, match="layers"):
+    with pytest.raises(InvalidValueError, match="layers"):
         read_layers(layers, BERLIN)
 
 
 @pytest.mark.parametrize("zone", ["Mars/Olympus", "", "\0", 7, "Europe/\nBerlin"], ids=repr)
 def test_a_time_zone_is_one_that_is_known(zone: Any) -> None:
-    with pytest.raises(Invalid, match="time_zone"):
+    with pytest.raises(InvalidValueError, match="time_zone"):
         read_zone("time_zone", zone)

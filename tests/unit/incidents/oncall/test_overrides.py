@@ -8,7 +8,7 @@ import pytest
 
 from incidents.domain.oncall.overrides import Stretch, check_reversible, ended, swapped, times_of
 from incidents.domain.oncall.rotations import Override, Schedule, shifts
-from incidents.domain.values import Invalid, Refused
+from incidents.domain.values import CommandRefusedError, InvalidValueError
 from tests.unit.incidents.oncall.cases import DAY, at, weekly
 
 NOW = at("2026-03-02T12:00")
@@ -32,7 +32,7 @@ def test_an_override_never_begins_before_now() -> None:
     ids=["over", "empty", "too long", "too far away"],
 )
 def test_times_that_make_no_sense_are_refused(start: object, end: object, field: str) -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidValueError) as refused:
         times_of(start, end, NOW)  # type: ignore[arg-type]
     assert refused.value.field == field
 
@@ -68,7 +68,7 @@ def test_a_shift_that_has_begun_is_swapped_from_now_on() -> None:
     ids=["oneself", "not on call", "not for all of it"],
 )
 def test_one_gives_away_only_what_one_has(first: Stretch, field: str) -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidValueError) as refused:
         swapped(TWO, first, BOBS, NOW)
     assert refused.value.field == field
 
@@ -77,7 +77,7 @@ def test_a_stretch_with_a_gap_is_not_swapped() -> None:
     gappy = Schedule(
         (weekly("alice", "bob", turn=DAY, holidays="exclude"),), holidays=((BOBS.end - DAY / 2, BOBS.end),)
     )
-    with pytest.raises(Invalid, match="in part of it nobody is"):
+    with pytest.raises(InvalidValueError, match="in part of it nobody is"):
         swapped(gappy, ALICES, BOBS, NOW)
 
 
@@ -87,13 +87,13 @@ def test_an_override_that_has_begun_ends_now_and_one_that_has_not_leaves_nothing
 
 
 def test_an_override_that_is_over_cannot_be_ended() -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(CommandRefusedError):
         ended((NOW - DAY, NOW), NOW)
 
 
 def test_a_swap_is_taken_back_before_any_of_it_has_begun() -> None:
     check_reversible([(NOW + DAY, NOW + 2 * DAY)], NOW)
-    with pytest.raises(Refused):
+    with pytest.raises(CommandRefusedError):
         check_reversible([(NOW + DAY, NOW + 2 * DAY), (NOW, NOW + DAY)], NOW)
 
 

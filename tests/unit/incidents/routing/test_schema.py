@@ -25,7 +25,7 @@ from incidents.domain.routing.schema import (
     when_json,
     written_from,
 )
-from incidents.domain.values import Invalid
+from incidents.domain.values import InvalidValueError
 
 TEAMS = {"storage": Team("storage", "Storage")}
 
@@ -74,7 +74,7 @@ def test_what_asks_nothing_is_written_as_nothing() -> None:
     ],
 )
 def test_what_cannot_be_asked_is_refused_by_field(when: Any, field: str) -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidValueError) as refused:
         conditions_from("", when)
     assert refused.value.field == field
 
@@ -85,7 +85,7 @@ def test_whether_suggestions_are_followed_is_yes_no_or_left_open() -> None:
         for value in (True, False, None)
     ]
     assert follows == [True, False, None]
-    with pytest.raises(Invalid, match="true, false or null"):
+    with pytest.raises(InvalidValueError, match="true, false or null"):
         read(pattern="disk/*", follow_suggestion="yes")
 
 
@@ -121,7 +121,7 @@ def test_a_grouping_reads_back_as_it_was_written(grouping: Any) -> None:
     ],
 )
 def test_a_grouping_that_makes_no_sense_is_refused(grouping: Any) -> None:
-    with pytest.raises(Invalid, match="grouping"):
+    with pytest.raises(InvalidValueError, match="grouping"):
         grouping_from(grouping)
 
 
@@ -145,7 +145,7 @@ def test_a_suggested_name_is_always_a_good_one(pattern: str, team: str) -> None:
 
 
 def test_a_rule_names_its_place_when_it_is_wrong() -> None:
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(InvalidValueError) as refused:
         written_from({"pattern": "tor/*", "team": "sales"}, TEAMS, {}, 4)
     assert (refused.value.field, refused.value.reason) == (
         "routes[4].team",
@@ -174,7 +174,7 @@ def test_rules_stand_by_order_and_then_by_name_beneath_their_parent() -> None:
     ],
 )
 def test_what_is_no_tree_is_refused(written: list[Written], why: str) -> None:
-    with pytest.raises(Invalid, match=why):
+    with pytest.raises(InvalidValueError, match=why):
         check_tree(written)
 
 

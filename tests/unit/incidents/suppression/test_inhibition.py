@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from incidents.domain.suppression.inhibition import Rule, equal_from, sides
 from incidents.domain.suppression.silences import Matcher
-from incidents.domain.values import Invalid
+from incidents.domain.values import InvalidValueError
 
 ID = UUID("11111111-1111-4111-8111-111111111111")
 DOWN = Rule(
@@ -101,5 +101,5 @@ def test_keys_decide_as_the_documentation_says(rule: Rule, target: Labels, firin
 
 @pytest.mark.parametrize("value", [7, "cluster", [""], ["a", "a"], [7], ["x"] * 51])
 def test_what_names_no_labels_is_refused(value: object) -> None:
-    with pytest.raises(Invalid, match="equal"):
+    with pytest.raises(InvalidValueError, match="equal"):
         equal_from(value)

@@ -17,7 +17,7 @@ from incidents.domain.suppression.maintenance import (
 )
 from incidents.domain.suppression.recurrence import Times
 from incidents.domain.suppression.silences import Matcher
-from incidents.domain.values import Invalid
+from incidents.domain.values import InvalidValueError
 from tests.unit.incidents.incident.cases import NOON, after, blamed, finding, types
 
 HOUR = timedelta(hours=1)
@@ -84,10 +84,10 @@ def test_planned_work_is_noted_on_a_ticket_that_is_open() -> None:
 
 @pytest.mark.parametrize("value", ["tor/*", [7], ["*"], ["**?"], [""], ["x" * 300], ["a/b"] * 51])
 def test_what_is_no_list_of_patterns_is_refused(value: object) -> None:
-    with pytest.raises(Invalid, match="components"):
+    with pytest.raises(InvalidValueError, match="components"):
         patterns_from(value)
 
 
 def test_a_mode_that_there_is_not_is_refused() -> None:
-    with pytest.raises(Invalid, match="hold, quiet"):
+    with pytest.raises(InvalidValueError, match="hold, quiet"):
         mode_from("loud")

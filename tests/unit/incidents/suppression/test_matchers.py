@@ -4,7 +4,7 @@ import pytest
 
 from incidents.domain.routing.patterns import read_matchers, write_matchers
 from incidents.domain.suppression.silences import matchers_from
-from incidents.domain.values import Invalid
+from incidents.domain.values import InvalidValueError
 
 
 def signs(text: str) -> list[tuple[str, str, bool, bool]]:
@@ -35,7 +35,7 @@ def test_several_are_parted_by_commas_or_lines(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "  ", "disk", '="x"', 'a="1" b="2"', 'a="1', "a=1,,=", "x" * 20_001])
 def test_what_is_no_matcher_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(Invalid, match=r"matchers"):
+    with pytest.raises(InvalidValueError, match=r"matchers"):
         read_matchers(text)
 
 

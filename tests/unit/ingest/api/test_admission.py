@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from ingest.api.admission import LARGE, Intake, Overloaded, in_turn
+from ingest.api.admission import LARGE, Intake, OverloadedError, in_turn
 
 
 class Clock:
@@ -33,7 +33,7 @@ def refusal(intake: Intake, key: str) -> str | None:
     try:
         with intake.admitted(key):
             return None
-    except Overloaded as error:
+    except OverloadedError as error:
         return error.why
 
 
@@ -46,7 +46,7 @@ def test_a_key_that_sent_too_much_may_send_again_when_it_is_told(clock: Clock) -
     intake = Intake(0.25, 16, clock)
     for _ in range(2):
         refusal(intake, "a")
-    with pytest.raises(Overloaded) as told, intake.admitted("a"):
+    with pytest.raises(OverloadedError) as told, intake.admitted("a"):
         pass
     clock.now += told.value.retry_after
     assert refusal(intake, "a") is None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from ingest.db.group_commit import GroupCommit, GroupLost
+from ingest.db.group_commit import GroupCommit, GroupCommitError
 
 
 class Desk:
@@ -34,7 +34,7 @@ class Desk:
         def submit() -> None:
             try:
                 self.outcomes[number] = self.group_commit.submit(number)
-            except (GroupLost, ZeroDivisionError) as error:
+            except (GroupCommitError, ZeroDivisionError) as error:
                 self.outcomes[number] = type(error)
 
         self.threads.append(threading.Thread(target=submit, daemon=True))
@@ -94,7 +94,7 @@ def test_a_failure_is_raised_where_the_work_was_done_and_told_to_the_others() ->
     desk = Desk()
     desk.bring_while_the_first_is_at_work(1, 13, 3)
     desk.finish()
-    assert desk.outcomes == {0: 0, 1: ZeroDivisionError, 13: GroupLost, 3: GroupLost}
+    assert desk.outcomes == {0: 0, 1: ZeroDivisionError, 13: GroupCommitError, 3: GroupCommitError}
 
 
 def test_work_goes_on_after_a_failure() -> None:

@@ -1,4 +1,5 @@
-"""Any body on any door of alerts is alerts, refusals or BadPayload; never another error, never without an end."""
+"""Any body on any door of alerts is alerts, refusals or InvalidPayloadError; never another error, never without an
+end."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from ingest.integrations.normalized import (
     MOST_LABELS,
     SEVERITIES,
     Alert,
-    BadPayload,
+    InvalidPayloadError,
 )
 from ingest.integrations.prometheus import parse
 from ingest.telemetry.component_names import is_component
@@ -113,7 +114,7 @@ def taken(door: str, body: bytes) -> Iterable[Alert]:
     """The alerts of a body, none of one that is refused."""
     try:
         alerts: Iterable[Alert] = DOORS[door](body)
-    except BadPayload:
+    except InvalidPayloadError:
         return []
     return alerts
 

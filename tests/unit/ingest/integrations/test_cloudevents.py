@@ -12,9 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest.integrations.cloudevents import alerts
-from ingest.integrations.cloudevents.parse import MOST_EVENTS, Event, Unsupported, events, handshake
+from ingest.integrations.cloudevents.parse import (
+    MOST_EVENTS,
+    Event,
+    UnsupportedContentTypeError,
+    events,
+    handshake,
+)
 from ingest.integrations.generic.schema import mapping
-from ingest.integrations.normalized import Alert, BadPayload, Parsed
+from ingest.integrations.normalized import Alert, InvalidPayloadError, Parsed
 
 STRUCTURED = {"Content-Type": "application/cloudevents+json; charset=UTF-8"}
 BATCHED = {"Content-Type": "application/cloudevents-batch+json"}
@@ -105,7 +111,7 @@ def test_a_body_in_another_charset_is_read() -> None:
     ],
 )  # fmt: skip
 def test_what_is_in_no_known_format_is_unsupported(content_type: str) -> None:
-    with pytest.raises(Unsupported):
+    with pytest.raises(UnsupportedContentTypeError):
         events(json.dumps(EVENT).encode(), {"Content-Type": content_type})
 
 
@@ -120,7 +126,7 @@ def test_what_is_in_no_known_format_is_unsupported(content_type: str) -> None:
     ],
 )  # fmt: skip
 def test_an_event_that_is_none_is_refused_by_field(change: dict[str, Any], field: str) -> None:
-    with pytest.raises(BadPayload) as refused:
+    with pytest.raises(InvalidPayloadError) as refused:
         structured(**change)
     assert refused.value.field == field
 
@@ -137,7 +143,7 @@ def test_an_event_that_is_twice_in_a_batch_counts_once() -> None:
 
 
 def test_a_batch_has_a_limit() -> None:
-    with pytest.raises(BadPayload, match="at most 100000 events, not 100001"):
+    with pytest.raises(InvalidPayloadError, match="at most 100000 events, not 100001"):
         parsed(*[EVENT] * (MOST_EVENTS + 1))
 
 
@@ -313,6 +319,6 @@ NAMED = st.sampled_from(["content-type", "ce-id", "ce-specversion", "ce-source",
 def test_any_request_becomes_alerts_or_is_refused(body: bytes, headers: dict[str, str]) -> None:
     try:
         found = alerts.alerts(events(body, headers))
-    except (BadPayload, Unsupported):
+    except (InvalidPayloadError, UnsupportedContentTypeError):
         return
     assert all(alert.title and len(alert.key) <= 255 for alert in found.alerts)

@@ -11,7 +11,7 @@ import pytest
 from ingest.integrations.generic.apply import (
     FORM,
     MOST_ITEMS,
-    BadMapping,
+    InvalidMappingError,
     Item,
     Preview,
     apply,
@@ -20,8 +20,8 @@ from ingest.integrations.generic.apply import (
     receive,
 )
 from ingest.integrations.generic.default import DEFAULT
-from ingest.integrations.generic.templates import BadTemplate, path, template
-from ingest.integrations.normalized import Alert, BadPayload
+from ingest.integrations.generic.templates import InvalidTemplateError, path, template
+from ingest.integrations.normalized import Alert, InvalidPayloadError
 
 HOW = {"title": "{host}: {check}", "key": "{host}/{check}"}
 PAYLOAD = {"host": "web-1", "check": "disk"}
@@ -97,12 +97,12 @@ def test_a_template_finds_texts(written: str, value: str) -> None:
     "written", ["$.", "$..a", "$.a[*]", "$.a[", "{a", "a}", "{}", "$a", "{a{b}}", "x" * 1001, 7]
 )
 def test_a_text_that_is_no_template_is_refused(written: object) -> None:
-    with pytest.raises(BadTemplate):
+    with pytest.raises(InvalidTemplateError):
         template(written)
 
 
 def test_a_path_has_an_end() -> None:
-    with pytest.raises(BadTemplate, match="at most 20 steps"):
+    with pytest.raises(InvalidTemplateError, match="at most 20 steps"):
         path("$" + ".a" * 21)
 
 
@@ -126,7 +126,7 @@ def test_a_form_is_an_object_of_texts() -> None:
 
 @pytest.mark.parametrize("body", [b"a=1&" * 300, b"a=" + b"x" * 2**20])
 def test_a_form_has_an_end(body: bytes) -> None:
-    with pytest.raises(BadPayload, match="at most"):
+    with pytest.raises(InvalidPayloadError, match="at most"):
         read_form(body)
 
 
@@ -218,7 +218,7 @@ def test_a_bad_item_is_refused_beside_good_ones() -> None:
 
 @pytest.mark.parametrize("payload", [7, {"x": "y"}, {}, {"x": [{}] * (MOST_ITEMS + 1)}])
 def test_a_payload_without_items_is_refused_whole(payload: object) -> None:
-    with pytest.raises(BadPayload):
+    with pytest.raises(InvalidPayloadError):
         preview(payload, items="$.x")
 
 
@@ -248,6 +248,6 @@ def test_a_body_is_read_and_mapped() -> None:
     ],
 )
 def test_a_mapping_that_cannot_work_is_refused_with_the_field(how: object, field: str) -> None:
-    with pytest.raises(BadMapping) as refused:
+    with pytest.raises(InvalidMappingError) as refused:
         mapping(how)
     assert refused.value.field == field

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ingest.integrations import grafana
-from ingest.integrations.normalized import Alert, BadPayload
+from ingest.integrations.normalized import Alert, InvalidPayloadError
 from ingest.integrations.prometheus.labels import fingerprint
 
 LABELS = {"alertname": "High memory", "zone": "us-1", "grafana_folder": "Fleet"}
@@ -54,5 +54,5 @@ def test_an_identity_covers_labels_that_grafana_keeps_to_itself() -> None:
     ],
 )
 def test_other_forms_are_refused_with_what_they_are(body: dict[str, Any], reason: str) -> None:
-    with pytest.raises(BadPayload, match=reason):
+    with pytest.raises(InvalidPayloadError, match=reason):
         grafana.webhook(json.dumps(body).encode())

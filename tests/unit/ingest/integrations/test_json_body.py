@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest.integrations.json_body import DEEPEST, read, read_object
-from ingest.integrations.normalized import BadPayload
+from ingest.integrations.normalized import InvalidPayloadError
 
 SCALARS = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
@@ -43,13 +43,13 @@ def test_a_value_is_read_as_the_standard_library_reads_it(value: Any) -> None:
     ],
 )
 def test_a_body_that_is_no_json_is_refused_with_the_reason(body: bytes, reason: str) -> None:
-    with pytest.raises(BadPayload, match=reason):
+    with pytest.raises(InvalidPayloadError, match=reason):
         read(body)
 
 
 def test_the_deepest_body_is_still_read() -> None:
     assert read(b"[" * DEEPEST + b"]" * DEEPEST)
-    with pytest.raises(BadPayload, match="deeper"):
+    with pytest.raises(InvalidPayloadError, match="deeper"):
         read(b"[" * (DEEPEST + 1) + b"]" * (DEEPEST + 1))
 
 
@@ -74,5 +74,5 @@ def test_half_a_surrogate_pair_is_replaced(body: bytes, text: str) -> None:
 
 
 def test_a_door_that_wants_an_object_says_what_it_got() -> None:
-    with pytest.raises(BadPayload, match="must be a JSON object, not a number"):
+    with pytest.raises(InvalidPayloadError, match="must be a JSON object, not a number"):
         read_object(b"7")

@@ -131,7 +131,7 @@ def test_a_line_gives_its_message_and_severity(line: str, message: str, severity
     ],
 )
 def test_what_is_no_file_of_records_is_refused_with_its_row(payload: bytes, reason: str) -> None:
-    with pytest.raises(lines.BadLogsError, match=reason):
+    with pytest.raises(lines.InvalidLogsError, match=reason):
         lines.parse(payload)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ingest.integrations import mail
 from ingest.integrations.generic.apply import mapping
-from ingest.integrations.normalized import LONGEST_NAME, Alert, BadPayload
+from ingest.integrations.normalized import LONGEST_NAME, Alert, InvalidPayloadError
 
 
 def a_mail(subject: str = "Disk is full", text: str = "98 % of /var", **headers: str) -> bytes:
@@ -104,7 +104,7 @@ def test_attachments_are_counted_and_not_opened() -> None:
     ],
 )
 def test_what_robots_answer_and_what_dossier_sends_is_refused(headers: dict[str, str]) -> None:
-    with pytest.raises(BadPayload):
+    with pytest.raises(InvalidPayloadError):
         mail.read(a_mail(**headers))
 
 
@@ -114,12 +114,12 @@ def test_what_monitoring_systems_send_by_themselves_is_taken() -> None:
 
 def test_a_bounce_is_refused() -> None:
     raw = b'Subject: failed\nContent-Type: multipart/report; boundary="b"\n\n--b\n\nx\n--b--\n'
-    with pytest.raises(BadPayload, match="report about another mail"):
+    with pytest.raises(InvalidPayloadError, match="report about another mail"):
         mail.read(raw)
 
 
 def test_a_mail_that_went_round_in_circles_is_refused() -> None:
-    with pytest.raises(BadPayload, match="circles"):
+    with pytest.raises(InvalidPayloadError, match="circles"):
         mail.read(b"Received: from a by b\n" * 51 + a_mail())
 
 
@@ -164,7 +164,7 @@ PIECES = st.sampled_from(
 def test_any_bytes_are_an_alert_or_a_refusal(raw: bytes) -> None:
     try:
         parsed = mail.alerts(raw, mail.DEFAULT)
-    except BadPayload:
+    except InvalidPayloadError:
         return
     for one in parsed.alerts:
         assert 1 <= len(one.key) <= LONGEST_NAME

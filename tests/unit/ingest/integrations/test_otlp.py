@@ -15,7 +15,7 @@ from ingest.integrations.otlp import json as otlp_json
 from ingest.integrations.otlp import messages, parse
 from ingest.integrations.otlp.messages import JSON, PROTOBUF, SIGNALS, answer, read, status
 from ingest.telemetry.decode.columns import Names
-from ingest.telemetry.errors import BadBody
+from ingest.telemetry.errors import InvalidBodyError
 from tests.unit.ingest.integrations.otlp_cases import AT, BOUNDS, attribute, gauge, metrics, reread, samples
 
 
@@ -167,9 +167,9 @@ def test_a_request_of_empty_parts_is_refused_before_it_costs_much(monkeypatch: p
     monkeypatch.setattr(messages, "MOST_PARTS", 8)
     request = gauge()
     request.MergeFrom(gauge())
-    with pytest.raises(BadBody, match="more than 8 parts"):
+    with pytest.raises(InvalidBodyError, match="more than 8 parts"):
         taken(request)
-    with pytest.raises(BadBody, match="more than 8 parts"):
+    with pytest.raises(InvalidBodyError, match="more than 8 parts"):
         parse.traces(reread("traces", spans(*[{}] * 9)), "eu", BOUNDS)
 
 
@@ -178,10 +178,10 @@ def test_json_of_too_many_objects_is_refused_before_it_costs_much(monkeypatch: p
     monkeypatch.setattr(messages, "MOST_OBJECTS", 5)
     assert read(SIGNALS["metrics"], body, JSON)  # the fast way
     for signal in ("traces", "logs"):
-        with pytest.raises(BadBody, match="more than 5 JSON objects"):
+        with pytest.raises(InvalidBodyError, match="more than 5 JSON objects"):
             read(SIGNALS[signal], body, JSON)
     monkeypatch.setattr(messages, "MOST_PARTS", 5)
-    with pytest.raises(BadBody, match="more than 5 JSON objects"):
+    with pytest.raises(InvalidBodyError, match="more than 5 JSON objects"):
         read(SIGNALS["metrics"], body, JSON)
 
 
@@ -338,7 +338,7 @@ def test_ids_in_json_are_hexadecimal() -> None:
     ],
 )  # fmt: skip
 def test_a_body_that_is_no_request_is_refused_whole(body: bytes, reason: str) -> None:
-    with pytest.raises(BadBody, match=reason):
+    with pytest.raises(InvalidBodyError, match=reason):
         read(SIGNALS["traces"], body, JSON)
 
 
@@ -370,7 +370,7 @@ def test_an_error_is_a_status_of_google_rpc() -> None:
 def test_any_body_becomes_rows_or_is_refused(body: bytes, signal: Any, form: str) -> None:
     try:
         request = read(signal, body, form)
-    except BadBody:
+    except InvalidBodyError:
         return
     if signal.name != "logs":
         made = {"metrics": parse.metrics, "traces": parse.traces}[signal.name]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ingest.integrations import pagerduty
-from ingest.integrations.normalized import Alert, BadPayload
+from ingest.integrations.normalized import Alert, InvalidPayloadError
 
 PAYLOAD = {"summary": "Disk is full", "source": "db-1.example.com", "severity": "critical"}
 
@@ -24,7 +24,7 @@ def alert(**more: Any) -> Alert:
 
 
 def errors(**more: Any) -> list[str]:
-    with pytest.raises(BadPayload) as refused:
+    with pytest.raises(InvalidPayloadError) as refused:
         pagerduty.event(body(**more), "new")
     answer: list[str] = pagerduty.refusal(refused.value)["errors"]
     return answer
@@ -78,7 +78,7 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
 
 
 def test_a_body_that_is_no_json_has_the_same_form_of_answer() -> None:
-    with pytest.raises(BadPayload) as refused:
+    with pytest.raises(InvalidPayloadError) as refused:
         pagerduty.event(b"{", "new")
     answer = pagerduty.refusal(refused.value)
     assert (answer["status"], answer["message"]) == ("invalid event", "Event object is invalid")
@@ -199,5 +199,5 @@ def test_a_time_that_cannot_be_read_is_told_and_loses_nothing() -> None:
     "told", [{"payload": {"summary": "s"}}, {"routing_key": "r"}, {"routing_key": "r", "payload": {}}]
 )
 def test_a_change_needs_a_key_and_a_summary(told: dict[str, Any]) -> None:
-    with pytest.raises(pagerduty.InvalidEvent):
+    with pytest.raises(pagerduty.InvalidEventError):
         pagerduty.change(json.dumps(told).encode())

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ingest.integrations.normalized import Alert, BadPayload
+from ingest.integrations.normalized import Alert, InvalidPayloadError
 from ingest.integrations.prometheus import parse
 from ingest.integrations.prometheus.labels import fingerprint
 
@@ -143,7 +143,7 @@ def test_good_alerts_are_taken_beside_bad_ones() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"null", b"[", b'[{"labels": NaN}]', b"\xff"])
 def test_a_body_that_is_no_array_is_refused_whole(body: bytes) -> None:
-    with pytest.raises(BadPayload):
+    with pytest.raises(InvalidPayloadError):
         parse.alerts(body, NOW)
 
 
@@ -187,7 +187,7 @@ def test_a_group_is_no_identity_of_its_alerts() -> None:
     ],
 )
 def test_a_message_of_another_form_is_refused_with_the_reason(body: bytes, reason: str) -> None:
-    with pytest.raises(BadPayload, match=reason):
+    with pytest.raises(InvalidPayloadError, match=reason):
         parse.webhook(body)
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.integrations.normalized import Alert, BadPayload, Parsed
+from ingest.integrations.normalized import Alert, InvalidPayloadError, Parsed
 from ingest.integrations.prometheus import cache, parse
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -28,7 +28,7 @@ def nothing_known() -> Iterator[None]:
 def read(*items: Any) -> Parsed | str:
     try:
         return parse.alerts(json.dumps(items).encode(), NOW)
-    except BadPayload as bad:
+    except InvalidPayloadError as bad:
         return str(bad)
 
 

@@ -15,7 +15,7 @@ from ingest.integrations.remote_write.messages import V1, V2
 from ingest.integrations.remote_write.parse import Version, Written, unpack
 from ingest.integrations.samples import FARTHEST
 from ingest.telemetry.decode.validate import Bounds
-from ingest.telemetry.errors import BadBody, TooLarge
+from ingest.telemetry.errors import BodyTooLargeError, InvalidBodyError
 from tests.unit.ingest.integrations.otlp_cases import samples
 from tests.unit.ingest.integrations.remote_write_cases import (
     AT,
@@ -159,15 +159,15 @@ def test_the_fast_way_finds_what_protobuf_says(told: list[Any]) -> None:
 # Bodies
 # ----------------------------------------------------------------------------------------------------------
 def test_a_block_says_how_long_it_is_before_it_is_unpacked() -> None:
-    with pytest.raises(TooLarge, match="larger than 20971520 bytes after decompression"):
+    with pytest.raises(BodyTooLargeError, match="larger than 20971520 bytes after decompression"):
         unpack(b"\xff\xff\xff\xff\x0f" + b"\0" * 10)
-    with pytest.raises(TooLarge, match="larger than 10 bytes"):
+    with pytest.raises(BodyTooLargeError, match="larger than 10 bytes"):
         unpack(packed(b"x" * 11), 10)
 
 
 @pytest.mark.parametrize("body", [b"", b"\x05", b"\x05abc", packed(b"x" * 100)[:-1], b"\x80" * 20])
 def test_a_broken_block_is_refused(body: bytes) -> None:
-    with pytest.raises(BadBody, match="not a snappy block"):
+    with pytest.raises(InvalidBodyError, match="not a snappy block"):
         unpack(body)
 
 
@@ -176,7 +176,7 @@ def test_a_body_of_empty_series_is_refused_before_it_costs_much(
     version: Version, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parse, "MOST_SERIES", 10)
-    with pytest.raises(BadBody, match="more than 10 series"):
+    with pytest.raises(InvalidBodyError, match="more than 10 series"):
         written(version, *[series(())] * 11)
 
 
@@ -188,9 +188,9 @@ def test_any_bytes_become_rows_or_are_refused(body: bytes, cut: int, version: Ve
         try:
             assert unpack(packed(told)) == told
             parse.rows(told, version, "eu", BOUNDS)
-        except BadBody as fault:
+        except InvalidBodyError as fault:
             assert str(fault)  # noqa: PT017
         try:
             unpack(told)
-        except (BadBody, TooLarge):
+        except (InvalidBodyError, BodyTooLargeError):
             continue

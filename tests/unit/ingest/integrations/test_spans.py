@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.integrations.spans import (
-    BadSpans,
     Holes,
+    InvalidSpansError,
     Operations,
     Span,
     Trace,
@@ -81,18 +81,18 @@ def test_an_error_column_is_read_where_there_is_one() -> None:
 )
 def test_a_bad_row_is_named_with_field_and_reason(row: str, field: str, reason: str) -> None:
     good = "t1,s1,root,web-1,GET /,1,1,1"
-    with pytest.raises(BadSpans) as refused:
+    with pytest.raises(InvalidSpansError) as refused:
         parse(csv(good, row))
     assert (refused.value.row, refused.value.field, refused.value.reason) == (2, field, reason)
 
 
 def test_a_missing_column_is_named() -> None:
-    with pytest.raises(BadSpans, match=r"header, field PodName: the column is missing"):
+    with pytest.raises(InvalidSpansError, match=r"header, field PodName: the column is missing"):
         parse(csv(header=HEADER.replace("PodName", "Pod")))
 
 
 def test_what_is_not_text_is_refused() -> None:
-    with pytest.raises(BadSpans, match=r"is not UTF-8 text"):
+    with pytest.raises(InvalidSpansError, match=r"is not UTF-8 text"):
         parse(gzip.compress(b"anything"))
 
 
@@ -212,5 +212,5 @@ def test_the_order_of_spans_means_nothing(shuffled: list[Span]) -> None:
 
 @given(st.binary(max_size=200) | st.text(max_size=200).map(lambda text: csv(text)))
 def test_any_bytes_are_read_or_refused_by_name(payload: bytes) -> None:
-    with contextlib.suppress(BadSpans):
+    with contextlib.suppress(InvalidSpansError):
         parse(payload)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ingest.integrations.superbench import (
-    BadResults,
+    InvalidResultsError,
     MetricName,
     benchmark_rows,
     is_monitor,
@@ -103,11 +103,11 @@ def test_files_are_told_apart_by_their_first_line() -> None:
     ],
 )
 def test_what_is_wrong_is_named_by_line_and_key(payload: bytes, complaint: str) -> None:
-    with pytest.raises(BadResults) as raised:
+    with pytest.raises(InvalidResultsError) as raised:
         parse_results(payload)
     assert str(raised.value).startswith(complaint)
 
 
 def test_a_sample_without_a_time_is_refused() -> None:
-    with pytest.raises(BadResults, match=r"line 1, time: 'noon' is not a time"):
+    with pytest.raises(InvalidResultsError, match=r"line 1, time: 'noon' is not a time"):
         monitor_rows(lines({"time": "noon", "x": 1}), "a")

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest.log import canonical
-from ingest.log.types import Context, UnrecordableEvent
+from ingest.log.types import Context, UnrecordableEventError
 
 WHEN = "2026-01-02T03:04:05.000006+00:00"
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20)
@@ -65,7 +65,7 @@ def test_the_order_of_keys_does_not_change_the_text(body: dict[str, Any]) -> Non
     ],
 )
 def test_what_cannot_be_kept_exactly_is_refused(value: object) -> None:
-    with pytest.raises(UnrecordableEvent):
+    with pytest.raises(UnrecordableEventError):
         canonical.record_body({"value": value})
 
 
@@ -119,7 +119,7 @@ def test_the_hash_is_the_documented_one() -> None:
 
 @pytest.mark.parametrize("text", ["\ud800", "nul\0", "\udfff tail"])
 def test_lone_surrogates_and_nul_are_refused_in_any_field(text: str) -> None:
-    with pytest.raises(UnrecordableEvent, match="incident/1@1"):
+    with pytest.raises(UnrecordableEventError, match="incident/1@1"):
         _hash(actor=text)
 
 
@@ -129,5 +129,5 @@ def test_a_time_is_written_in_utc_to_the_microsecond() -> None:
 
 
 def test_a_time_without_a_zone_is_refused() -> None:
-    with pytest.raises(UnrecordableEvent, match="without a zone"):
+    with pytest.raises(UnrecordableEventError, match="without a zone"):
         canonical.time_text(datetime(2026, 1, 2))  # noqa: DTZ001

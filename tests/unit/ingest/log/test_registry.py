@@ -1,7 +1,7 @@
 import pytest
 
 from ingest.log import registry
-from ingest.log.registry import EventType, UnknownEventType
+from ingest.log.registry import EventType, UnknownEventTypeError
 from ingest.log.types import Body
 
 
@@ -34,12 +34,12 @@ def test_a_body_of_the_newest_schema_is_left_alone() -> None:
 
 
 def test_a_type_that_nobody_registered_is_unknown() -> None:
-    with pytest.raises(UnknownEventType, match=r"test\.waved is not registered"):
+    with pytest.raises(UnknownEventTypeError, match=r"test\.waved is not registered"):
         registry.find("test.waved")
 
 
 def test_a_schema_from_the_future_is_refused() -> None:
-    with pytest.raises(UnknownEventType, match="knows up to 3"):
+    with pytest.raises(UnknownEventTypeError, match="knows up to 3"):
         registry.upcast("test.greeted", 4, {})
 
 

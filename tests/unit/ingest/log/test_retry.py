@@ -2,7 +2,7 @@ import pytest
 
 from ingest.log import retry as module
 from ingest.log.retry import retrying
-from ingest.log.types import WrongExpectedVersion
+from ingest.log.types import StreamVersionError
 
 
 class Contested:
@@ -15,7 +15,7 @@ class Contested:
     def __call__(self) -> str:
         self.calls += 1
         if self.calls <= self.losses:
-            raise WrongExpectedVersion("incident/1", self.calls)
+            raise StreamVersionError("incident/1", self.calls)
         return "done"
 
 
@@ -30,7 +30,7 @@ def test_a_command_that_lost_is_tried_again() -> None:
 
 def test_after_the_last_attempt_the_conflict_is_the_callers() -> None:
     contested = Contested(9)
-    with pytest.raises(WrongExpectedVersion):
+    with pytest.raises(StreamVersionError):
         retrying(contested, attempts=3)
     assert contested.calls == 3
 

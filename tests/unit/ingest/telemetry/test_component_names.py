@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from incidents.domain.values import Invalid, check_component
+from incidents.domain.values import InvalidValueError, check_component
 from ingest.telemetry.component_names import is_component
 from ingest.telemetry.decode.json import decode_ndjson
-from ingest.telemetry.errors import BadRows
+from ingest.telemetry.errors import InvalidRowsError
 from ingest.telemetry.kinds import KINDS
 from ingest.telemetry.windows.offline import ALWAYS, REGION
 
@@ -30,7 +30,7 @@ def test_what_a_door_takes_a_ticket_can_name(name: str) -> None:
 @pytest.mark.parametrize("name", BAD)
 def test_what_a_ticket_cannot_name_no_door_takes(name: str) -> None:
     assert not is_component(name)
-    with pytest.raises(BadRows, match="kind/name"):
+    with pytest.raises(InvalidRowsError, match="kind/name"):
         take_in(name)
-    with pytest.raises(Invalid, match="kind/name"):
+    with pytest.raises(InvalidValueError, match="kind/name"):
         check_component("component", name)

@@ -17,7 +17,7 @@ from ingest.telemetry.decode.arrow import decode_stream
 from ingest.telemetry.decode.columns import Names, Rows, Sets
 from ingest.telemetry.decode.json import MAX_LINE, decode_array, decode_ndjson
 from ingest.telemetry.decode.validate import Bounds, microseconds
-from ingest.telemetry.errors import BadBody, BadRow, BadRows
+from ingest.telemetry.errors import BadRow, InvalidBodyError, InvalidRowsError
 from ingest.telemetry.kinds import KINDS
 from ingest.telemetry.kinds.declare import MAX_COMPONENTS
 
@@ -50,7 +50,7 @@ def listed(rows: Rows) -> list[dict[str, Any]]:
 
 
 def faults(read: Callable[[], Rows]) -> list[BadRow]:
-    with pytest.raises(BadRows) as caught:
+    with pytest.raises(InvalidRowsError) as caught:
         read()
     return caught.value.rows
 
@@ -232,7 +232,7 @@ def test_it_is_said_why_something_is_not_a_row(text: str, reason: str) -> None:
     ],
 )
 def test_a_body_that_is_no_array_is_refused(body: bytes, reason: str) -> None:
-    with pytest.raises(BadBody) as refused:
+    with pytest.raises(InvalidBodyError) as refused:
         array(body)
     assert str(refused.value).split(" (")[0] == reason
 
@@ -252,7 +252,7 @@ def test_a_long_line_is_refused() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"\n\n", b"[]"])
 def test_a_body_without_rows_is_refused(body: bytes) -> None:
-    with pytest.raises(BadBody):
+    with pytest.raises(InvalidBodyError):
         (array if body == b"[]" else ndjson)(body)
 
 
@@ -287,12 +287,12 @@ FIELDS = st.sampled_from(["time", "components", "attempts", "failures", "weight"
 )
 @settings(max_examples=40)
 def test_whatever_comes_is_read_or_refused_by_row(rows: list[dict[str, Any]]) -> None:
-    with contextlib.suppress(BadRows, BadBody):
+    with contextlib.suppress(InvalidRowsError, InvalidBodyError):
         assert ndjson(lines(*rows)).count == len(rows)
 
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_refused_in_every_format(body: bytes) -> None:
     for decode in (decode_ndjson, decode_array, decode_stream):
-        with pytest.raises((BadRows, BadBody)):
+        with pytest.raises((InvalidRowsError, InvalidBodyError)):
             decode(KINDS["path_outcome"], body, "default", BOUNDS)

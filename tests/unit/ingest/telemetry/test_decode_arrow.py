@@ -14,7 +14,7 @@ import pytest
 from ingest.telemetry.decode.arrow import decode_stream
 from ingest.telemetry.decode.columns import Rows
 from ingest.telemetry.decode.validate import microseconds
-from ingest.telemetry.errors import BadBody, BadRow, BadRows
+from ingest.telemetry.errors import BadRow, InvalidBodyError, InvalidRowsError
 from ingest.telemetry.kinds import KINDS
 from tests.unit.ingest.telemetry.test_decode import BOUNDS, GOOD, NOW, TIME, faults, lines, listed, ndjson
 
@@ -126,7 +126,7 @@ def test_a_row_of_arrow_that_is_not_utf_8_is_named(row: int) -> None:
 
 def test_buffers_that_are_compressed_one_by_one_are_refused() -> None:
     for codec in ("lz4", "zstd"):
-        with pytest.raises(BadBody, match="Content-Encoding"):
+        with pytest.raises(InvalidBodyError, match="Content-Encoding"):
             decode_stream(KINDS["path_outcome"], stream(columns(500), compression=codec), "default", BOUNDS)
 
 
@@ -139,6 +139,6 @@ def test_a_broken_arrow_stream_is_refused_or_read_and_never_crashes(seed: int) -
         for _ in range(chance.randint(1, 6)):
             body[chance.randrange(len(body))] = chance.choice((0, 127, 128, 255, chance.randrange(256)))
         cut = chance.randrange(len(body)) if chance.random() < 0.2 else len(body)
-        with contextlib.suppress(BadRows, BadBody):
+        with contextlib.suppress(InvalidRowsError, InvalidBodyError):
             rows = decode_stream(KINDS["path_outcome"], bytes(body[:cut]), "default", BOUNDS)
             assert rows.count == len(np.asarray(rows.columns["attempts"]))

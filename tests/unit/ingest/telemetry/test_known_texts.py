@@ -17,7 +17,7 @@ from ingest.telemetry.decode import json as decode_json
 from ingest.telemetry.decode.builder import NONE_KNOWN, KnownTexts
 from ingest.telemetry.decode.columns import Known, Names, Rows
 from ingest.telemetry.decode.validate import Bounds
-from ingest.telemetry.errors import BadRows
+from ingest.telemetry.errors import InvalidRowsError
 from ingest.telemetry.kinds import KINDS
 
 UNITS = [f"vm/{number}" for number in range(6)]
@@ -80,7 +80,7 @@ def test_rows_are_the_same_whatever_is_known(
 def test_what_is_good_in_one_type_of_field_is_not_taken_in_another(media_type: str) -> None:
     row = {"time": TIME, "observer": "no component", "subject": "svc/a", "context": "c", "status": "healthy"}
     known = {"name": ids(["no component"]), "component": ids(["svc/a"])}
-    with pytest.raises(BadRows, match="observer"):
+    with pytest.raises(InvalidRowsError, match="observer"):
         read(media_type, body(media_type, [row]), known, "observation")
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ingest.telemetry.windows.offline import BadFile, read_file, reduce
+from ingest.telemetry.windows.offline import InvalidFileError, read_file, reduce
 from ingest.telemetry.windows.plan import plan
 from ingest.telemetry.windows.reductions import (
     AsOf,
@@ -72,7 +72,7 @@ def test_a_dash_reads_standard_input() -> None:
 
 def test_a_bad_row_is_named_with_its_file(tmp_path: Path) -> None:
     (tmp_path / "mine.ndjson").write_text('{"time": 1, "unit": "vm/1"}\n{"time": "noon", "unit": "vm/1"}\n')
-    with pytest.raises(BadFile, match=r"mine\.ndjson: row 2, time: 'noon' is not an RFC 3339"):
+    with pytest.raises(InvalidFileError, match=r"mine\.ndjson: row 2, time: 'noon' is not an RFC 3339"):
         read_file("unit_failure", str(tmp_path / "mine.ndjson"))
 
 
@@ -82,7 +82,7 @@ def test_a_bad_row_is_named_with_its_file(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_used_is_named_in_one_line(tmp_path: Path, name: str) -> None:
     if not name.startswith("absent"):
         (tmp_path / name).write_bytes(b"" if name.startswith("empty") else b"ARROW1nonsense")
-    with pytest.raises(BadFile, match=name.replace(".", r"\.")) as caught:
+    with pytest.raises(InvalidFileError, match=name.replace(".", r"\.")) as caught:
         read_file("unit_failure", str(tmp_path / name))
     assert "\n" not in str(caught.value)
 
@@ -98,7 +98,7 @@ def test_a_file_without_rows_says_that_nothing_happened(tmp_path: Path, name: st
 
 
 def test_an_unknown_kind_is_named() -> None:
-    with pytest.raises(BadFile, match="nonsense"):
+    with pytest.raises(InvalidFileError, match="nonsense"):
         read_file("nonsense", "mine.ndjson")
 
 

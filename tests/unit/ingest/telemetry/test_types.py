@@ -21,7 +21,7 @@ from ingest.telemetry.decode.columns import Numbers, Rows, Sets, numbers_of
 from ingest.telemetry.decode.ids import as_bytes, as_texts, canonical_id, canonical_ids
 from ingest.telemetry.decode.json import decode_array, decode_ndjson
 from ingest.telemetry.decode.validate import Bounds
-from ingest.telemetry.errors import BadRows
+from ingest.telemetry.errors import InvalidRowsError
 from ingest.telemetry.kinds import KINDS, Field, Kind
 from ingest.telemetry.kinds.declare import MAX_NUMBERS, TIME
 from ingest.telemetry.windows.offline import reduce
@@ -161,7 +161,7 @@ def test_a_list_holds_as_many_numbers_as_are_taken_and_no_negative_zero() -> Non
     ],
 )  # fmt: skip
 def test_a_wrong_value_is_named(kind: str, change: Row, field: str, reason: str) -> None:
-    with pytest.raises(BadRows) as refused:
+    with pytest.raises(InvalidRowsError) as refused:
         ndjson(kind, GOOD[kind], GOOD[kind] | change)
     (bad,) = refused.value.rows
     assert (bad.row, bad.field) == (2, field)
@@ -174,7 +174,7 @@ def test_a_wrong_value_is_named(kind: str, change: Row, field: str, reason: str)
 @pytest.mark.parametrize("number", ["1e400", "-1e400"])
 def test_a_number_that_no_float_holds_is_refused(kind: str, field: str, number: str) -> None:
     value = {"rtt_us": f"[{number}]", "covariates": f'{{"a": {number}}}', "value": number}[field]
-    with pytest.raises(BadRows, match=f"row 1, {field}: .* not (a )?finite( number)?$"):
+    with pytest.raises(InvalidRowsError, match=f"row 1, {field}: .* not (a )?finite( number)?$"):
         ndjson(
             kind,
             json.dumps({k: v for k, v in required(kind).items() if k != field})[:-1]
@@ -201,7 +201,7 @@ def test_a_number_that_no_float_holds_is_refused(kind: str, field: str, number: 
     ],
 )  # fmt: skip
 def test_a_wrong_arrow_column_is_named(kind: str, field: str, column: pa.Array, reason: str) -> None:
-    with pytest.raises(BadRows) as refused:
+    with pytest.raises(InvalidRowsError) as refused:
         arrow(kind, GOOD[kind], **{field: column})
     assert refused.value.rows[0].field == field
     assert reason in refused.value.rows[0].reason
@@ -245,7 +245,7 @@ def test_an_interval_may_have_begun_before_what_is_kept(end: str | None) -> None
     ],
 )
 def test_an_interval_that_was_over_long_ago_or_never_was_is_refused(change: Row, field: str) -> None:
-    with pytest.raises(BadRows, match=rf"row 1, {field}: is older than what is kept"):
+    with pytest.raises(InvalidRowsError, match=rf"row 1, {field}: is older than what is kept"):
         ndjson("outage", GOOD["outage"] | change)
 
 
