@@ -65,6 +65,8 @@ CASES: dict[str, str] = {
     "load_peak": "load triples for some hours and failures everywhere with it; nothing is broken",
     "growth": "racks and a storage cluster come into use in judged windows; nothing is broken",
     "bad_client": "one tenant's own mistake fails most attempts of two paths all the time; nothing is broken",
+    "first": "the first hour of rows: a component of any kind stops or fails partly, and there is no history",
+    "first_healthy": "the first hour of rows; nothing is broken, and there is no history",
     "placed_stop": "placement and unit_failure rows: a storage cluster stops for 24 hours",
     "placed_gray": "placement and unit_failure rows with hosts: components fail 3 to 30 % of their machines",
     "placed_healthy": "placement and unit_failure rows with hosts; nothing is broken",
@@ -108,6 +110,7 @@ class _Plan:
 _SPACED = _Plan(episodes="spaced")
 _HALF = _Plan(episodes="half", windows=40)
 _DAY_LONG = _Plan(episodes="day", only="storage_cluster", windows=40, judged=6)
+_FIRST = _Plan(windows=1, judged=0)
 _PLANS: dict[str, _Plan] = {
     "healthy": _Plan(),
     "stop_day": _DAY_LONG,
@@ -141,6 +144,8 @@ _PLANS: dict[str, _Plan] = {
     "load_peak": _Plan(benign="peak"),
     "growth": _Plan(benign="growth"),
     "bad_client": _Plan(benign="client"),
+    "first": replace(_FIRST, episodes="early", severity="mixed"),
+    "first_healthy": _FIRST,
     "placed_stop": replace(_DAY_LONG, racks=(40, 60), storage=(8, 12)),
     "placed_gray": replace(_SPACED, severity="gray", racks=(40, 60), storage=(8, 12), base=(1e-4, 1e-3)),
     "placed_healthy": _Plan(racks=(40, 60), storage=(8, 12), base=(1e-4, 1e-3)),

@@ -92,9 +92,12 @@ def learn(table: Cells, names: tuple[str, ...], spread: Floats) -> Noise:
         log = np.log((table.failed + 0.5) / (table.expected + 0.5))
         log = np.where(counted, log, np.nan)
     log -= _shift(log, kind_of)
-    level, error = _levels(table, log)
-    within = _by_kind(log - level, 1 / np.where(counted, table.expected, np.nan), kind_of)
-    between = _by_kind(level[None, :], error[None, :] ** 2, kind_of)
+    often = np.isfinite(log).sum(axis=0) >= ENOUGH_HISTORY
+    level, error = _levels(table, log, often)
+    known = bool(often.any())  # else there are no windows that could stray from others
+    moved = log - level if known else np.full_like(log, np.nan)
+    within = _by_kind(moved, 1 / np.where(counted, table.expected, np.nan), kind_of)
+    between = _by_kind(level[None, :], error[None, :] ** 2, kind_of, upwards=not known)
     told = np.isfinite(level)
     pull = between**2 / (between**2 + np.where(told, error, 1.0) ** 2)
     habit = np.where(told, np.clip(pull * np.where(told, level, 0.0), 0.0, _HABIT * between), 0.0)
@@ -115,12 +118,12 @@ def _shift(log: Floats, kind_of: NDArray[np.int64]) -> Floats:
     return shift
 
 
-def _levels(table: Cells, log: Floats) -> tuple[Floats, Floats]:
-    """Each component's usual logarithm over the windows, and its standard error; nan where too little failed."""
+def _levels(table: Cells, log: Floats, often: Bools) -> tuple[Floats, Floats]:
+    """Each component's usual logarithm over the windows, and its standard error; nan where too little failed. The
+    median of those that failed `often` enough, else of all windows together.
+    """
     level, error = np.full(log.shape[1], np.nan), np.full(log.shape[1], np.nan)
-    count = np.isfinite(log).sum(axis=0)
     failed, expected = np.nansum(table.failed, axis=0), np.nansum(table.expected, axis=0)
-    often = count >= ENOUGH_HISTORY
     if often.any():
         level[often] = np.nanmedian(log[:, often], axis=0)
         error[often] = 1.25 / np.sqrt(expected[often])
@@ -130,25 +133,34 @@ def _levels(table: Cells, log: Floats) -> tuple[Floats, Floats]:
     return level, error
 
 
-def _by_kind(deviation: Floats, variance: Floats, kind_of: NDArray[np.int64]) -> Floats:
+def _by_kind(
+    deviation: Floats, variance: Floats, kind_of: NDArray[np.int64], *, upwards: bool = False
+) -> Floats:
     """The standard deviation beyond what counting explains, robust, per component by kind; shape (components,)."""
-    every = _robust(deviation, variance, PRIOR**2)
+    every = _robust(deviation, variance, PRIOR**2, upwards)
     result = np.zeros(len(kind_of))
     for kind in range(int(kind_of.max(initial=-1)) + 1):
         mine = kind_of == kind
-        own = _robust(deviation[:, mine], variance[:, mine], every)
+        own = _robust(deviation[:, mine], variance[:, mine], every, upwards)
         result[mine] = np.sqrt(own if mine.sum() >= _KIND else max(own, every))
     return result
 
 
-def _robust(deviation: Floats, variance: Floats, prior: float) -> float:
+def _robust(deviation: Floats, variance: Floats, prior: float, upwards: bool) -> float:
     """The squared deviation by the median, or by the ninth decile where tails are heavy, less the variance of
-    counting, drawn towards `prior`."""
+    counting, drawn towards `prior`.
+
+    Only deviations `upwards` tell where each is of a single window: the logarithm of few failures strays far below,
+    and components that fail less than others excuse nobody.
+    """
     known = np.isfinite(deviation) & np.isfinite(variance)
     count = int(known.sum())
     if not count:
         return prior
-    middle, far = np.quantile(np.abs(deviation[known]), (0.5, 0.9)).tolist()
+    if upwards:
+        middle, far = np.maximum(np.quantile(deviation[known], (0.75, 0.95)), 0.0).tolist()
+    else:
+        middle, far = np.quantile(np.abs(deviation[known]), (0.5, 0.9)).tolist()
     found = max(1.4826 * middle, far / 1.645) ** 2 - float(np.median(variance[known]))
     return float((max(found, 0.0) * count + prior * _PRIOR_CELLS) / (count + _PRIOR_CELLS))
 

@@ -1,15 +1,32 @@
 """What Deepview learns from a history that is not healthy, and from rows that are not as it assumes."""
 
 from collections.abc import Mapping
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
+from analyzers.contract import Window
+from tests.unit.analyzers.deepview.cases import verdict_on, window_of
 from tests.unit.analyzers.deepview.regions import Region, named, verdicts
 
 OUT: Mapping[str, float] = {"storage_cluster/s5": 1.0}
 CALM = 12
+
+
+def half_of_the_racks(uneven: int, of_one_cluster: int | None = None) -> Window:
+    """The first hour of eight racks and six storage clusters: paths of every other rack fail `uneven` attempts of 400,
+    the others none, those of the second cluster `of_one_cluster` instead.
+    """
+    failing: dict[tuple[str, ...], int] = {}
+    for t, s in product(range(8), range(6)):
+        usual = uneven * (t % 2)
+        failing[f"storage_cluster/s{s}", f"tor/t{t}"] = (
+            usual if s != 1 or of_one_cluster is None else of_one_cluster
+        )
+    told = {path: count for path, count in failing.items() if count}
+    return window_of(dict.fromkeys(failing, 400), told, "path_outcome")
 
 
 def unmet(verdict: Mapping[str, Any]) -> set[str]:
@@ -123,6 +140,21 @@ def test_every_verdict_carries_the_four_assumptions() -> None:
     region = Region(90)
     for verdict in verdicts([region.hour(at, {}) for at in range(4)], 4):
         assert [one["name"] for one in verdict["assumptions"]] == ["history", "sampling", "noise", "topology"]
+
+
+@pytest.mark.parametrize("uneven", [1, 2])
+@pytest.mark.parametrize("share", [0.1, 0.15, 0.25])
+def test_without_history_a_cluster_is_named_where_half_of_the_racks_fail_more_than_the_others(
+    share: float, uneven: int
+) -> None:
+    assert named(verdict_on(half_of_the_racks(uneven, round(400 * share)))) == {"storage_cluster/s1"}
+
+
+@pytest.mark.parametrize("uneven", [1, 2, 3])
+def test_without_history_nobody_is_blamed_where_half_of_the_racks_fail_more_than_the_others(
+    uneven: int,
+) -> None:
+    assert not named(verdict_on(half_of_the_racks(uneven)))
 
 
 def test_without_three_windows_of_history_that_is_told() -> None:
