@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,7 @@ from analyzers.simulators.deepview import (
 from analyzers.simulators.fleet import Fleet, M, build
 from tests.benchmarks.glance import harmonic, told
 from tests.benchmarks.scoring import monotone, spread
+from tests.benchmarks.worlds import reliability
 
 Row = dict[str, Any]
 
@@ -83,6 +84,7 @@ class Count:
     accused: int = 0
     entries: int = 0
     undecided: int = 0
+    stated: list[tuple[float, bool]] = field(default_factory=list)
 
     def add(self, truth: set[str], verdict: Verdict) -> None:
         named = {suspect.component for suspect in verdict.suspects}
@@ -95,6 +97,9 @@ class Count:
         self.accused += bool(named - truth)
         self.entries += len(wider & truth)
         self.undecided += verdict.status == "inconclusive"
+        for one in verdict.suspects:
+            if one.score is not None:
+                self.stated.append((one.score, bool({one.component, *one.ambiguous_with} & truth)))
 
     @property
     def precision(self) -> list[int]:
@@ -245,11 +250,15 @@ def row_of(kind: str, count: Count, label: str, bar: str | None) -> Row:
     return row
 
 
-def healthy_row(background_name: str, trials: int, label: str, bar: str | None, **more: Any) -> Row:
+def healthy(background_name: str, trials: int, **more: Any) -> Count:
     jobs = [Job(FIRST_REPORTING_SEED + n, "healthy", background_name, **more) for n in range(trials)]
     total = Count()
     for truth, verdict in spread(run_trial, jobs):
         total.add(truth, verdict)
+    return total
+
+
+def healthy_row(background_name: str, total: Count, label: str, bar: str | None) -> Row:
     low, high = wilson(total.accused, total.trials)
     return {
         "name": f"{label} false blames per healthy window, {background_name}",
@@ -322,13 +331,18 @@ def main(trials: int = 1000, days: int = 60) -> list[Row]:
 
 def figures(trials: int, days: int) -> Iterator[Row]:
     """The rows one by one; kinds without a bar and methods beside the default get fewer trials."""
-    few = max(20, trials // 8)
+    few, stated = max(20, trials // 8), list[tuple[float, bool]]()
     for kind in KINDS:
         enough, bar = (trials, f">= {BARS[kind]}") if kind in BARS else (few, None)
-        yield row_of(kind, accuracy(kind, enough, FIRST_REPORTING_SEED), OURS, bar)
+        count = accuracy(kind, enough, FIRST_REPORTING_SEED)
+        stated += count.stated
+        yield row_of(kind, count, OURS, bar)
     for name in BACKGROUNDS:
-        yield healthy_row(name, trials, OURS, "<= 0.05")
+        calm = healthy(name, trials)
+        stated += calm.stated
+        yield healthy_row(name, calm, OURS, "<= 0.05")
         yield day_row(name, days, OURS, "<= 0.2")
+    yield from reliability("deepview, simulator", stated, of="deepview")
     for kind in ("stop", "gray"):
         yield detection_row(kind, max(20, trials // 10))
     others: dict[str, dict[str, Any]] = {
@@ -341,7 +355,7 @@ def figures(trials: int, days: int) -> Iterator[Row]:
         for kind in BARS:
             yield row_of(kind, accuracy(kind, few, FIRST_REPORTING_SEED, **more), label, None)
         for name in BACKGROUNDS:
-            yield healthy_row(name, few, label, None, **more)
+            yield healthy_row(name, healthy(name, few, **more), label, None)
     yield day_row("clumped", max(2, days // 10), "lasso z_mean", None, params=(("method", "lasso"),))
 
 

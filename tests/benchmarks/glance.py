@@ -1,4 +1,6 @@
-"""The analyzers at a glance: two tables in Markdown, made of what the parts of `make bench` measured.
+"""The analyzers at a glance: four tables in Markdown, made of what the parts of `make bench` measured: faults of the
+simulators, cases of second generators with those where an analyzer breaks, analyzers as a whole, and whether stated
+probabilities are true.
 
 python -m tests.benchmarks.glance [BENCH.JSON ...]
 
@@ -10,13 +12,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from analyzers.builtin.stats.wilson import wilson
-from tests.benchmarks.scoring import Tally
+from tests.benchmarks.scoring import EDGES, Tally
 
 Row = dict[str, Any]
 Cells = dict[str, Any]
@@ -46,6 +49,22 @@ FAULTS = (
     "simpler methods: precision / recall",
     "the authors', their own result",
 )
+SECOND = (
+    "analyzer, cases of the second generator",
+    "precision",
+    "recall",
+    "F1",
+    "inconclusive",
+    "simpler methods: precision / recall",
+)
+BREAKS = 0.95
+"""Precision and recall below which a case has a row of its own."""
+RELIABILITY = (
+    "analyzer: stated minus true, by what is stated",
+    *(f"{low:g} to {high:g}" for low, high in pairwise(EDGES)),
+)
+ENOUGH, WITHIN = 50, 0.05
+"""Suspects in a bin from which on it is held to what may be stated more than true."""
 WHOLES = (
     "analyzer",
     "healthy that accuse anyone",
@@ -57,6 +76,7 @@ WHOLES = (
     "time grows as n to the",
 )
 NOBODY = "accuses nobody"
+_SECOND = "second generator"
 WHY: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "deepview": {"time": "asked of stop and gray", "beside": "not asked of this kind"},
@@ -94,8 +114,9 @@ def told(analyzer: str, fault: str = "", **cells: object) -> Row:
     and those told twice are added.
 
     Of a fault: `precision`, `recall`, `undecided`, `time`, `published`, and `beside`: other methods by name with
-    (found, named, found, true). Of an analyzer: `healthy`, `healthy_second` (on
-    worlds that share nothing with the simulators), `healthy_undecided`, `benign`, `seconds`, `memory`, `growth`.
+    (found, named, found, true). Faults whose name begins with `second generator` are cases of one, on worlds that
+    share nothing with the simulators. Of an analyzer: `healthy`, `healthy_second`, `healthy_undecided`, `benign`,
+    `seconds`, `memory`, `growth`, and `stated` and `stated_stress` as `scoring.by_bins` counts them.
     """
     return {"glance": {"analyzer": analyzer, "fault": fault, **cells}}
 
@@ -115,19 +136,22 @@ def other(tally: Tally) -> list[int]:
 
 
 def lines(results: Mapping[str, Sequence[Row] | None]) -> Iterator[str]:
-    """Both tables; nothing where no part told anything."""
+    """The tables; nothing where no part told anything."""
     gathered = gather(results)
-    names = [name for name in ORDER if any(name == one for one, _ in gathered)]
-    for columns, some in ((FAULTS, True), (WHOLES, False)):
-        shown = [key for name in names for key in gathered if key[0] == name and bool(key[1]) == some]
-        if not shown:
-            continue
-        yield f"| {' | '.join(columns)} |"
-        yield f"|{' --- |' * len(columns)}"
-        for key in shown:
-            cells = _of_fault(key, gathered[key]) if some else _of_whole(key[0], gathered[key])
-            yield f"| {' | '.join(cells)} |"
-        yield ""
+    keys = [key for name in ORDER for key in gathered if key[0] == name]
+    faults = [key for key in keys if key[1] and not key[1].startswith(_SECOND)]
+    wholes = [key for key in keys if not key[1]]
+    yield from _table(FAULTS, (_of_fault(key, gathered[key]) for key in faults))
+    yield from _table(SECOND, _of_second({key: gathered[key] for key in keys if key[1].startswith(_SECOND)}))
+    some = [key for key in wholes if set(gathered[key]) - {"stated", "stated_stress"}]
+    yield from _table(WHOLES, (_of_whole(key[0], gathered[key]) for key in some))
+    yield from _table(RELIABILITY, _of_stated({key[0]: gathered[key] for key in wholes}))
+
+
+def _table(columns: Sequence[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    shown = [f"| {' | '.join(cells)} |" for cells in rows]
+    if shown:
+        yield from (f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}", *shown, "")
 
 
 def gather(results: Mapping[str, Sequence[Row] | None]) -> dict[tuple[str, str], Cells]:
@@ -162,6 +186,65 @@ def _of_fault(key: tuple[str, str], cells: Cells) -> Iterator[str]:
     yield _share(name, "undecided", cells, counted=True)
     yield "; ".join(_beside(*one) for one in cells.get("beside", {}).items()) or _why(name, "beside")
     yield cells.get("published") or "none"
+
+
+def _of_second(cases: Mapping[tuple[str, str], Cells]) -> Iterator[Iterator[str]]:
+    """For each generator of an analyzer all cases together, then those with a precision or recall below `BREAKS`."""
+    generators = dict.fromkeys((name, fault.partition(":")[0]) for name, fault in cases)
+    for name, generator in generators:
+        mine = {fault: cells for (of, fault), cells in cases.items() if of == name}
+        mine = {fault: cells for fault, cells in mine.items() if fault.partition(":")[0] == generator}
+        among = generator.removeprefix(_SECOND).strip()
+        called = f"all {len(mine)} cases{f' {among}' if among else ''}"
+        yield _of_case(name, called, _summed(list(mine.values())))
+        for fault, cells in mine.items():
+            shares = [cells[one][0] / cells[one][1] for one in ("precision", "recall") if cells[one][1]]
+            if min(shares, default=1.0) < BREAKS:
+                yield _of_case(name, fault.partition(": ")[2], cells)
+
+
+def _summed(cases: Sequence[Cells]) -> Cells:
+    """Pairs of all cases added, and those of other methods."""
+    beside: dict[str, list[int]] = {}
+    for cells in cases:
+        for method, pairs in cells.get("beside", {}).items():
+            beside[method] = _joined(beside.get(method, [0] * len(pairs)), pairs)
+    columns = ("precision", "recall", "undecided")
+    summed = {one: [sum(cells[one][at] for cells in cases) for at in range(2)] for one in columns}
+    return {**summed, "beside": beside}
+
+
+def _of_case(name: str, case: str, cells: Cells) -> Iterator[str]:
+    yield f"`{name}`, {case}"
+    yield _share(name, "precision", cells)
+    yield _share(name, "recall", cells)
+    yield _f1(name, cells)
+    yield _share(name, "undecided", cells, counted=True)
+    yield "; ".join(_beside(*one) for one in cells.get("beside", {}).items()) or "none asked"
+
+
+def _of_stated(analyzers: Mapping[str, Cells]) -> Iterator[Iterator[str]]:
+    for name, cells in analyzers.items():
+        for column, where in (("stated", ""), ("stated_stress", ", under stress")):
+            if column in cells:
+                yield iter((f"`{name}`{where}", *_bins(cells[column])))
+
+
+def _bins(counts: Sequence[float]) -> Iterator[str]:
+    """How much more was stated than true in each bin, of how many; in bold where that is too much of enough."""
+    for said, right, of in zip(counts[::3], counts[1::3], counts[2::3], strict=True):
+        if not of:
+            yield "–"
+            continue
+        low, high = wilson(int(right), int(of))
+        more = (said - right) / of
+        cell = f"{_signed(more)} [{_signed(said / of - high)}, {_signed(said / of - low)}] of {int(of):,}"
+        yield f"**{cell}**" if more > WITHIN and of >= ENOUGH else cell
+
+
+def _signed(difference: float) -> str:
+    text = f"{difference:+.2f}"
+    return text.replace("0.", ".", 1) if text not in ("+0.00", "-0.00") else "0"
 
 
 def _of_whole(name: str, cells: Cells) -> Iterator[str]:

@@ -37,6 +37,7 @@ from tests.benchmarks.pingmesh_trials import (
     window,
 )
 from tests.benchmarks.scoring import Tally, monotone, note_of, spread
+from tests.benchmarks.worlds import reliability
 
 Row = dict[str, Any]
 
@@ -93,6 +94,7 @@ def patterns(trials: int, first: int, params: tuple[tuple[str, Any], ...]) -> li
                     ),
                 }
             )
+    rows += _stated("patterns", done)
     late = spread(
         run,
         [
@@ -104,6 +106,16 @@ def patterns(trials: int, first: int, params: tuple[tuple[str, Any], ...]) -> li
     )
     rows.append(share("right, fault from minute 1 to 4 on", sum(one.right for one in late), len(late)))
     return rows
+
+
+def _stated(what: str, done: Sequence[Done]) -> list[Row]:
+    """What was stated of each suspect, and whether it was right."""
+    pairs = [
+        (stated, bool(entry & one.truth))
+        for one in done
+        for stated, entry in zip(one.stated, one.named, strict=True)
+    ]
+    return list(reliability(f"simulator, {what}", pairs, of="pingmesh"))
 
 
 def _called(kind: str) -> str:
@@ -148,6 +160,7 @@ def black_holes(trials: int, first: int, params: tuple[tuple[str, Any], ...]) ->
     rows.append(
         {"name": "the score alone: precision", "value": round(plain.precision, 4), "note": note_of(plain)}
     )
+    rows += _stated("black holes", done)
     leaf = spread(
         run, [Job(first + 50_000 + trial, "leaf_black_hole", params=params) for trial in range(trials)]
     )
@@ -188,6 +201,7 @@ def quiet(trials: int, first: int, params: tuple[tuple[str, Any], ...]) -> list[
         rows.append(
             {"name": name, "value": value, "unit": "a day", "note": f"{count} in {len(healthy)} windows"}
         )
+    rows += _stated("nothing broken", done)
     false = sum(one.holes for one in done)
     value = round(false / len(done) * WINDOWS_A_DAY, 2)
     note = f"{false} in {len(done)} healthy and benign windows"

@@ -54,7 +54,7 @@ class Job:
 class Done:
     """What was planted and what was named (each entry with those alike), the pattern, alerts, and the rivals' answers.
 
-    `evidence` holds the surplus (nats above the bar) of each suspect.
+    `evidence` holds the surplus (nats above the bar) of each suspect, `stated` its probability.
     """
 
     job: Job
@@ -65,6 +65,7 @@ class Done:
     status: str
     alerts: int
     evidence: tuple[float, ...]
+    stated: tuple[float, ...]
     seconds: float
     plain: tuple[str, frozenset[str]] = ("", frozenset())
     plain_alerts: int = 0
@@ -110,6 +111,7 @@ def run(job: Job) -> Done:
         verdict.status,
         int(verdict.measures["alerts"]),
         tuple(surplus(one.q_value or 0.0) for one in verdict.suspects),
+        tuple(one.score or 0.0 for one in verdict.suspects),
         seconds,
     )
     if not job.rivals:

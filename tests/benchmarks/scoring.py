@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,6 +12,9 @@ from multiprocessing import get_context
 from typing import TypeVar
 
 from analyzers.builtin.stats.wilson import wilson
+
+EDGES = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
+"""Bins of what is stated of suspects."""
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -57,6 +61,16 @@ def kept_word(pairs: Sequence[tuple[float, bool]]) -> tuple[float, float, str]:
         least, most = wilson(hits, len(part))
         parts.append(f"says {mean:.3f}, true {hits / len(part):.3f} [{least:.3f}, {most:.3f}] of {len(part)}")
     return brier, true * (1 - true), "; ".join(parts)
+
+
+def by_bins(stated: Sequence[tuple[float, bool]]) -> list[float]:
+    """For each bin of `EDGES` in turn the sum of what was stated in it, how often that was true, and how many there
+    are; counts of several parts add up."""
+    counts = [0.0] * 3 * (len(EDGES) - 1)
+    for said, right in stated:
+        at = 3 * min(bisect_right(EDGES, said) - 1, len(EDGES) - 2)
+        counts[at : at + 3] = [counts[at] + said, counts[at + 1] + right, counts[at + 2] + 1]
+    return counts
 
 
 @dataclass

@@ -14,8 +14,8 @@ import argparse
 import math
 import time
 import tracemalloc
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -42,6 +42,7 @@ from analyzers.simulators.node_benchmarks import (
 from tests.benchmarks.glance import told
 from tests.benchmarks.scoring import spread, windows_row, windows_until
 from tests.benchmarks.validator_rivals import BASELINES
+from tests.benchmarks.worlds import reliability
 
 Row = dict[str, Any]
 Floats = NDArray[np.float64]
@@ -87,14 +88,18 @@ class Count:
     missed: int = 0
     accused: int = 0
     undecided: int = 0
+    stated: list[tuple[float, bool]] = field(default_factory=list)
 
-    def add(self, truth: set[str], named: set[str], undecided: bool) -> None:
+    def add(
+        self, truth: set[str], named: set[str], undecided: bool, stated: Sequence[tuple[float, bool]]
+    ) -> None:
         self.fleets += 1
         self.found += len(named & truth)
         self.false += len(named - truth)
         self.missed += len(truth - named)
         self.accused += bool(named - truth)
         self.undecided += undecided
+        self.stated += stated
 
     @property
     def recall(self) -> float:
@@ -105,16 +110,22 @@ class Count:
         return self.found / max(1, self.found + self.false)
 
 
-def run_trial(job: Job) -> tuple[set[str], set[str], bool]:
-    """The truth, who was named, and whether the answer was `inconclusive`."""
+def run_trial(job: Job) -> tuple[set[str], set[str], bool, list[tuple[float, bool]]]:
+    """The truth, who was named, whether the answer was `inconclusive`, and what was stated of each suspect with whether
+    it was right."""
     fleet, truth, measured, before = _world(job)
     if job.method != "validator":
-        return truth, {fleet.name(node) for node in BASELINES[job.method](fleet, measured)}, False
+        return truth, {fleet.name(node) for node in BASELINES[job.method](fleet, measured)}, False, []
     past = [window(fleet, one, day) for day, one in enumerate(before)]
     seen = window(fleet, measured, job.past, past)
     verdict = ANALYZER.analyze(seen, check_params(ANALYZER, dict(job.params)))
     named = {name for one in verdict.suspects for name in (one.component, *one.ambiguous_with)}
-    return truth, named, verdict.status == "inconclusive"
+    stated = [
+        (one.score, bool({one.component, *one.ambiguous_with} & truth))
+        for one in verdict.suspects
+        if one.score is not None
+    ]
+    return truth, named, verdict.status == "inconclusive", stated
 
 
 def until_ticket(job: Job) -> list[int | None]:
@@ -371,12 +382,15 @@ BARRED = ("spread .5 %", "spread 1 %", *(f"{name}{AGAIN}" for name in ("spread .
 
 
 def figures(fleets: int, first: int = FIRST_REPORTING_SEED) -> Iterator[Row]:
+    stated = list[tuple[float, bool]]()
     for label, total in counted(cells_of(fleets, first)).items():
+        stated += total.stated if "similarity" not in label else ()
         if "healthy" in label:
             yield healthy_row(label, total, None if label.startswith(tuple(BASELINES)) else "<= 0.05")
         else:
             barred = label.startswith("-10 %, ") and label.removeprefix("-10 %, ") in BARRED
             yield from found_rows(label, total, ">= 0.97" if barred else None)
+    yield from reliability("validator, simulator", stated, of="validator")
     yield from ticket_rows(max(10, fleets // 6), first)
     yield from growth_rows()
 

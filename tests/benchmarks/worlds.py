@@ -17,17 +17,13 @@ from typing import Any
 from analyzers.builtin.stats.wilson import wilson
 from analyzers.contract import Analyzer, ParamValue, Window
 from analyzers.runner import judge as run_analyzer
-from tests.benchmarks.glance import counts, other, told
-from tests.benchmarks.scoring import Tally, spread
+from tests.benchmarks.glance import ENOUGH, counts, other, told
+from tests.benchmarks.scoring import EDGES, Tally, by_bins, spread
 from tests.worlds import Fault, World
 
 Row = dict[str, Any]
 Method = Callable[[Window], Sequence[str]]
 """A simpler method: the components that it blames in a window."""
-
-EDGES = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 1.0)
-ENOUGH = 50
-"""Suspects in a bin of the reliability diagram from which on its bar counts."""
 
 
 @dataclass(frozen=True)
@@ -101,8 +97,8 @@ def report(
         yield from figures(name, found, bars, "" if module == name else module)
         for case, one in found.items():
             (stressed if case in stress else usual).extend(one.stated)
-    yield from reliability(f"{name}, both generators" if beside else name, usual)
-    yield from reliability(f"{name}, under stress", stressed, 0.1)
+    yield from reliability(f"{name}, both generators" if beside else name, usual, of=name)
+    yield from reliability(f"{name}, under stress", stressed, 0.1, of=name, stress=True)
 
 
 def judge_one(job: Job) -> Judged:
@@ -217,9 +213,21 @@ def _beside(judged: Judged, what: str) -> str:
     return f"; beside it {', '.join(said)}" if said else ""
 
 
-def reliability(name: str, stated: Sequence[tuple[float, bool]], within: float = 0.05) -> Iterator[Row]:
+def reliability(
+    name: str,
+    stated: Sequence[tuple[float, bool]],
+    within: float = 0.05,
+    *,
+    of: str = "",
+    stress: bool = False,
+) -> Iterator[Row]:
     """The reliability diagram: by bins of what was stated, the mean stated, the share that was true with its interval,
-    and how much more was stated than true, whose bar is `within` in bins of 50 or more suspects."""
+    and how much more was stated than true, whose bar is `within` in bins of 50 or more suspects. The first row carries
+    all bins for the table of the analyzer `of`, apart from others if they are of worlds under `stress`."""
+    bins = by_bins(stated)
+    cells: Row = {}
+    if of:
+        cells = told(of, stated_stress=bins) if stress else told(of, stated=bins)
     for low, high in pairwise(EDGES):
         pairs = [(one, right) for one, right in stated if low <= one < high or one == high == 1.0]
         if not pairs:
@@ -232,7 +240,9 @@ def reliability(name: str, stated: Sequence[tuple[float, bool]], within: float =
             "bar": f"<= {within}" if len(pairs) >= ENOUGH else None,
             "interval": [mean - most, mean - least],
             "note": f"says {mean:.3f}, true {hits / len(pairs):.3f} [{least:.3f}, {most:.3f}] of {len(pairs):,}",
+            **cells,
         }
+        cells = {}
 
 
 def _named(path: str) -> Any:

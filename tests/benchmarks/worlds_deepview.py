@@ -57,8 +57,10 @@ def _rows(result: dict[str, Judged]) -> Iterator[Row]:
     yield from figures("deepview", result, {**bars, **BARS})
     usual = [one for case, judged in result.items() if case not in STRESS for one in judged.stated]
     stressed = [one for case, judged in result.items() if case in STRESS for one in judged.stated]
-    yield from reliability("deepview, second generator", usual)
-    yield from reliability("deepview, second generator under stress", stressed, within=0.1)
+    yield from reliability("deepview, second generator", usual, of="deepview")
+    yield from reliability(
+        "deepview, second generator under stress", stressed, within=0.1, of="deepview", stress=True
+    )
 
 
 if __name__ == "__main__":

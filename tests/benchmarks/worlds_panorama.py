@@ -108,7 +108,8 @@ def rows(trials: int, first: int) -> Iterator[Row]:
     ]
     judged = judge(jobs)
     yield from figures("panorama", judged, BARS)
-    yield from reliability("panorama", [pair for one in judged.values() for pair in one.stated])
+    stated = [pair for one in judged.values() for pair in one.stated]
+    yield from reliability("panorama", stated, of="panorama")
 
 
 def main(trials: int = 9, first: int = FIRST) -> list[Row]:

@@ -100,7 +100,8 @@ def rows(trials: int, first: int) -> Iterator[Row]:
     ]
     judged = judge(jobs)
     yield from figures("tor_availability", judged, BARS)
-    yield from reliability("tor_availability", [pair for one in judged.values() for pair in one.stated])
+    stated = [pair for one in judged.values() for pair in one.stated]
+    yield from reliability("tor_availability", stated, of="tor_availability")
 
 
 def main(trials: int = 9, first: int = FIRST) -> list[Row]:

@@ -120,7 +120,8 @@ def rows(trials: int, first: int) -> Iterator[Row]:
     small = [Job("validator", case, first + n, analyzer, "", given) for case in _SMALL for n in range(trials)]
     for row in figures("validator", judge(small), _WITH_BASELINE, "baseline"):
         yield {name: row[name] for name in ("name", "value", "bar", "interval", "note") if name in row}
-    yield from reliability("validator", [pair for one in judged.values() for pair in one.stated])
+    stated = [pair for one in judged.values() for pair in one.stated]
+    yield from reliability("validator", stated, of="validator")
 
 
 def main(trials: int = 8, first: int = FIRST) -> list[Row]:

@@ -1,7 +1,7 @@
-"""The analyzers at a glance: what parts of `make bench` tell, as two tables."""
+"""The analyzers at a glance: what parts of `make bench` tell, as tables."""
 
 from tests.benchmarks.glance import counts, gather, lines, other, told
-from tests.benchmarks.scoring import Tally
+from tests.benchmarks.scoring import Tally, by_bins
 
 
 def rows_of(*told_of: dict[str, object]) -> list[str]:
@@ -34,3 +34,29 @@ def test_a_cell_without_a_figure_says_why() -> None:
 
 def test_parts_that_failed_or_tell_nothing_give_no_table() -> None:
     assert list(lines({"append": [{"name": "x", "value": 1}], "voting": None})) == []
+
+
+def test_cases_of_a_second_generator_are_added_and_those_that_break_stand_apart() -> None:
+    well, badly = Tally(windows=10, found=10), Tally(windows=10, found=2, missed=8)
+    rows = rows_of(
+        told("voting", "second generator: bad1", **counts(well), beside={"007": other(well)}),
+        told("voting", "second generator: noisy", **counts(badly), beside={"007": other(well)}),
+    )
+    assert [row.split(" | ")[:3] for row in rows[2:]] == [
+        ["| `voting`, all 2 cases", "1 [.758, 1]", ".600 [.387, .781]"],
+        ["| `voting`, noisy", "1 [.342, 1]", ".200 [.057, .510]"],
+    ]
+    assert rows[2].endswith("| 007 1 / 1 |")
+
+
+def test_what_was_stated_on_both_generators_is_held_to_what_was_true() -> None:
+    simulated, second = [(0.99, True)] * 40, [(0.99, True)] * 40 + [(0.99, False)] * 20 + [(0.4, True)]
+    rows = rows_of(
+        told("voting", stated=by_bins(simulated)),
+        told("voting", stated=by_bins(second)),
+    )
+    cells = rows[-1].strip("| ").split(" | ")
+    assert cells[0] == "`voting`"
+    assert cells[1].startswith("-.60 ")
+    assert cells[-1].startswith("**+.19 [")
+    assert cells[-1].endswith(" of 100**")
