@@ -19,6 +19,7 @@ from incidents.domain.notifications.message import MOST_SHOWN
 from incidents.domain.notifications.state import FALL_AFTER, MOST_ATTEMPTS
 from incidents.domain.search import FIELDS
 from incidents.domain.webhooks import LARGEST_BODY
+from incidents.notifications.channels.apprise import SERVICES
 from incidents.oncall.calendars import MOST_TEXT
 from incidents.webhooks.send import TIMEOUT
 from ingest.queries import TELEMETRY_KINDS
@@ -52,6 +53,7 @@ def computed() -> dict[str, Callable[[], str]]:
         "sender pages": lambda: sender_list("integrate/"),
         "largest calendar": lambda: f"{MOST_TEXT // 1024} KiB",
         "largest webhook": lambda: f"{LARGEST_BODY // 1024} KiB",
+        "services": lambda: ", ".join(f"`{scheme}`" for scheme in sorted(SERVICES)),
         "attempts": lambda: str(MOST_ATTEMPTS),
         "attempts before the next method": lambda: str(FALL_AFTER),
         "webhook request": lambda: _fence("http", WEBHOOK_REQUEST),

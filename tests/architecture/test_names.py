@@ -5,7 +5,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from tests.architecture.reading import statements
-from tests.architecture.test_house import ROOT, sources
+from tests.places import ROOT
 
 
 def exceptions() -> dict[str, list[str]]:
