@@ -49,7 +49,7 @@ def _routed_by_team(body: Body) -> Body:
 _UPCASTERS = {
     "incident.commented": {1: _comment_alone},
     "incident.finding_joined": {1: _joined_alone},
-    "incident.no_longer_blamed": {1: _quiet_alone},
+    "incident.finding_cleared": {1: _quiet_alone},
     "incident.opened": {1: _routed_by_team},
     "incident.resolved": {1: _known_then},
     "incident.unacknowledged": {1: _taken_back_by_a_person},

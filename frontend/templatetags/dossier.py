@@ -322,7 +322,7 @@ def markdown(text: str) -> SafeString:
 
 @register.filter
 def event_kind(name: str) -> str:
-    """`handed_over` of `incident.handed_over`."""
+    """`reassigned` of `incident.reassigned`."""
     return name.rpartition(".")[2]
 
 

@@ -135,7 +135,7 @@ def _touched(incidents: Collection[str]) -> dict[str, str]:
 
 
 def _note(source: Incident, by: Ticket, symptoms: Sequence[Symptom], kept: str, context: Context) -> None:
-    notes = TimelineEntry.objects.filter(incident__pk=source.id, type="incident.explained")
+    notes = TimelineEntry.objects.filter(incident__pk=source.id, type="incident.linked_to_cause")
     if notes.filter(body__by__id=by.id).exists():
         return
     note = c.NoteExplained(by, symptoms[0].explanation, len(symptoms), kept)

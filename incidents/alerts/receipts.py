@@ -29,7 +29,7 @@ from ingest.queries import (
 
 _INCIDENT = re.compile(r"i-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})-([0-9]{1,9})-([0-9]{1,9})")
 _OTHER = re.compile(r"[A-Za-z0-9_-]{1,80}")
-_OUTCOMES = {"incident.opened": "opened", "incident.joined": "joined"}
+_OUTCOMES = {"incident.opened": "opened", "incident.report_joined": "joined"}
 
 
 def receipt_of(incident_id: str, events: Sequence[Event]) -> str:

@@ -61,17 +61,17 @@ def _fold(joined: dict[str, tuple[bool, float, int]], event: Event) -> None:
     """What `project` does to rows, to (resting, latest first, last come first) by alert."""
     at, told = -event.occurred_at.timestamp(), event.body.get("alerts", ())
     match event.type:
-        case "incident.alerts_joined" | "incident.symptoms_joined" | "incident.absorbed":
+        case "incident.alerts_joined" | "incident.symptoms_joined" | "incident.merge_received":
             for alert in told:
                 joined[alert] = (False, at, joined[alert][2] if alert in joined else -len(joined))
-        case "incident.split_off":
+        case "incident.split_from":
             for alert in told:
                 joined[alert] = (alert in event.body["resting"], at, -len(joined))
-        case "incident.separated" | "incident.alerts_left" | "incident.alerts_split_off":
+        case "incident.merge_undone" | "incident.alerts_removed" | "incident.alerts_moved":
             for alert in told:
                 joined.pop(alert, None)
-        case "incident.alerts_rested" | "incident.merged" | "incident.split":
-            resting = event.type != "incident.split"
+        case "incident.alerts_resolved" | "incident.merged" | "incident.unmerged":
+            resting = event.type != "incident.unmerged"
             for alert in joined if event.type == "incident.merged" else joined.keys() & set(told):
                 joined[alert] = (resting, at, joined[alert][2])
 
@@ -88,7 +88,7 @@ def why_joined(incident: UUID, ids: Sequence[str]) -> dict[str, str]:
         event = told.get(version)
         if event is not None and event.type == "incident.alerts_joined":
             whys[alert] = event.body["why"]
-        elif event is not None and event.type == "incident.split_off":
+        elif event is not None and event.type == "incident.split_from":
             whys[alert] = why_there(event.body)
     symptoms = [event.body for event in told.values() if event.type == "incident.symptoms_joined"]
     return whys | {alert: why for alert, why in whys_of(symptoms).items() if alert in version_of}

@@ -35,9 +35,9 @@ TO_TEAM = Histogram(
 )
 
 _MOVES = {
-    "incident.handed_over": "hand_over",
-    "incident.bounced": "bounce",
-    "incident.hand_over_undone": "undo",
+    "incident.reassigned": "hand_over",
+    "incident.reassignment_rejected": "bounce",
+    "incident.reassignment_undone": "undo",
 }
 
 

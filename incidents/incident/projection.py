@@ -25,7 +25,7 @@ from incidents.incident.rows import fields_of
 from incidents.incident.timeline_projection import LOOKS_BACK, Entry, evidence_in, next_entry
 from ingest.queries import Event
 
-_SETTLES = frozenset({"incident.resolved", "incident.reopened", "incident.cause_missed"})
+_SETTLES = frozenset({"incident.resolved", "incident.reopened", "incident.analyzer_missed_cause"})
 _OUTCOMES = {
     "incident.opened": "opened",
     "incident.finding_joined": "joined",
@@ -163,9 +163,9 @@ _JOIN = (
 
 
 _JOINING = frozenset(
-    {"incident.alerts_joined", "incident.symptoms_joined", "incident.absorbed", "incident.split_off"}
+    {"incident.alerts_joined", "incident.symptoms_joined", "incident.merge_received", "incident.split_from"}
 )
-_LEAVING = frozenset({"incident.separated", "incident.alerts_left", "incident.alerts_split_off"})
+_LEAVING = frozenset({"incident.merge_undone", "incident.alerts_removed", "incident.alerts_moved"})
 
 
 def _members(incident: str, event: Event) -> None:
@@ -173,17 +173,17 @@ def _members(incident: str, event: Event) -> None:
     if event.type in _JOINING:
         with connection.cursor() as cursor:
             cursor.execute(_JOIN, (incident, event.version, event.occurred_at, event.body["alerts"]))
-        if event.type == "incident.split_off":
+        if event.type == "incident.split_from":
             there = MemberAlert.objects.filter(incident__pk=incident, alert__in=event.body["resting"])
             there.update(resting=True)
     elif event.type == "incident.merged":
         MemberAlert.objects.filter(incident__pk=incident).update(resting=True, at=event.occurred_at)
-    elif event.type == "incident.split":
+    elif event.type == "incident.unmerged":
         back = MemberAlert.objects.filter(incident__pk=incident, alert__in=event.body["alerts"])
         back.update(resting=False, at=event.occurred_at)
     elif event.type in _LEAVING:
         MemberAlert.objects.filter(incident__pk=incident, alert__in=event.body["alerts"]).delete()
-    elif event.type == "incident.alerts_rested":
+    elif event.type == "incident.alerts_resolved":
         members = MemberAlert.objects.filter(incident__pk=incident, alert__in=event.body["alerts"])
         members.update(resting=True, at=event.occurred_at)
 

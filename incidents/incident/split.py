@@ -108,7 +108,7 @@ def _in_common(told: Sequence[Alert]) -> dict[str, str]:
 def put_back(incident_id: str, context: Context) -> Recorded:
     """Merges an incident that was split off into the one that its alerts came from. Raises CommandRefusedError for
     any other."""
-    entry = TimelineEntry.objects.filter(incident__pk=incident_id, type="incident.split_off").first()
+    entry = TimelineEntry.objects.filter(incident__pk=incident_id, type="incident.split_from").first()
     if entry is None:
         number = IncidentRow.objects.filter(pk=incident_id).values_list("number", flat=True).first()
         raise CommandRefusedError(f"#{number} was not split off another incident")

@@ -15,12 +15,12 @@ from ingest.queries import Event
 COUNTED = frozenset(
     {
         "incident.alerts_joined",
-        "incident.alerts_rested",
+        "incident.alerts_resolved",
         "incident.symptoms_joined",
-        "incident.alerts_left",
+        "incident.alerts_removed",
         "incident.finding_joined",
         "incident.finding_recorded",
-        "incident.joined",
+        "incident.report_joined",
         "incident.opinion_changed",
     }
 )
@@ -34,17 +34,17 @@ _ELSEWHERE = frozenset(
     {
         (EVIDENCE, "items"),
         ("incident.alerts_joined", "alerts"),
-        ("incident.alerts_rested", "alerts"),
+        ("incident.alerts_resolved", "alerts"),
         ("incident.symptoms_joined", "alerts"),
         ("incident.symptoms_joined", "hows"),
         ("incident.symptoms_joined", "how_of"),
-        ("incident.alerts_left", "alerts"),
-        ("incident.absorbed", "alerts"),
-        ("incident.split_off", "alerts"),
-        ("incident.split_off", "resting"),
-        ("incident.alerts_split_off", "alerts"),
-        ("incident.split", "alerts"),
-        ("incident.separated", "alerts"),
+        ("incident.alerts_removed", "alerts"),
+        ("incident.merge_received", "alerts"),
+        ("incident.split_from", "alerts"),
+        ("incident.split_from", "resting"),
+        ("incident.alerts_moved", "alerts"),
+        ("incident.unmerged", "alerts"),
+        ("incident.merge_undone", "alerts"),
     }
 )
 
@@ -123,13 +123,13 @@ def _source(type_: str, actor: str, body: Mapping[str, Any]) -> str:
         return str(body["opinion"]["analyzer"])
     if type_ == "incident.alerts_joined":
         return str(body["why"])
-    if type_ == "incident.alerts_left":
+    if type_ == "incident.alerts_removed":
         return str(body["why"])
     if type_ == "incident.symptoms_joined":
         return "" if body["source"] is None else str(body["source"]["number"])
-    if type_ == "incident.alerts_rested":
+    if type_ == "incident.alerts_resolved":
         return "flapping" if body["flapping"] else ""
-    return actor if type_ == "incident.joined" else str(body["finding"]["analyzer"])
+    return actor if type_ == "incident.report_joined" else str(body["finding"]["analyzer"])
 
 
 def timeline_of(events: Iterable[Event]) -> list[Entry]:

@@ -23,7 +23,7 @@ def note_planned(incident: Incident, at: datetime, context: Context) -> None:
         name = next((name for name in sorted(incident.cause) if one.window.names(name)), None)
         if name is None:
             continue
-        noted = TimelineEntry.objects.filter(incident__pk=incident.id, type="incident.planned_work_noted")
+        noted = TimelineEntry.objects.filter(incident__pk=incident.id, type="incident.maintenance_noted")
         until = rfc3339(one.span.ends_at)
         if not noted.filter(body__window=one.window.slug, body__until=until).exists():
             record(incident.id, c.NotePlanned(one.window.slug, name, one.span.ends_at, one.why), context)

@@ -5,6 +5,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from tests.architecture.reading import statements
+from tests.architecture.test_house import sources
 from tests.places import ROOT
 
 

@@ -134,7 +134,7 @@ def _join(state: Incident, command: c.Join) -> Bodies:
     severity = report.severity or state.severity
     if is_worse(severity, state.severity) and not state.severity_by_person:
         raised = [raise_severity(severity, state, "a report that joined is worse")]
-    return [("incident.joined", body), *raised, *_attached(report.evidence)]
+    return [("incident.report_joined", body), *raised, *_attached(report.evidence)]
 
 
 def _join_finding(state: Incident, command: c.JoinFinding) -> Bodies:
@@ -208,7 +208,7 @@ def _note_no_longer_blamed(state: Incident, command: c.NoteNoLongerBlamed) -> Bo
         "window_end": command.window_end,
         **_reconsidered(state, {n: without(o, command.schedule) for n, o in state.opinions.items()}),
     }
-    return [("incident.no_longer_blamed", body)]
+    return [("incident.finding_cleared", body)]
 
 
 def _note_opinion(state: Incident, command: c.NoteOpinion) -> Bodies:
@@ -238,7 +238,7 @@ def _note_missed(state: Incident, command: c.NoteMissed) -> Bodies:
         "window": {"start": command.window_start, "end": command.window_end},
         "run": command.run,
     }
-    return [("incident.cause_missed", body)]
+    return [("incident.analyzer_missed_cause", body)]
 
 
 def _attach_evidence(_: Incident, command: c.AttachEvidence) -> Bodies:

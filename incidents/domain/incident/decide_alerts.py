@@ -85,7 +85,9 @@ def _worsened(state: Incident, severity: Severity, reason: str) -> Bodies:
 
 
 def rest_alerts(_: Incident, command: c.RestAlerts) -> Bodies:
-    return [("incident.alerts_rested", {"alerts": list(command.alerts), "flapping": list(command.flapping)})]
+    return [
+        ("incident.alerts_resolved", {"alerts": list(command.alerts), "flapping": list(command.flapping)})
+    ]
 
 
 def settle(state: Incident, command: c.Settle) -> Bodies:

@@ -117,7 +117,7 @@ def start(state: Incident, command: StartEscalation) -> Bodies:
     refuse_resolved(state)
     events = override(command.overriding)
     if command.asked and state.state == "snoozed":
-        events.append(("incident.woken", {"why": "it was escalated", "undone": False}))
+        events.append(("incident.unsnoozed", {"why": "it was escalated", "undone": False}))
     if command.asked and state.state == "acknowledged":
         events.append(("incident.unacknowledged", {"why": "it was escalated"}))
     return [
@@ -128,7 +128,7 @@ def start(state: Incident, command: StartEscalation) -> Bodies:
 
 def call_nobody(state: Incident, command: CallNobody) -> Bodies:
     refuse_resolved(state)
-    return [("incident.nobody_called", {"why": command.why})]
+    return [("incident.escalation_skipped", {"why": command.why})]
 
 
 def exhaust(state: Incident, command: Exhaust, now: datetime) -> Bodies:

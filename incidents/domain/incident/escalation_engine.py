@@ -94,19 +94,23 @@ def follow(known: Escalation | None, after: Incident, event: Fact) -> Escalation
 
 # What turns an incident to somebody else, or to nobody
 # ----------------------------------------------------------------------------------------------------------
-_MOVES: Final = frozenset({"incident.handed_over", "incident.bounced", "incident.hand_over_undone"})
+_MOVES: Final = frozenset(
+    {"incident.reassigned", "incident.reassignment_rejected", "incident.reassignment_undone"}
+)
 _TURNS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "incident.acknowledged": lambda _: "it was acknowledged",
     "incident.unacknowledged": lambda body: body["why"] or "the acknowledgement was taken back",
-    "incident.handed_over": lambda body: f"it was handed over to {body['to']}",
-    "incident.bounced": lambda body: f"it was bounced back to {body['to']}",
-    "incident.hand_over_undone": lambda body: f"the hand-over was taken back, it is with {body['to']} again",
+    "incident.reassigned": lambda body: f"it was handed over to {body['to']}",
+    "incident.reassignment_rejected": lambda body: f"it was bounced back to {body['to']}",
+    "incident.reassignment_undone": lambda body: (
+        f"the hand-over was taken back, it is with {body['to']} again"
+    ),
     "incident.snoozed": lambda body: "its alerts are silenced" if body.get("silence") else "it is snoozed",
-    "incident.woken": lambda body: (
+    "incident.unsnoozed": lambda body: (
         body["why"] or "the snooze was taken back" if body["undone"] else f"it woke: {body['why']}"
     ),
     "incident.merged": lambda body: f"it was merged into #{body['into']['number']}",
-    "incident.split": lambda body: f"it was split from #{body['from']['number']}",
+    "incident.unmerged": lambda body: f"it was split from #{body['from']['number']}",
     "incident.resolved": lambda _: "it is resolved",
     "incident.reopened": lambda _: "it was reopened",
 }
@@ -140,11 +144,11 @@ def _forgotten_at(policy: Policy | None, worked_at: datetime) -> datetime | None
 _WORK: Final = frozenset(
     f"incident.{name}"
     for name in (
-        "accepted",
+        "reassignment_accepted",
         "assigned",
-        "absorbed",
-        "separated",
-        "alerts_split_off",
+        "merge_received",
+        "merge_undone",
+        "alerts_moved",
         "commented",
         "evidence_attached",
         "linked",
@@ -227,7 +231,7 @@ _FOLLOW: Mapping[str, Callable[[Escalation, Incident, Fact], Escalation]] = {
     "incident.escalation_started": _started,
     "incident.escalated": _escalated,
     "incident.escalation_exhausted": _exhausted,
-    "incident.nobody_called": _nobody_called,
+    "incident.escalation_skipped": _nobody_called,
 }
 
 CONCERNS: Final = frozenset({"incident.opened", *_TURNS, *_WORK, *_FOLLOW})
@@ -236,5 +240,5 @@ EVENTS: Final = (
     "incident.escalation_started",
     "incident.escalated",
     "incident.escalation_exhausted",
-    "incident.nobody_called",
+    "incident.escalation_skipped",
 )

@@ -42,7 +42,7 @@ def absorb(state: Incident, command: c.Absorb) -> Bodies:
         "waits": not (_made_by_alerts(state) and _made_by_alerts(source)),
         "reason": command.reason,
     }
-    events: Bodies = [("incident.absorbed", body)]
+    events: Bodies = [("incident.merge_received", body)]
     if is_worse(source.severity, state.severity) and not state.severity_by_person:
         events.append(raise_severity(source.severity, state, f"#{source.number}, merged into it, is worse"))
     return events
@@ -57,7 +57,7 @@ def split(state: Incident, command: c.Split) -> Bodies:
     if state.merged_into is None:
         raise CommandRefusedError(f"#{state.number} is not merged")
     body = {"from": _reference(command.target), "alerts": list(command.alerts), "reason": command.reason}
-    return [("incident.split", body)]
+    return [("incident.unmerged", body)]
 
 
 def separate(state: Incident, command: c.Separate) -> Bodies:
@@ -73,7 +73,7 @@ def separate(state: Incident, command: c.Separate) -> Bodies:
         "firing": len(command.firing),
         "reason": command.reason,
     }
-    return [("incident.separated", body)]
+    return [("incident.merge_undone", body)]
 
 
 def _reference(state: Incident) -> dict[str, Any]:

@@ -6,7 +6,7 @@ The cause that the incident was resolved with is the truth. An analyzer is
 * `wrong` if it is not, or if nothing was at fault ("none");
 * neither if it is a class of causes, such as "firmware": that says what kind of thing failed, not which;
 * `missed` if a component was at fault, it judged windows over that component, and named it nowhere
-  (`incident.cause_missed`).
+  (`incident.analyzer_missed_cause`).
 
 One that blames something else is judged on that one's incident, one that saw nothing where nothing was at fault is
 not counted: silence is the rule.

@@ -23,17 +23,19 @@ def hand_over(state: Incident, command: c.HandOver) -> Bodies:
     if command.team == state.team:
         since = f", since {at_second(state.team_since)}" if state.hops else ""
         raise CommandRefusedError(f"#{state.number} is already with {state.team}{since}")
-    return [("incident.handed_over", {"from": state.team, "to": command.team, "reason": command.reason})]
+    return [("incident.reassigned", {"from": state.team, "to": command.team, "reason": command.reason})]
 
 
 def accept(state: Incident, _: c.Accept) -> Bodies:
     sent = _unanswered(state, "accept")
-    return [("incident.accepted", {"from": sent.team, "team": state.team})]
+    return [("incident.reassignment_accepted", {"from": sent.team, "team": state.team})]
 
 
 def bounce(state: Incident, command: c.Bounce) -> Bodies:
     sent = _unanswered(state, "bounce back")
-    return [("incident.bounced", {"from": state.team, "to": sent.team, "reason": command.reason})]
+    return [
+        ("incident.reassignment_rejected", {"from": state.team, "to": sent.team, "reason": command.reason})
+    ]
 
 
 def undo_hand_over(state: Incident) -> Bodies:
@@ -44,7 +46,7 @@ def undo_hand_over(state: Incident) -> Bodies:
         raise CommandRefusedError(
             f"{who} of {state.team} is already on #{state.number}; ask them to bounce it back"
         )
-    return [("incident.hand_over_undone", {"from": state.team, "to": sent.team})]
+    return [("incident.reassignment_undone", {"from": state.team, "to": sent.team})]
 
 
 def _unanswered(state: Incident, what: str) -> HandedOver:

@@ -45,7 +45,7 @@ def wake_when_due(state: Incident, _: c.WakeWhenDue, now: datetime) -> Bodies:
     until = state.snoozed_until
     if state.state != "snoozed" or until is None or until > now:
         return []
-    return [("incident.woken", {"why": f"its time came, {at_second(until)}", "undone": False})]
+    return [("incident.unsnoozed", {"why": f"its time came, {at_second(until)}", "undone": False})]
 
 
 def undo_snooze(state: Incident, overriding: Sequence[Mapping[str, Any]] = ()) -> Bodies:
@@ -54,10 +54,10 @@ def undo_snooze(state: Incident, overriding: Sequence[Mapping[str, Any]] = ()) -
         raise CommandRefusedError(f"#{state.number} is not snoozed, it is {state.state}")
     if overriding:
         why = "requested in spite of the suppression"
-        return [*override(overriding), ("incident.woken", {"why": why, "undone": True})]
+        return [*override(overriding), ("incident.unsnoozed", {"why": why, "undone": True})]
     suppressed = (state.snoozed_by or "").startswith("system:")
     why = "it is no longer suppressed" if suppressed or state.silence is not None else ""
-    return [("incident.woken", {"why": why, "undone": True})]
+    return [("incident.unsnoozed", {"why": why, "undone": True})]
 
 
 def woken_by(state: Incident, bodies: Bodies) -> Bodies:
@@ -65,19 +65,19 @@ def woken_by(state: Incident, bodies: Bodies) -> Bodies:
     if state.state != "snoozed":
         return []
     why = next((why for type_, body in bodies if (why := _change(state, type_, body))), None)
-    return [] if why is None else [("incident.woken", {"why": why, "undone": False})]
+    return [] if why is None else [("incident.unsnoozed", {"why": why, "undone": False})]
 
 
 def _change(state: Incident, type_: str, body: Mapping[str, Any]) -> str | None:
     if type_ == "incident.severity_set" and not body["by_person"]:
         return f"it got worse: {body['severity']}"
-    if state.silence is not None and type_ in ("incident.finding_joined", "incident.joined"):
+    if state.silence is not None and type_ in ("incident.finding_joined", "incident.report_joined"):
         return "an analyzer blames it" if type_ == "incident.finding_joined" else "it was reported again"
     if state.snoozed_until is not None:
         return None
-    if type_ == "incident.absorbed":
+    if type_ == "incident.merge_received":
         return f"#{body['incident']['number']} was merged into it"
-    if type_ in ("incident.alerts_joined", "incident.joined"):
+    if type_ in ("incident.alerts_joined", "incident.report_joined"):
         return "an alert joined it" if type_ == "incident.alerts_joined" else "it was reported again"
     if type_ == "incident.finding_joined":
         analyzer = body["finding"]["analyzer"]
@@ -119,4 +119,4 @@ def note_planned(state: Incident, command: c.NotePlanned) -> list[tuple[str, Map
         "until": rfc3339(command.until),
         "why": command.why,
     }
-    return [("incident.planned_work_noted", body)]
+    return [("incident.maintenance_noted", body)]

@@ -84,7 +84,7 @@ def open_split_off(command: OpenSplitOff) -> Bodies:
         "title": command.members[-1].title,
         "reason": command.reason,
     }
-    events: Bodies = [("incident.opened", opened), ("incident.split_off", body)]
+    events: Bodies = [("incident.opened", opened), ("incident.split_from", body)]
     return [*events, ("incident.acknowledged", {})] if source.state == "acknowledged" else events
 
 
@@ -101,7 +101,7 @@ def split_alerts_off(state: Incident, command: SplitAlertsOff) -> Bodies:
         "firing": command.firing,
         "reason": command.reason,
     }
-    return [("incident.alerts_split_off", body)]
+    return [("incident.alerts_moved", body)]
 
 
 # Folding

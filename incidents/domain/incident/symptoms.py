@@ -94,7 +94,7 @@ def leave_alerts(_: Incident, command: LeaveAlerts) -> Bodies:
         "target": None if command.target is None else command.target.as_json(),
         "why": command.why,
     }
-    return [("incident.alerts_left", body)]
+    return [("incident.alerts_removed", body)]
 
 
 def note_explained(state: Incident, command: NoteExplained) -> Bodies:
@@ -108,7 +108,7 @@ def note_explained(state: Incident, command: NoteExplained) -> Bodies:
         "alerts": command.alerts,
         "kept": command.kept,
     }
-    return [("incident.explained", body)]
+    return [("incident.linked_to_cause", body)]
 
 
 # Folding

@@ -25,7 +25,7 @@ def sentence(event: Fact) -> str:
 
 def repeated(event: Fact, count: int) -> str:
     """One sentence for `count` events of the kind in a row, the last of which is `event`."""
-    if event.type == "incident.joined":
+    if event.type == "incident.report_joined":
         return f"{who(event.actor)} reported it {count} times again, last: {event.body['title']}"
     if event.type == "incident.opinion_changed":
         return f"{sentence(event)} (its opinion changed {count} times)"
@@ -40,9 +40,9 @@ def repeated(event: Fact, count: int) -> str:
 _LAST_OF = frozenset(
     {
         "incident.alerts_joined",
-        "incident.alerts_rested",
+        "incident.alerts_resolved",
         "incident.symptoms_joined",
-        "incident.alerts_left",
+        "incident.alerts_removed",
     }
 )
 
@@ -243,35 +243,35 @@ def _called(one: Mapping[str, str]) -> str:
 
 _SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "incident.opened": _opened,
-    "incident.joined": _joined,
+    "incident.report_joined": _joined,
     "incident.alerts_joined": _alerts_joined,
-    "incident.alerts_rested": _alerts_rested,
+    "incident.alerts_resolved": _alerts_rested,
     "incident.symptoms_joined": lambda _, b: told_joined(b),
-    "incident.alerts_left": lambda _, b: told_left(b),
-    "incident.planned_work_noted": lambda _, b: f"planned work at {b['component']}: it is {b['why']}",
-    "incident.explained": lambda _, b: told_explained(b),
+    "incident.alerts_removed": lambda _, b: told_left(b),
+    "incident.maintenance_noted": lambda _, b: f"planned work at {b['component']}: it is {b['why']}",
+    "incident.linked_to_cause": lambda _, b: told_explained(b),
     "incident.finding_joined": _finding_joined,
     "incident.finding_recorded": _finding_recorded,
-    "incident.no_longer_blamed": _no_longer_blamed,
+    "incident.finding_cleared": _no_longer_blamed,
     "incident.opinion_changed": _opinion_changed,
-    "incident.cause_missed": _cause_missed,
+    "incident.analyzer_missed_cause": _cause_missed,
     "incident.evidence_attached": _evidence,
     "incident.acknowledged": lambda name, _: f"{name} acknowledged it",
     "incident.unacknowledged": _unacknowledged,
     "incident.assigned": _assigned,
-    "incident.handed_over": _handed_over,
-    "incident.accepted": lambda name, b: f"{name} accepted it for {b['team']}",
-    "incident.bounced": _bounced,
-    "incident.hand_over_undone": _hand_over_undone,
+    "incident.reassigned": _handed_over,
+    "incident.reassignment_accepted": lambda name, b: f"{name} accepted it for {b['team']}",
+    "incident.reassignment_rejected": _bounced,
+    "incident.reassignment_undone": _hand_over_undone,
     "incident.snoozed": _snoozed,
     "incident.suppression_overridden": _overridden,
-    "incident.woken": _woken,
+    "incident.unsnoozed": _woken,
     "incident.merged": _merged,
-    "incident.absorbed": _absorbed,
-    "incident.split": _split,
-    "incident.separated": _separated,
-    "incident.split_off": told_split_off,
-    "incident.alerts_split_off": told_alerts_split_off,
+    "incident.merge_received": _absorbed,
+    "incident.unmerged": _split,
+    "incident.merge_undone": _separated,
+    "incident.split_from": told_split_off,
+    "incident.alerts_moved": told_alerts_split_off,
     "incident.commented": lambda name, b: f"{name}: {b['text']}",
     "incident.notified": notified.sentence,
     "incident.severity_set": _severity_set,
@@ -281,6 +281,6 @@ _SENTENCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
     "incident.escalation_started": _escalation_started,
     "incident.escalated": _escalated,
     "incident.escalation_exhausted": lambda _, b: f"nobody is called any more: {b['why']}",
-    "incident.nobody_called": lambda _, b: f"nobody is called: {b['why']}",
+    "incident.escalation_skipped": lambda _, b: f"nobody is called: {b['why']}",
     "incident.reopened": lambda name, b: f"{name} reopened it{_after(b['reason'])}",
 }

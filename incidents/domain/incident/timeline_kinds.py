@@ -9,11 +9,13 @@ TimelineKind = Literal["people", "analyzers", "alerts", "routing", "notification
 KINDS: Final[tuple[TimelineKind, ...]] = get_args(TimelineKind)
 
 _NAMES: Final[Mapping[TimelineKind, str]] = {
-    "analyzers": "finding_joined finding_recorded no_longer_blamed opinion_changed cause_missed",
-    "alerts": "joined alerts_joined alerts_rested alerts_left symptoms_joined explained planned_work_noted",
-    "routing": "opened handed_over accepted bounced hand_over_undone merged absorbed split separated split_off"
-    " alerts_split_off",
-    "notifications": "notified escalation_started escalated escalation_exhausted nobody_called",
+    "analyzers": "finding_joined finding_recorded finding_cleared opinion_changed analyzer_missed_cause",
+    "alerts": "report_joined alerts_joined alerts_resolved alerts_removed symptoms_joined linked_to_cause "
+    "maintenance_noted",
+    "routing": "opened reassigned reassignment_accepted reassignment_rejected reassignment_undone merged "
+    "merge_received unmerged merge_undone split_from"
+    " alerts_moved",
+    "notifications": "notified escalation_started escalated escalation_exhausted escalation_skipped",
 }
 _ALWAYS: Final[Mapping[str, TimelineKind]] = {
     f"incident.{name}": kind for kind, names in _NAMES.items() for name in names.split()

@@ -45,7 +45,7 @@ def test_a_webhook_gets_only_the_types_that_it_asks_for() -> None:
 def test_a_hand_over_is_told_to_the_team_that_had_it_too() -> None:
     wanted = Wanted(teams=frozenset({"storage"}))
     network = replace(TICKET, team="network")
-    assert wanted.lets_through("incident.handed_over", replace(TICKET, team="storage"), network)
+    assert wanted.lets_through("incident.reassigned", replace(TICKET, team="storage"), network)
     assert not wanted.lets_through("incident.commented", network, network)
 
 

@@ -242,7 +242,7 @@ class World:
     def _waits_with_a_reason(self, row: IncidentRow, events: list[Event]) -> None:
         if row.state != "open":
             return
-        end = {"exhausted": "incident.escalation_exhausted", "uncalled": "incident.nobody_called"}
+        end = {"exhausted": "incident.escalation_exhausted", "uncalled": "incident.escalation_skipped"}
         phase = row.escalation.phase
         assert phase in end, f"#{row.number} waits and is {phase}"
         assert end[phase] in [event.type for event in events]

@@ -38,7 +38,7 @@ def test_a_command_on_a_ticket_that_somebody_changed_is_told_who_what_and_when(a
     response = api("POST", f"incidents/{id_}/resolve", {"confirmed_cause": "none"}, **{"If-Match": seen})
     assert response.status_code == 409
     (one,) = response.json()["meanwhile"]
-    assert (one["type"], one["actor"]) == ("incident.handed_over", "user:bob")
+    assert (one["type"], one["actor"]) == ("incident.reassigned", "user:bob")
     assert "bob handed it over from on-call to network: theirs" in response.json()["detail"]
     assert queries.get(id_).incident.state == "open"
 

@@ -193,7 +193,7 @@ def test_no_longer_blamed_is_noted_once_and_closes_nothing() -> None:
     run(0, suspect(sure=True))
     run(5)
     run(10)
-    assert [e.type for e in queries.timeline("1")].count("incident.no_longer_blamed") == 1
+    assert [e.type for e in queries.timeline("1")].count("incident.finding_cleared") == 1
     assert queries.get("1").incident.state == "open"
 
 

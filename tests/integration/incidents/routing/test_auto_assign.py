@@ -60,7 +60,7 @@ def test_a_ticket_goes_once_to_the_suggested_team_where_its_route_says_so() -> N
     there = state(goes)
     assert (there.team, there.hops, there.handed_from) == ("network", 1, "on-call")
     event = read_stream(f"incident/{goes}")[-1]
-    assert (event.type, event.actor) == ("incident.handed_over", "system:incidents")
+    assert (event.type, event.actor) == ("incident.reassigned", "system:incidents")
     assert event.body["reason"].startswith("suggested with ")
     assert "the route `racks` says to follow suggestions" in event.body["reason"]
     # The policy of the team that has it now calls from here on.

@@ -121,7 +121,7 @@ class AnyOrder(RuleBasedStateMachine):
         else:
             assert one.phase in ("exhausted", "uncalled")
             last = next(
-                e for e in reversed(self.ticket.events) if e.type.endswith((one.phase, "nobody_called"))
+                e for e in reversed(self.ticket.events) if e.type.endswith((one.phase, "escalation_skipped"))
             )
             assert last.body["why"] == one.why != ""
 

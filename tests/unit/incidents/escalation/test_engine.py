@@ -84,7 +84,7 @@ def test_a_round_that_reaches_nobody_does_not_spin() -> None:
 def test_it_is_recorded_why_nobody_is_called_where_there_is_no_policy() -> None:
     ticket = opened_ticket()
     ticket.policies.clear()
-    assert (ticket.sweep(), ticket.later(86_400)) == (["incident.nobody_called"], [])
+    assert (ticket.sweep(), ticket.later(86_400)) == (["incident.escalation_skipped"], [])
     assert (ticket.climbs.phase, ticket.climbs.why) == ("uncalled", "no policy")
 
 

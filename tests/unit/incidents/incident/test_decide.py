@@ -177,7 +177,7 @@ def test_a_finding_never_overrules_the_severity_that_a_person_set() -> None:
 def test_a_quiet_window_is_noted_once() -> None:
     note = c.NoteNoLongerBlamed("run-9", "hourly", "deepview", "2026-11-21T12:05:00Z")
     incident = after(blamed(finding()))
-    assert types(incident, note) == ["incident.no_longer_blamed"]
+    assert types(incident, note) == ["incident.finding_cleared"]
     assert types(after(note, state=incident), note) == []
 
 

@@ -43,7 +43,7 @@ def test_the_opening_of_a_blamed_component_explains_itself() -> None:
 
 
 def test_a_hand_over_names_both_teams_and_the_reason() -> None:
-    said = sentence(golden("incident.handed_over"))
+    said = sentence(golden("incident.reassigned"))
     assert said == "alice handed it over from storage to network: the ToR drops packets"
 
 

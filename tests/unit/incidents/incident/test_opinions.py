@@ -220,7 +220,7 @@ def missed(cause: str = "storage_cluster/s7") -> c.NoteMissed:
 
 def test_a_miss_is_noted_once_for_the_cause_that_was_confirmed() -> None:
     resolved = ticket(c.Resolve("storage_cluster/s7"))
-    assert types(resolved, missed()) == ["incident.cause_missed"]
+    assert types(resolved, missed()) == ["incident.analyzer_missed_cause"]
     assert types(after(missed(), state=resolved), missed()) == []
     assert types(resolved, missed("tor/t1")) == []
 

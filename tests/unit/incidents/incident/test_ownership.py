@@ -59,7 +59,9 @@ def test_what_came_back_does_not_bounce_again() -> None:
 
 
 def test_what_somebody_acknowledged_may_still_bounce() -> None:
-    assert types(after(c.Acknowledge(), state=handed()), c.Bounce("not ours")) == ["incident.bounced"]
+    assert types(after(c.Acknowledge(), state=handed()), c.Bounce("not ours")) == [
+        "incident.reassignment_rejected"
+    ]
 
 
 def test_a_bounce_needs_a_reason() -> None:

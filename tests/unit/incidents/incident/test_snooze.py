@@ -59,7 +59,7 @@ def test_a_woken_ticket_waits_for_someone_and_keeps_its_owner() -> None:
 
 @pytest.mark.parametrize("until", [TWO, None])
 def test_what_gets_worse_wakes_at_once(until: datetime | None) -> None:
-    assert types(asleep(until), WORSE) == ["incident.severity_set", "incident.woken"]
+    assert types(asleep(until), WORSE) == ["incident.severity_set", "incident.unsnoozed"]
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_a_ticket_of_which_nothing_would_be_left_is_refused() -> None:
 
 def test_a_ticket_of_a_finding_may_lose_all_its_alerts() -> None:
     source = replace(with_alerts(first=blamed(finding())), alerts=2)
-    assert types(source, c.SplitAlertsOff((B, C), 2, NEW)) == ["incident.alerts_split_off"]
+    assert types(source, c.SplitAlertsOff((B, C), 2, NEW)) == ["incident.alerts_moved"]
 
 
 def test_a_resolved_ticket_loses_nothing() -> None:

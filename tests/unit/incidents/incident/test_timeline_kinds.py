@@ -23,7 +23,7 @@ def test_a_resolution_by_itself_is_told_by_alerts() -> None:
 
 
 def test_a_hand_over_is_routing_also_by_a_person() -> None:
-    assert kind_of("incident.handed_over", "user:alice") == "routing"
+    assert kind_of("incident.reassigned", "user:alice") == "routing"
 
 
 def test_calls_are_notifications() -> None:
