@@ -7,6 +7,7 @@ from analyzers.contract import Sums
 from analyzers.registry import RegistryError, UnknownAnalyzerError
 from analyzers.registry import get as analyzer
 from analyzers.registry import installed as analyzers
+from analyzers.registry import problems as analyzer_problems
 from analyzers.runner import AnalysisError
 from analyzers.runs.coverage import Seen, seen
 from analyzers.runs.feeds import behind as telemetry_behind
@@ -16,7 +17,7 @@ from analyzers.runs.feeds import span as telemetry_span
 from analyzers.runs.inputs import kept_sums, sums_as_rows
 from analyzers.runs.models import Run, Schedule
 from analyzers.runs.outcomes import Outcomes, newest_run, outcomes
-from analyzers.runs.readiness import Wait
+from analyzers.runs.readiness import Wait, faulty_analyzers
 from analyzers.runs.readiness import waits as schedule_waits
 from analyzers.runs.replay import (
     NothingToReplayError,
@@ -64,7 +65,9 @@ __all__ = [
     "UnknownAnalyzerError",
     "Wait",
     "analyzer",
+    "analyzer_problems",
     "analyzers",
+    "faulty_analyzers",
     "is_installed",
     "is_repeatable",
     "judge_span",

@@ -1,10 +1,9 @@
 """The analyzers that are installed, by name.
 
 Built-in and third-party analyzers come in by one door, the entry-point group `dossier.analyzers`; the project
-itself is installed editable, so that its own entry points are there too. The registry is strict: an analyzer
-that is broken, doubled or misnamed is a `Problem` that names the plugin, the reason and the cure, and as long
-as there is one nothing is listed. An analyzer that silently is not there would be a quiet fleet that nobody
-watches.
+itself is installed editable, so that its own entry points are there too. An analyzer that is broken, doubled or
+misnamed is a `Problem` that names the plugin, the reason and the cure: it cannot be used, the others can. The console,
+`/readyz`, `/metrics` and `manage.py check` show problems, because a missing analyzer looks like a healthy fleet.
 """
 
 from __future__ import annotations
@@ -16,12 +15,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from types import MappingProxyType
 
-from analyzers.contract import Analyzer, Input, Param
+from analyzers.contract import Analyzer, Deferred, Input, Param
 from analyzers.params import refusal
+from ingest.telemetry.windows.plan import plan
 
 GROUP = "dossier.analyzers"
+OURS = "analyzers.builtin."
+"""Where the built-in analyzers are; a plugin cannot take the name of one."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
@@ -29,8 +32,9 @@ _VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why an analyzer cannot be used: which plugin, the reason, and what would cure it."""
+    """Why an analyzer cannot be used: its name, the plugin with its package, the reason, and what would cure it."""
 
+    name: str
     plugin: str
     reason: str
     cure: str
@@ -39,16 +43,16 @@ class Problem:
         return f"analyzer plugin {self.plugin}: {self.reason}. {self.cure}."
 
 
-class RegistryError(RuntimeError):
-    """At least one installed analyzer cannot be used."""
-
-    def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("\n".join(str(problem) for problem in self.problems))
-
-
 class UnknownAnalyzerError(LookupError):
-    """No analyzer of that name is installed."""
+    """No analyzer of that name can be used."""
+
+
+class RegistryError(UnknownAnalyzerError):
+    """The analyzer is installed and has a `problem`."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        super().__init__(str(problem))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +62,17 @@ class Loaded:
 
 
 def installed() -> Mapping[str, Analyzer]:
-    """All analyzers by name, in alphabetical order; raises RegistryError naming every problem."""
-    loaded = _installed()
-    if loaded.problems:
-        raise RegistryError(loaded.problems)
-    return loaded.analyzers
+    """The analyzers that can be used, by name, in alphabetical order."""
+    return _installed().analyzers
 
 
 def get(name: str) -> Analyzer:
-    """The analyzer of that name; raises UnknownAnalyzerError with the nearest names, or RegistryError."""
+    """The analyzer of that name. Raises UnknownAnalyzerError with the nearest name, RegistryError for a faulty one."""
     analyzers = installed()
     if name not in analyzers:
+        for problem in problems():
+            if problem.name == name or not analyzers:
+                raise RegistryError(problem)
         near = difflib.get_close_matches(name, analyzers, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
         raise UnknownAnalyzerError(f"No analyzer {name!r}.{hint} Installed: {', '.join(analyzers)}.")
@@ -76,7 +80,7 @@ def get(name: str) -> Analyzer:
 
 
 def problems() -> tuple[Problem, ...]:
-    """What is wrong with the installed analyzers; empty when all is well. For the system check."""
+    """What is wrong with installed analyzers; empty when all is well."""
     return _installed().problems
 
 
@@ -94,13 +98,15 @@ def load(points: Iterable[EntryPoint]) -> Loaded:
     """Load and check entry points. Pure apart from importing what they name."""
     found = sorted(points, key=lambda point: (point.name, point.value))
     if not found:
-        missing = Problem("(none)", "no analyzer is installed", "Run `uv pip install --no-deps -e .` here")
+        missing = Problem(
+            "", "(none)", "no analyzer is installed", "Run `uv pip install --no-deps -e .` where Dossier is"
+        )
         return Loaded(MappingProxyType({}), (missing,))
     doubled = {name for name, times in Counter(point.name for point in found).items() if times > 1}
     problems = [_doubled(name, [p for p in found if p.name == name]) for name in sorted(doubled)]
     analyzers: dict[str, Analyzer] = {}
     for point in found:
-        if point.name in doubled:
+        if point.name in doubled and not _is_ours(point):
             continue
         loaded = _load_one(point)
         if isinstance(loaded, Analyzer):
@@ -114,24 +120,36 @@ def _load_one(point: EntryPoint) -> Analyzer | Problem:
     plugin = _plugin(point)
     try:
         loaded = point.load()
-    except Exception as error:  # noqa: BLE001  a plugin's import can raise anything; it is named here, never hidden
+        if not isinstance(loaded, Analyzer):
+            reason = f"{point.value} is {type(loaded).__name__}, not an Analyzer"
+            cure = "Point the entry point at an `analyzers.contract.Analyzer`"
+            return Problem(point.name, plugin, reason, cure)
+        if loaded.name != point.name:
+            reason = f"its entry point is called {point.name} but the analyzer is called {loaded.name}"
+            return Problem(point.name, plugin, reason, "Give both the same name")
+        faults = list(faults_of(loaded))
+    except (Exception, SystemExit) as error:  # noqa: BLE001  an import can raise anything; it gets a name
         reason = f"{point.value} cannot be loaded ({type(error).__name__}: {error})"
-        return Problem(plugin, reason, "Repair or uninstall the package; see the traceback of importing it")
-    if not isinstance(loaded, Analyzer):
-        reason = f"{point.value} is {type(loaded).__name__}, not an Analyzer"
-        return Problem(plugin, reason, "Point the entry point at an `analyzers.contract.Analyzer`")
-    if loaded.name != point.name:
-        reason = f"its entry point is called {point.name} but the analyzer is called {loaded.name}"
-        return Problem(plugin, reason, "Give both the same name")
-    faults = list(faults_of(loaded))
+        module = point.value.partition(":")[0]
+        cure = f"Repair or uninstall the package; `python -c 'import {module}'` shows the traceback"
+        return Problem(point.name, plugin, reason, cure)
     if faults:
-        return Problem(plugin, "; ".join(faults), "Correct the declaration of the analyzer")
+        return Problem(point.name, plugin, "; ".join(faults), "Correct the declaration of the analyzer")
     return loaded
 
 
 def _doubled(name: str, points: list[EntryPoint]) -> Problem:
+    """One name for several analyzers: a built-in one keeps it, of others none has it."""
     owners = " and ".join(_plugin(point) for point in points)
-    return Problem(name, f"two analyzers are called {name}: {owners}", "Uninstall or rename one of them")
+    if any(map(_is_ours, points)):
+        kept, cure = "the built-in one is used", "Uninstall or rename the other"
+    else:
+        kept, cure = "none is used", "Uninstall or rename one of them"
+    return Problem(name, name, f"two analyzers are called {name}: {owners}; {kept}", cure)
+
+
+def _is_ours(point: EntryPoint) -> bool:
+    return point.value.startswith(OURS)
 
 
 def _plugin(point: EntryPoint) -> str:
@@ -149,6 +167,8 @@ def faults_of(analyzer: Analyzer) -> Iterable[str]:
         yield "the title is empty"
     if not callable(getattr(analyzer, "analyze", None)):
         yield "analyze cannot be called"
+    if isinstance(analyzer.analyze, Deferred) and not _exists(analyzer.analyze):
+        yield f"analyze leads to {analyzer.analyze.address!r}, which is no `package.module:function`"
     if isinstance(analyzer.history, bool) or analyzer.history < 0:
         yield f"history {analyzer.history!r} is not a count of windows"
     if not analyzer.inputs:
@@ -171,6 +191,19 @@ def _input_faults(one: Input) -> Iterable[str]:
             yield f"reduction {reduction.name} of input {one.name} sums nothing"
         if "slice" in reduction.group_by:
             yield f"reduction {reduction.name} of input {one.name} groups by slice, which `slice` adds itself"
+            continue
+        try:
+            plan(reduction)
+        except ValueError as error:
+            yield f"input {one.name}, {error}"
+
+
+def _exists(method: Deferred) -> bool:
+    module, colon, name = method.address.partition(":")
+    try:
+        return bool(colon and name) and find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def _param_faults(param: Param) -> Iterable[str]:

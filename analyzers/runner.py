@@ -14,6 +14,7 @@ import math
 import re
 import threading
 import time
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -144,11 +145,24 @@ def _call(
         )
         raise AnalysisError(analyzer, f"took longer than {limit:g} s")
     if failure:
-        reason = f"{type(failure[0]).__name__}: {failure[0]}"
+        reason = f"{type(failure[0]).__name__}: {failure[0]}{_place(analyzer, failure[0])}"
         raise AnalysisError(analyzer, reason) from failure[0]
     if not outcome:
         raise AnalysisError(analyzer, "ended without a verdict")
     return outcome[0]
+
+
+def _place(analyzer: Analyzer, error: BaseException) -> str:
+    """The deepest line of the analyzer's own package in a traceback, as ` (module, line N)`; empty without one."""
+    analyze = analyzer.analyze
+    module = analyze.address if isinstance(analyze, Deferred) else getattr(analyze, "__module__", "")
+    package = module.partition(":")[0].partition(".")[0]
+    places = [
+        f" ({name}, line {line})"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if (name := frame.f_globals.get("__name__", "")).partition(".")[0] == package and name != __name__
+    ]
+    return places[-1] if places else ""
 
 
 def _as_json(

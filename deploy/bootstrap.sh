@@ -1,12 +1,14 @@
 #!/bin/sh
-# Makes .venv and installs exactly what a lock file names: `deploy/bootstrap.sh requirements.lock` (to run Dossier) or
-# `requirements-dev.lock` (to work on it). Does nothing when that is already there.
+# Makes .venv and installs the versions that a lock file names: `deploy/bootstrap.sh requirements.lock` (to run Dossier) or
+# `requirements-dev.lock` (to work on it). Does nothing when that is already there. What the lock named before and names no
+# more is removed; plugins and whatever else was installed by hand stay.
 # PYTHON names the interpreter (default python3). A package index of your own: set PIP_INDEX_URL and UV_DEFAULT_INDEX.
 set -eu
 cd "$(dirname "$0")/.."
 lock=$1
 python=${PYTHON:-python3}
 stamp=.venv/.installed
+before=.venv/.lock
 want=$(cat "$lock" pyproject.toml | sha256sum | cut -d' ' -f1)
 # What is needed to work on Dossier is enough to run it.
 more=$(cat requirements-dev.lock pyproject.toml | sha256sum | cut -d' ' -f1)
@@ -32,10 +34,26 @@ fi
 echo "==> Installing the packages of $lock"
 if [ ! -x .venv/bin/uv ]; then .venv/bin/pip install --quiet --disable-pip-version-check uv || true; fi
 if [ -x .venv/bin/uv ]; then
-    VIRTUAL_ENV="$PWD/.venv" .venv/bin/uv pip sync --quiet "$lock"
-    VIRTUAL_ENV="$PWD/.venv" .venv/bin/uv pip install --quiet --no-deps --no-build-isolation --offline -e .
+    export VIRTUAL_ENV="$PWD/.venv"
+    pip="$PWD/.venv/bin/uv pip"
+    offline=--offline yes=
 else # no uv for this platform: slower, the same result
-    .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"
-    .venv/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+    pip="$PWD/.venv/bin/pip --disable-pip-version-check"
+    offline= yes=--yes
 fi
+names() { sed -nE 's/^([A-Za-z0-9._-]+)==.*/\1/p' "$1" | sort -u; }
+# What the last lock named and this one does not. What else is there, people installed: plugins stay.
+if [ -f "$before" ]; then
+    names "$lock" > .venv/.names
+    gone=$(names "$before" | comm -23 - .venv/.names)
+    # shellcheck disable=SC2086
+    if [ -n "$gone" ]; then $pip uninstall --quiet $yes $gone; fi
+fi
+$pip install --quiet --no-deps --require-hashes -r "$lock"
+$pip install --quiet --no-deps --no-build-isolation $offline -e .
+cp "$lock" "$before"
+$pip check > .venv/.check 2>&1 || {
+    echo "A package that is installed beside the lock does not fit its versions:" >&2
+    cat .venv/.check >&2
+}
 echo "$want" > "$stamp"

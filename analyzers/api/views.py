@@ -83,8 +83,13 @@ class AnalyzersView(Scoped):
         operation_id="analyzers_list", responses={200: OpenApiResponse(description="All of them.")}
     )
     def get(self, request: Request) -> Response:  # noqa: ARG002
-        """The installed analyzers: what they read and which parameters they take."""
-        return Response({"results": [described(one) for one in registry.installed().values()]})
+        """The installed analyzers: telemetry kinds and parameters. `problems` has those that cannot be used."""
+        problems = [
+            {"name": one.name, "plugin": one.plugin, "reason": one.reason, "cure": one.cure}
+            for one in registry.problems()
+        ]
+        found = [described(one) for one in registry.installed().values()]
+        return Response({"results": found, "problems": problems})
 
 
 class RunsView(Asking, ListAPIView[Run]):

@@ -7,4 +7,5 @@ class RunsConfig(AppConfig):
     verbose_name = "Analyzer runs"
 
     def ready(self) -> None:
-        from analyzers.runs import data_clock, events  # noqa: F401  (registers event types and the follower)
+        # registers event types, the follower and the system check
+        from analyzers.runs import data_clock, events, system_checks  # noqa: F401

@@ -18,7 +18,7 @@ from django.db import transaction
 from analyzers import registry, runner
 from analyzers.contract import Analyzer
 from analyzers.params import InvalidParameterError
-from analyzers.registry import RegistryError, UnknownAnalyzerError
+from analyzers.registry import UnknownAnalyzerError
 from analyzers.runs import claims, events
 from analyzers.runs.models import Run, State
 from analyzers.runs.window_reader import Reading, UnknownInputError, WindowNotStoredError, read, read_kept
@@ -37,7 +37,6 @@ class VersionMismatchError(Exception):
 REFUSALS = (
     runner.AnalysisError,
     InvalidParameterError,
-    RegistryError,
     UnknownAnalyzerError,
     UnknownInputError,
     VersionMismatchError,
@@ -165,7 +164,7 @@ def _installed_version(name: str) -> str:
     """The version of an installed analyzer, empty when there is none of that name."""
     try:
         return registry.get(name).version
-    except (UnknownAnalyzerError, RegistryError):
+    except UnknownAnalyzerError:
         return ""
 
 

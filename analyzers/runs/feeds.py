@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db import connection
 
 from analyzers import registry
-from analyzers.registry import RegistryError, UnknownAnalyzerError
+from analyzers.registry import UnknownAnalyzerError
 from analyzers.runs.events import parse_instant
 from analyzers.runs.models import Feed, Run
 from analyzers.runs.timing import clock
@@ -112,14 +112,14 @@ def kinds_of(run: str, analyzer: str) -> tuple[str, ...] | None:
     try:
         input = Run.objects.filter(pk=UUID(run)).values_list("input", flat=True).first()
         return kinds(analyzer, input or "")
-    except (UnknownAnalyzerError, RegistryError, ValueError):
+    except (UnknownAnalyzerError, ValueError):
         return None
 
 
 def kinds(analyzer: str, input: str) -> tuple[str, ...]:
     """The kinds that an analyzer reads: those of the input named, else of all.
 
-    Raises UnknownAnalyzerError, RegistryError.
+    Raises UnknownAnalyzerError.
     """
     inputs = registry.get(analyzer).inputs
     return tuple({kind: None for one in inputs if input in ("", one.name) for kind in one.kinds})

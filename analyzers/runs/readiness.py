@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 
 from django.db.models import Exists, OuterRef
 
-from analyzers.registry import RegistryError, UnknownAnalyzerError
+from analyzers import registry
+from analyzers.registry import UnknownAnalyzerError
 from analyzers.runs import feeds
 from analyzers.runs.models import Feed, Run, Schedule
 from analyzers.runs.timing import clock, first_end
@@ -23,6 +24,18 @@ class Wait:
     first_run_at: datetime | None = None
     """About when, by the wall (telemetry that comes faster than time goes by brings it sooner); None where it is due
     already, or nobody knows."""
+    is_blocked: bool = False
+    """It cannot run, or go on running, until somebody mends its analyzer."""
+
+
+def faulty_analyzers() -> dict[str, str]:
+    """Problems by name of analyzers that are installed or scheduled; empty when all is well."""
+    found = {problem.name: f"{problem.plugin}: {problem.reason}" for problem in registry.problems()}
+    wanted = Schedule.objects.filter(enabled=True).order_by("analyzer").values_list("analyzer", flat=True)
+    for name in wanted.distinct():
+        if name not in registry.installed() and name not in found:
+            found[name] = f"{name}: a schedule runs it and it is not installed"
+    return found
 
 
 def waits(schedule: Schedule, now: datetime) -> list[Wait]:
@@ -31,8 +44,8 @@ def waits(schedule: Schedule, now: datetime) -> list[Wait]:
         return []
     try:
         kinds = feeds.kinds(schedule.analyzer, schedule.input)
-    except (UnknownAnalyzerError, RegistryError) as problem:
-        return [Wait(schedule.region, str(problem))]
+    except UnknownAnalyzerError as problem:
+        return [Wait(schedule.region, str(problem), is_blocked=True)]
     ran = Run.objects.filter(schedule=schedule, region=OuterRef("region"))
     heard = Feed.objects.filter(kind__in=kinds).annotate(ran=Exists(ran))
     if schedule.region:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from analyzers.registry import RegistryError, UnknownAnalyzerError
+from analyzers.registry import UnknownAnalyzerError
 from analyzers.runs import claims, feeds
 from analyzers.runs.models import Schedule
 from analyzers.runs.timing import clock, due
@@ -28,7 +28,7 @@ def claim_due(schedules: Iterable[Schedule], now: datetime) -> int:
 def _claim_for(schedule: Schedule, now: datetime) -> int:
     try:
         kinds = feeds.kinds(schedule.analyzer, schedule.input)
-    except (UnknownAnalyzerError, RegistryError) as problem:
+    except UnknownAnalyzerError as problem:
         log.error("schedule without its analyzer", schedule=schedule.name, reason=str(problem))
         return 0
     regions = [schedule.region] if schedule.region else feeds.regions(kinds, now)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import time
 from collections.abc import Callable, Collection
+from textwrap import shorten
 
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
@@ -16,6 +17,7 @@ from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from redis.exceptions import RedisError
 
+from analyzers.queries import faulty_analyzers
 from deploy import broker, env, privileges, processes
 from deploy.accounts import proxy_is_not_counted
 from deploy.observability import disk, metrics
@@ -69,6 +71,9 @@ def warnings() -> list[str]:
     found = [warning for warning in [disk.space().warning, root()] if warning]
     known, _ = processes.read(settings.HOME.root) or ([], 0.0)
     found += [f"{one.name}: {one.reason or one.state}" for one in known if _is_bad(one, COVERED)]
+    if lost := _lost_analyzers():
+        # Names only: anybody may ask for `/readyz`, and a reason may hold paths.
+        found.append(f"analyzers: problems of {', '.join(lost)}; manage.py doctor names them")
     return found + [warning for warning in [people_called()] if warning]
 
 
@@ -77,8 +82,27 @@ def operator_warnings(request: HttpRequest) -> dict[str, list[str]]:
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return {"operator_warnings": []}
-    found = [disk.space().warning, clocks(), secrets() if getattr(user, "is_staff", False) else None]
+    found = [
+        disk.space().warning,
+        clocks(),
+        secrets() if getattr(user, "is_staff", False) else None,
+        analyzers(),
+    ]
     return {"operator_warnings": [one for one in found if one]}
+
+
+def analyzers() -> str | None:
+    """Problems of analyzers that are installed or scheduled."""
+    lost = [shorten(reason, 300) for reason in _lost_analyzers().values()]
+    more = f"; and {len(lost) - 3} more" if len(lost) > 3 else ""
+    return f"analyzers with a problem: {'; '.join(lost[:3])}{more}" if lost else None
+
+
+def _lost_analyzers() -> dict[str, str]:
+    try:
+        return faulty_analyzers()
+    except (DatabaseError, InterfaceError):
+        return {}
 
 
 def secrets() -> str | None:
@@ -163,6 +187,8 @@ def metrics_page(request: HttpRequest) -> HttpResponse:
 def advice() -> list[str]:
     """What staff should set right although everything answers. Needs the database."""
     found = [f"settings: {line}" for line in env.unread()]
+    if lost := analyzers():
+        found.append(lost)
     if proxy_is_not_counted():
         found.append(
             "proxy: people sign in through one and DOSSIER_TRUSTED_PROXY_COUNT is 0; set it to the number of "

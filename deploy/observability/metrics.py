@@ -23,7 +23,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 from redis.exceptions import RedisError
 
-from analyzers.queries import Run
+from analyzers.queries import Run, analyzers, faulty_analyzers
 from deploy import broker, processes
 from deploy.observability import disk
 from deploy.version import VERSION
@@ -115,6 +115,15 @@ def from_database() -> Iterator[Metric]:
     for state, count in Run.objects.values_list("state").annotate(Count("pk")).order_by():
         runs.add_metric([state], count)
     yield runs
+    usable = GaugeMetricFamily(
+        "dossier_analyzer_up",
+        "1 for an analyzer that can run, 0 for one that is installed or scheduled and cannot",
+        labels=["analyzer"],
+    )
+    lost = faulty_analyzers()
+    for name in sorted({*analyzers(), *lost}):
+        usable.add_metric([name], name in analyzers())
+    yield usable
     incidents = GaugeMetricFamily("dossier_incidents", "Incidents by state", labels=["state"])
     for incident_state, count in counts().items():
         incidents.add_metric([incident_state], count)

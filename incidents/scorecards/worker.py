@@ -76,7 +76,7 @@ def turn(id: uuid.UUID, now: Now, seconds: float = TURN) -> bool:
         if row.total is None and not _plan(row, asked, now()):
             return False
         return _go_on(row, asked, now, time.monotonic() + seconds)
-    except (BacktestAbortedError, analyzers.NothingToReplayError, analyzers.RegistryError) as error:
+    except (BacktestAbortedError, analyzers.NothingToReplayError) as error:
         _end(row, State.FAILED, now(), error=str(error))
         return False
 

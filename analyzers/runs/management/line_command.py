@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterable
 from typing import IO, Any, NoReturn
 
@@ -35,10 +36,10 @@ class LineCommand(BaseCommand):
         try:
             self.work(**options)
             sys.stdout.flush()
-        except CommandInputError as refused:
-            self._refuse(str(refused))
-        except CommandFailedError as failed:
-            self._complain(str(failed), FAILED)
+        except (CommandInputError, CommandFailedError) as error:
+            if options["traceback"] and error.__cause__ is not None:
+                traceback.print_exception(_first_cause(error), file=sys.stderr)
+            self._complain(str(error), REFUSED if isinstance(error, CommandInputError) else FAILED)
         except BrokenPipeError:  # the reader (`head`) has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except KeyboardInterrupt:
@@ -52,12 +53,16 @@ class LineCommand(BaseCommand):
         """A line beside the answer, on standard error."""
         self.stderr.write(f"note: {_one_line(text)}", style_func=str)
 
-    def _refuse(self, message: str) -> NoReturn:
-        self._complain(message, REFUSED)
-
     def _complain(self, text: str, code: int) -> NoReturn:
         self.stderr.write(_one_line(text), style_func=str)
         sys.exit(code)
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    """The exception that all others were raised from: for a crash that of the analyzer, with its lines."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
 
 
 def is_terminal(stream: IO[str]) -> bool:

@@ -64,7 +64,8 @@ def analyzer_list(request: HttpRequest) -> HttpResponse:
         "analyzers": [
             {"it": one, "card": card, "last": last, "schedules": schedules.get(name, [])}
             for _, name, one, card, last in sorted(shown, key=lambda one: one[:2])
-        ]
+        ],
+        "problems": analyzers.analyzer_problems(),
     }
     return show(request, "frontend/analysis/analyzers.html", context, section="analyzers", watch="runs")
 

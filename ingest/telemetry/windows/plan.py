@@ -8,7 +8,9 @@ number of rows of telemetry. Then `sums.finish` takes witnesses out of the sets,
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from ingest.telemetry.kinds import KINDS, Field, Kind
 from ingest.telemetry.windows.reductions import CountDistinct, CountWitnesses, Reduction, Sum
@@ -61,10 +63,7 @@ def plan(reduction: Reduction) -> Plan:
                     break
                 owners[name] = owner
                 return name
-        wanted = f" of type {' or '.join(types)}" if types else ""
-        raise ValueError(
-            f"reduction {reduction.name}: {' and '.join(reduction.kinds)} have no field {name}{wanted}"
-        )
+        raise ValueError(_no_field(reduction, [kind] if state is None else [kind, state], name, types))
 
     for name in reduction.group_by:
         find(name, *NAMED, *NUMBERED, "components")
@@ -96,8 +95,27 @@ def plan(reduction: Reduction) -> Plan:
 
 def _kind(reduction: Reduction, name: str) -> Kind:
     if name not in KINDS:
-        raise ValueError(f"reduction {reduction.name}: there is no telemetry kind {name}")
+        raise ValueError(
+            f"reduction {reduction.name}: there is no telemetry kind {name}{_meant(name, KINDS)}"
+        )
     return KINDS[name]
+
+
+def _no_field(reduction: Reduction, kinds: Sequence[Kind], name: str, types: Collection[str]) -> str:
+    """The sentence for a field that does not exist, or cannot be used so, with those that can."""
+    fields = [field for kind in kinds for field in kind.fields if not types or field.type in types]
+    names = [field.name for field in fields]
+    wanted = f" of type {' or '.join(types)}" if types and len(types) <= len(NUMERIC) else ""
+    where = " and ".join(kind.name for kind in kinds)
+    return (
+        f"reduction {reduction.name}: {where} has no field {name}{wanted}{_meant(name, names)};"
+        f" there are {', '.join(names) or 'none'}"
+    )
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name, list(known), n=1)
+    return f" (did you mean {near[0]}?)" if near else ""
 
 
 def _joined(reduction: Reduction, kind: Kind) -> Kind | None:

@@ -44,3 +44,18 @@ def test_a_third_party_analyzer_is_installed_and_runs(tmp_path: Path) -> None:
     said = json.loads(done.stdout)
     assert said["right"]
     assert "worst_share" in said["installed"]
+
+
+def test_a_type_checker_sees_the_contract_from_outside(tmp_path: Path) -> None:
+    """mypy reads the packages where the editable install points, without this repository's configuration."""
+    shutil.copytree(
+        ROOT / "tests" / "plugins" / "dossier_dummy" / "dossier_dummy", tmp_path / "dossier_dummy"
+    )
+    (tmp_path / "wrong.py").write_text("from analyzers.contract import quiet\n\nquiet(1)\n")
+    command = [sys.executable, "-m", "mypy", "--strict", "dossier_dummy", "wrong.py"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert 'wrong.py:3: error: Argument 1 to "quiet" has incompatible type "int"' in done.stdout
+    assert "Found 1 error in 1 file" in done.stdout

@@ -72,6 +72,16 @@ def test_a_deferred_method_that_cannot_be_imported_is_a_failed_analysis() -> Non
         judge(analyzer(Deferred("no_such_package.method:analyze")), WINDOW)
 
 
+def crashing(_window: Window, _params: Params) -> Verdict:
+    raise ZeroDivisionError("division by zero")
+
+
+def test_a_crash_names_the_line_of_the_analyzer() -> None:
+    line = crashing.__code__.co_firstlineno + 1
+    with pytest.raises(AnalysisError, match=rf"division by zero \({__name__}, line {line}\)"):
+        judge(analyzer(crashing), WINDOW)
+
+
 def test_the_same_window_gives_the_same_bytes() -> None:
     first, second = (verdict_json(judge(giving(named()), WINDOW)) for _ in range(2))
     assert first == second

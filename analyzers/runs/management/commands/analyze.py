@@ -63,10 +63,10 @@ class Command(LineCommand):
             self._print(
                 self._verdicts(analyzer, one, tables, every, params), every is not None, options["json"]
             )
-        except (registry.UnknownAnalyzerError, InvalidParameterError, offline.AnalysisInputError) as error:
-            raise CommandInputError(str(error)) from error
         except (registry.RegistryError, AnalysisError) as error:
             raise CommandFailedError(str(error)) from error
+        except (registry.UnknownAnalyzerError, InvalidParameterError, offline.AnalysisInputError) as error:
+            raise CommandInputError(str(error)) from error
 
     def _verdicts(
         self,

@@ -22,14 +22,13 @@ class Command(LineCommand):
         parser.add_argument("--json", action="store_true", help="print a JSON array")
 
     def work(self, **options: Any) -> None:
-        try:
-            found = list(registry.installed().values())
-        except registry.RegistryError as error:
-            raise CommandFailedError(str(error)) from error
+        found = list(registry.installed().values())
         if options["json"]:
             self.show([json.dumps([described(one) for one in found], indent=2, ensure_ascii=False)])
         else:
             self.show(line for one in found for line in _lines(one))
+        if problems := registry.problems():
+            raise CommandFailedError(" ".join(map(str, problems)))
 
 
 def described(analyzer: Analyzer) -> dict[str, Any]:

@@ -61,10 +61,10 @@ class Command(LineCommand):
         try:
             asked = self._asked(options)
             done = backtest(asked, self._progress())
-        except (analyzers.UnknownAnalyzerError, InvalidParameterError, NothingToReplayError) as error:
-            raise CommandInputError(str(error)) from error
         except analyzers.RegistryError as error:
             raise CommandFailedError(str(error)) from error
+        except (analyzers.UnknownAnalyzerError, InvalidParameterError, NothingToReplayError) as error:
+            raise CommandInputError(str(error)) from error
         except OperationalError as error:
             raise CommandFailedError(f"the database does not answer: {error}") from error
         if options["json"]:
