@@ -4,7 +4,7 @@ from ingest import heartbeat
 from ingest.alerts.expire import expire_some as expire_alerts
 from ingest.alerts.expire import settle as settle_alerts
 from ingest.alerts.heartbeats import check as check_heartbeats
-from ingest.db.announce import announce
+from ingest.db import lease
 from ingest.db.bisect import PassedOver, in_halves
 from ingest.db.database import is_away as database_is_away
 from ingest.db.database import is_lost as database_is_lost
@@ -42,7 +42,6 @@ __all__ = [
     "LogIntegrityError",
     "PassedOver",
     "UnrecordableEventError",
-    "announce",
     "append",
     "check_heartbeats",
     "check_timestamp",
@@ -53,6 +52,7 @@ __all__ = [
     "extend",
     "heartbeat",
     "in_halves",
+    "lease",
     "maintain_partitions",
     "newest_noted_seal",
     "note_seal",

@@ -23,7 +23,7 @@ from analyzers.runs import claims, events
 from analyzers.runs.models import Run, State
 from analyzers.runs.window_reader import Reading, UnknownInputError, WindowNotStoredError, read, read_kept
 from analyzers.runs.window_store import keep_verdict
-from ingest.commands import EventType, append
+from ingest.commands import EventType, append, lease
 from ingest.queries import Context, Head, NewEvent
 
 log = structlog.get_logger("runs")
@@ -60,7 +60,7 @@ class Judged:
 
 def execute(run_id: UUID, now: Now) -> Run | None:
     """Do the run; the run as it was taken up, None when it is done or in other hands."""
-    run = claims.take_up(run_id, now())
+    run = lease.take_up(Run, run_id, now())
     if run is None:
         return None
     with structlog.contextvars.bound_contextvars(trace=str(run.id), analyzer=run.analyzer, region=run.region):
@@ -99,7 +99,7 @@ def _judge(run: Run) -> Judged:
     if run.repeats is not None:
         _check_version(analyzer, run.repeats)
     reading = read(run, analyzer) if run.repeats is None else read_kept(run.repeats)
-    limit = claims.lease().total_seconds() / 2  # the other half is for reading and recording
+    limit = lease.lease().total_seconds() / 2  # the other half is for reading and recording
     verdict = runner.judge(analyzer, reading.window, run.params, limit=limit)
     return Judged(reading, verdict, runner.verdict_json(verdict))
 

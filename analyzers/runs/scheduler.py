@@ -9,9 +9,9 @@ import structlog
 
 from analyzers.registry import UnknownAnalyzerError
 from analyzers.runs import claims, feeds
-from analyzers.runs.models import Schedule
+from analyzers.runs.models import Run, Schedule
 from analyzers.runs.timing import clock, due
-from ingest.commands import announce
+from ingest.commands import lease
 from ingest.queries import now_utc
 
 AHEAD = timedelta(minutes=1)
@@ -59,6 +59,4 @@ def _claim_next(schedule: Schedule, region: str, span: feeds.Span | None, now: d
 def send(now: datetime | None = None) -> int:
     """Tell workers of the runs that wait; how many."""
     now = now or now_utc()
-    sent = announce("runs.execute", claims.waiting(now))
-    claims.sent(sent, now)
-    return len(sent)
+    return lease.announce_waiting("runs.execute", Run, now)

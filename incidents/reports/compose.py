@@ -21,7 +21,7 @@ from incidents.teams.models import routing_table
 from ingest.queries import Position, regions
 
 Json = dict[str, Any]
-RUNS, TICKETS = "runs", "tickets"
+RUNS, INCIDENTS = "runs", "incidents"
 MOST_BLAMED = 100
 MOST_ROWS = 15
 
@@ -45,7 +45,7 @@ def compose(
         for run in runs_with_window_ending(start, end, upto)
         if outcome(run) and (not schedule.region or run.region == schedule.region)
     ]
-    tell(TICKETS)
+    tell(INCIDENTS)
     tickets = tickets_of(schedule.region, schedule.team, start, end, upto)
     body = {
         "id": period_name(schedule.name, period),
@@ -91,7 +91,7 @@ def _owned(team: str, lines: list[Json]) -> list[Json]:
 
 def steps(schedule: ReportSchedule) -> list[str]:
     """What composing a report consists of, in words."""
-    return [RUNS, TICKETS, *(f"{name} of {region}" for name, region in _to_judge(schedule))]
+    return [RUNS, INCIDENTS, *(f"{name} of {region}" for name, region in _to_judge(schedule))]
 
 
 def _to_judge(schedule: ReportSchedule) -> list[tuple[str, str]]:

@@ -69,6 +69,7 @@ class Production(models.Model):
     state = models.CharField(max_length=8, default="queued")
     claim = models.UUIDField(null=True)
     lease_until = models.DateTimeField(null=True)
+    sent_at = models.DateTimeField(null=True)
     attempts = models.PositiveIntegerField(default=0)
     step = models.PositiveIntegerField(default=0)
     steps = models.PositiveIntegerField(default=0)

@@ -6,19 +6,16 @@ once whoever makes it: its stream has one first event.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
 
-from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q
 
 from incidents.reports.compose import period_name, steps
 from incidents.reports.models import ProducedReport, Production, ReportSchedule
 from incidents.reports.periods import PAUSE, Cadence, period_of
 from incidents.reports.produce import ReportNotFoundError, find, periods_due, produce
-from ingest.commands import announce
+from ingest.commands import lease
 from ingest.queries import Position, now_utc, read_all
 
 MOST_ATTEMPTS = 3
@@ -52,6 +49,7 @@ def demand(schedule: ReportSchedule, day: date, actor: str, now: datetime) -> st
             "requested_by": actor,
             "created_at": now,
             "state": "queued",
+            "sent_at": None,
             "attempts": 0,
             "step": 0,
             "error": "",
@@ -70,49 +68,29 @@ def production(report: str) -> Production | None:
 
 def send() -> None:
     """Tell workers of reports that somebody asked for and nobody makes."""
-    announce("reports.produce", waiting(now_utc()))
-
-
-def waiting(now: datetime) -> list[str]:
-    free = Q(state="queued") | Q(state="running", lease_until__lt=now)
-    return list(Production.objects.filter(free).order_by("created_at").values_list("pk", flat=True))
+    lease.announce_waiting("reports.produce", Production, now_utc())
 
 
 def make(report: str, now: Now) -> bool:
     """Make it, unless another worker does; whether it is there now."""
-    row = _take_up(report, now())
+    row = lease.take_up(Production, report, now())
     if row is None:
         return False
     if row.attempts > MOST_ATTEMPTS:
-        _write(row, state="failed", error=f"given up after {MOST_ATTEMPTS} workers were lost over it")
+        lease.write(row, state="failed", error=f"given up after {MOST_ATTEMPTS} workers were lost over it")
         return False
     try:
         schedule, period = find(report)
     except ReportNotFoundError as error:
-        _write(row, state="failed", error=str(error))
+        lease.write(row, state="failed", error=str(error))
         return False
     parts = steps(schedule)
 
     def tell(step: str) -> None:
         at = parts.index(step) + 1 if step in parts else len(parts)
-        _write(row, step=at, steps=len(parts), what=step, lease_until=now() + settings.RUN_LEASE_TIMEOUT)
+        lease.write(row, step=at, steps=len(parts), what=step, lease_until=now() + lease.lease())
 
     # What would have been made by itself is for its readers, too; what is made up later is for whoever asked.
     mailed = schedule.enabled and period in periods_due(schedule, now())
     produce(schedule, period, now(), actor=row.requested_by, mailed=mailed, tell=tell)
-    return _write(row, state="done", lease_until=None)
-
-
-def _take_up(report: str, now: datetime) -> Production | None:
-    free = Q(state="queued") | Q(state="running", lease_until__lt=now)
-    token = uuid.uuid4()
-    lease = now + settings.RUN_LEASE_TIMEOUT
-    found = Production.objects.filter(free, pk=report)
-    found.update(state="running", claim=token, lease_until=lease, attempts=F("attempts") + 1)
-    return Production.objects.filter(pk=report, claim=token).first()
-
-
-def _write(row: Production, **changes: object) -> bool:
-    """Change the row as long as it is ours."""
-    ours = Production.objects.filter(pk=row.pk, claim=row.claim, state="running")
-    return ours.update(**changes) == 1
+    return lease.write(row, state="done", lease_until=None)

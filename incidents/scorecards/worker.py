@@ -10,19 +10,18 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import structlog
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q
 
 from analyzers import queries as analyzers
 from analyzers.queries import Cause, Judged, Named, Replay, Replayed, replay_windows, score
 from incidents.scorecards.backtest import RULE, Backtest, confirmed, held_in
-from incidents.scorecards.models import UNFINISHED, BacktestRow, BacktestWindow, State
-from ingest.commands import announce
+from incidents.scorecards.models import BacktestRow, BacktestWindow, State
+from ingest.commands import lease
 from ingest.queries import Position, now_utc, watermark
 
 log = structlog.get_logger("backtests")
@@ -31,7 +30,6 @@ TURN = 20.0  # seconds after which a turn ends
 TOLD_EVERY = 1.0  # seconds after which what was judged is written down
 MOST_ATTEMPTS = 3
 """Turns in a row that may end without a word before it counts as failed: it may be what kills them."""
-RESEND = timedelta(seconds=30)
 MOST_SUSPECTS, MOST_SUMMARIES = 200, 5
 """Of a window, that are written down, and how many of them with their sentence."""
 
@@ -43,17 +41,7 @@ class BacktestAbortedError(Exception):
 def send(now: datetime | None = None) -> int:
     """Tell workers of waiting backtests; how many."""
     now = now or now_utc()
-    sent = announce("scorecards.backtest", waiting(now))
-    BacktestRow.objects.filter(pk__in=sent, state__in=UNFINISHED).update(sent_at=now)
-    return len(sent)
-
-
-def waiting(now: datetime) -> list[uuid.UUID]:
-    """Backtests that a worker should be told of: nobody has them, and nobody was told just now."""
-    free = Q(state=State.QUEUED) | Q(state=State.RUNNING, lease_until__lt=now)
-    told_long_ago = Q(sent_at=None) | Q(sent_at__lt=now - RESEND)
-    found = BacktestRow.objects.filter(free, told_long_ago).order_by("created_at")
-    return list(found.values_list("pk", flat=True))
+    return lease.announce_waiting("scorecards.backtest", BacktestRow, now)
 
 
 def drop_old(now: datetime) -> int:
@@ -64,7 +52,7 @@ def drop_old(now: datetime) -> int:
 
 def turn(id: uuid.UUID, now: Now, seconds: float = TURN) -> bool:
     """Work on it for so long; whether there is more to do. False where it is over or in other hands."""
-    row = _take_up(id, now())
+    row = lease.take_up(BacktestRow, id, now())
     if row is None:
         return False
     if row.attempts > MOST_ATTEMPTS:
@@ -79,18 +67,6 @@ def turn(id: uuid.UUID, now: Now, seconds: float = TURN) -> bool:
     except (BacktestAbortedError, analyzers.NothingToReplayError) as error:
         _end(row, State.FAILED, now(), error=str(error))
         return False
-
-
-def _take_up(id: uuid.UUID, now: datetime) -> BacktestRow | None:
-    free = Q(state=State.QUEUED) | Q(state=State.RUNNING, lease_until__lt=now)
-    token = uuid.uuid4()
-    BacktestRow.objects.filter(free, pk=id).update(
-        state=State.RUNNING,
-        claim=token,
-        lease_until=now + settings.RUN_LEASE_TIMEOUT,
-        attempts=F("attempts") + 1,
-    )
-    return BacktestRow.objects.filter(pk=id, claim=token).first()
 
 
 def _asked(row: BacktestRow) -> Replay:
@@ -115,7 +91,7 @@ def _plan(row: BacktestRow, asked: Replay, now: datetime) -> bool:
     row.causes = [_cause_json(one) for one in causes]
     with transaction.atomic():
         written = {name: getattr(row, name) for name in ("total", "position", "started_at", "causes")}
-        if not _write(row, **written):
+        if not lease.write(row, **written):
             return False
         BacktestWindow.objects.bulk_create(planned, batch_size=1000)
     return True
@@ -136,7 +112,7 @@ def _go_on(row: BacktestRow, asked: Replay, now: Now, until: float) -> bool:
                 return False
             judged, told = [], at
         if at >= until and window is not left[-1]:
-            _write(row, state=State.QUEUED, claim=None, lease_until=None, sent_at=None, attempts=0)
+            lease.write(row, state=State.QUEUED, claim=None, lease_until=None, sent_at=None, attempts=0)
             return True
     if _keep(row, judged, now()):
         _end(row, State.DONE, now(), result=result_of(row, asked, causes))
@@ -164,7 +140,7 @@ def _keep(row: BacktestRow, judged: list[BacktestWindow], now: datetime) -> bool
     """Write down what was judged and how far that is; False where it was cancelled, or taken by another."""
     with transaction.atomic():
         done = row.done + len(judged)
-        if not _write(row, done=done, attempts=1, lease_until=now + settings.RUN_LEASE_TIMEOUT):
+        if not lease.write(row, done=done, attempts=1, lease_until=now + settings.RUN_LEASE_TIMEOUT):
             log.info("stopped", backtest=str(row.pk), done=row.done)
             return False
         BacktestWindow.objects.bulk_update(judged, ("status", "reason", "suspects", "held"), batch_size=500)
@@ -172,14 +148,8 @@ def _keep(row: BacktestRow, judged: list[BacktestWindow], now: datetime) -> bool
     return True
 
 
-def _write(row: BacktestRow, **changes: Any) -> bool:
-    """Change the row as long as it is ours."""
-    ours = BacktestRow.objects.filter(pk=row.pk, claim=row.claim, state=State.RUNNING)
-    return ours.update(**changes) == 1
-
-
 def _end(row: BacktestRow, state: State, now: datetime, **changes: Any) -> None:
-    _write(row, state=state, finished_at=now, lease_until=None, **changes)
+    lease.write(row, state=state, finished_at=now, lease_until=None, **changes)
     log.info("ended", backtest=str(row.pk), state=str(state), error=changes.get("error", ""))
 
 

@@ -17,6 +17,7 @@ from incidents.reports import on_demand
 from incidents.reports.models import Mailing, ProducedReport, Production, ReportSchedule, Subscription
 from incidents.reports.on_demand import InvalidPeriodError, demand
 from incidents.reports.periods import period_of
+from ingest.commands import lease
 from ingest.queries import Context, configured
 from tests.integration.analyzers.runs.cases import Door
 
@@ -62,7 +63,7 @@ def test_a_past_report_is_made_by_a_worker_and_recorded_in_the_name_of_who_asked
     daily: ReportSchedule,
 ) -> None:
     id = demand(daily, today().date(), "user:alice", later())
-    assert on_demand.waiting(later()) == [id]
+    assert lease.waiting(Production, later()) == [id]
     assert on_demand.make(id, later) is True
     assert ProducedReport.objects.get(pk=id).body["tickets"]["opened"]
     assert actors() == ["user:alice"]
@@ -85,7 +86,7 @@ def test_asked_for_twice_it_is_made_once(daily: ReportSchedule) -> None:
     ids = [demand(daily, today().date(), "user:alice", later()) for _ in range(2)]
     assert [on_demand.make(id, later) for id in ids] == [True, False]
     demand(daily, today().date(), "user:bob", later())
-    assert (len(actors()), on_demand.waiting(later())) == (1, [])
+    assert (len(actors()), lease.waiting(Production, later())) == (1, [])
 
 
 def test_what_is_made_up_is_not_mailed_and_what_was_due_is(daily: ReportSchedule) -> None:
@@ -121,7 +122,7 @@ def test_a_killed_worker_is_followed_by_another(
         on_demand.make(id, later)
     monkeypatch.undo()
     assert on_demand.make(id, later) is False  # its lease still runs
-    assert on_demand.waiting(later() + HOUR) == [id]
+    assert lease.waiting(Production, later() + HOUR) == [id]
     assert on_demand.make(id, lambda: later() + HOUR) is True
 
 

@@ -16,6 +16,7 @@ from kombu.exceptions import OperationalError
 from analyzers.runs import claims
 from analyzers.runs.models import Feed, Run, Schedule, State
 from analyzers.runs.scheduler import claim_due, send
+from ingest.commands import lease
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -101,12 +102,12 @@ def test_a_run_that_was_taken_up_or_told_of_by_a_clock_that_was_set_back_waits_f
     schedule = hourly()
     feed(NOON)
     claim_due([schedule], NOON)
-    (queued,) = claims.waiting(NOON)
-    claims.sent([queued], NOON + 8 * HOUR)
-    assert claims.waiting(NOON) == [queued]
-    assert claims.take_up(queued, NOON + 8 * HOUR) is not None
-    assert claims.waiting(NOON) == [queued]
-    assert claims.take_up(queued, NOON) is not None
+    (queued,) = lease.waiting(Run, NOON)
+    lease.note_sent(Run, [queued], NOON + 8 * HOUR)
+    assert lease.waiting(Run, NOON) == [queued]
+    assert lease.take_up(Run, queued, NOON + 8 * HOUR) is not None
+    assert lease.waiting(Run, NOON) == [queued]
+    assert lease.take_up(Run, queued, NOON) is not None
 
 
 def test_every_region_has_windows_of_its_own() -> None:
@@ -144,7 +145,7 @@ def test_eight_workers_at_once_take_a_run_up_once() -> None:
     claim_due([schedule], NOON)
     (run,) = Run.objects.all()
     taken: list[Run | None] = []
-    at_once(lambda: taken.append(claims.take_up(run.pk, NOON)))
+    at_once(lambda: taken.append(lease.take_up(Run, run.pk, NOON)))
     assert sum(one is not None for one in taken) == 1
 
 
@@ -153,10 +154,10 @@ def test_a_run_whose_worker_is_lost_is_taken_up_again_and_the_late_worker_may_no
     feed(NOON)
     claim_due([schedule], NOON)
     (run,) = Run.objects.all()
-    lost = claims.take_up(run.pk, NOON)
+    lost = lease.take_up(Run, run.pk, NOON)
     assert lost is not None
-    assert claims.take_up(run.pk, NOON + claims.lease()) is None
-    second = claims.take_up(run.pk, NOON + claims.lease() + MINUTE)
+    assert lease.take_up(Run, run.pk, NOON + lease.lease()) is None
+    second = lease.take_up(Run, run.pk, NOON + lease.lease() + MINUTE)
     assert second is not None
     assert second.attempts == 2
     assert not claims.finish(lost, State.DONE, NOON)
@@ -172,7 +173,7 @@ def test_a_run_is_sent_once_and_again_only_when_nobody_took_it_up(
     sent: list[str] = []
     monkeypatch.setattr(current_app, "send_task", lambda _task, args, **_: sent.append(args[0]))
     assert [send(NOON + minutes * MINUTE) for minutes in (0, 0, 1)] == [1, 0, 1]
-    claims.take_up(uuid.UUID(sent[0]), NOON + MINUTE)
+    lease.take_up(Run, uuid.UUID(sent[0]), NOON + MINUTE)
     assert send(NOON + 2 * MINUTE) == 0
 
 

@@ -15,6 +15,7 @@ from analyzers.queries import late_rows, verdict
 from analyzers.runs import claims, execution, tasks
 from analyzers.runs.models import KeptVerdict, KeptWindow, Run, Schedule, State
 from analyzers.runs.scheduler import claim_due
+from ingest.commands import lease
 from ingest.queries import read_stream
 from tests.integration.analyzers.runs.cases import (
     HOUR,
@@ -98,8 +99,8 @@ def test_a_run_that_loses_its_workers_is_given_up(door: Door) -> None:
     run = request_run(Wanted("tally", start=TOP, end=TOP + HOUR), "user:alice", NOW)
     at = NOW
     for _ in range(claims.MOST_ATTEMPTS):
-        assert claims.take_up(run.pk, at) is not None
-        at += claims.lease() + SECOND
+        assert lease.take_up(Run, run.pk, at) is not None
+        at += lease.lease() + SECOND
     execution.execute(run.pk, lambda: at)
     (event,) = read_stream(run.stream)
     assert "workers were lost" in event.body["error"]
@@ -113,7 +114,7 @@ def test_a_worker_that_was_overtaken_records_nothing(door: Door, monkeypatch: py
     def overtaken(*args: Any, **kwargs: Any) -> Any:
         """While this worker judges, its lease ends and another one does the whole run."""
         monkeypatch.setattr(runner, "judge", judge)
-        execution.execute(run.pk, lambda: NOW + claims.lease() + SECOND)
+        execution.execute(run.pk, lambda: NOW + lease.lease() + SECOND)
         return judge(*args, **kwargs)
 
     monkeypatch.setattr(runner, "judge", overtaken)

@@ -21,6 +21,7 @@ from incidents.scorecards import requests, worker
 from incidents.scorecards.models import BacktestRow
 from incidents.scorecards.requests import Asked, InvalidBacktestError
 from ingest.api import keys
+from ingest.commands import lease
 from ingest.queries import Context
 from tests.following import follow_to_the_end
 from tests.integration.analyzers.runs.cases import HOUR, MINUTE, NOW, TOP, Door, healthy, hourly, work
@@ -116,7 +117,7 @@ def test_a_killed_worker_is_followed_by_another_once_its_lease_is_over(
     assert worker.turn(row.pk, now) is False  # its lease still runs
     assert after(row).state == "running"
     later = now() + timedelta(hours=1)
-    assert row.pk in worker.waiting(later)
+    assert row.pk in lease.waiting(BacktestRow, later)
     while worker.turn(row.pk, lambda: later):
         pass
     assert (after(row).state, after(row).done) == ("done", 7)

@@ -1,0 +1,74 @@
+"""Work that one worker does at a time, decided by its row. Each step is one conditional statement: who else tries does
+not matter.
+
+The table has `state` ("queued", "running", or how it ended), `claim` (the token of the worker that has it),
+`lease_until`, `attempts` and `sent_at`. A worker that dies leaves a
+lease that ends; one that was merely slow finds that its token no longer counts, and writes nothing.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+from django.conf import settings
+from django.db.models import F, Model, Q, QuerySet
+
+from ingest.db.announce import announce
+
+RESEND = timedelta(seconds=30)
+"""A row that nobody took up for so long is announced again: the broker may have lost the message."""
+M = TypeVar("M", bound=Model)
+
+
+def lease() -> timedelta:
+    """How long a worker may take over one row before another takes it up."""
+    span: timedelta = settings.RUN_LEASE_TIMEOUT
+    return span
+
+
+def waiting(model: type[M], now: datetime) -> list[Any]:
+    """Keys of the rows that a worker should be told of: nobody has them, and none was told just now; oldest first."""
+    again = min(RESEND, lease())
+    not_just_now = Q(sent_at=None) | Q(sent_at__lt=now - again) | Q(sent_at__gt=now + again)
+    return list(
+        _rows(model).filter(_free(now), not_just_now).order_by("created_at").values_list("pk", flat=True)
+    )
+
+
+def announce_waiting(task: str, model: type[M], now: datetime) -> int:
+    """Send the named task for each row that waits; how many."""
+    sent = announce(task, waiting(model, now))
+    note_sent(model, sent, now)
+    return len(sent)
+
+
+def note_sent(model: type[M], keys: Sequence[object], now: datetime) -> None:
+    _rows(model).filter(pk__in=keys, state__in=("queued", "running")).update(sent_at=now)
+
+
+def take_up(model: type[M], pk: object, now: datetime) -> M | None:
+    """The row with a fresh token and lease; None where it is finished or in another worker's hands."""
+    token = uuid.uuid4()
+    _rows(model).filter(_free(now), pk=pk).update(
+        state="running", claim=token, lease_until=now + lease(), attempts=F("attempts") + 1
+    )
+    return _rows(model).filter(pk=pk, claim=token).first()
+
+
+def write(row: Model, **changes: Any) -> bool:
+    """Change a row that was taken up; False where its token no longer counts."""
+    held = _rows(type(row)).filter(pk=row.pk, claim=row.claim, state="running")  # type: ignore[attr-defined]
+    return held.update(**changes) == 1
+
+
+def _rows(model: type[M]) -> QuerySet[M]:
+    return model._default_manager.all()
+
+
+def _free(now: datetime) -> Q:
+    # No lease reaches that far: the clock was set back since. Clocks of machines differ by less than a lease.
+    over = Q(lease_until__lt=now) | Q(lease_until__gt=now + 2 * lease())
+    return Q(state="queued") | Q(over, state="running")
