@@ -99,7 +99,10 @@ def test_windows_that_the_analyzer_fails_on_are_counted_with_the_first_reason(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     answer = backtest(capsys, "--param", "crash=true")
-    assert (answer["windows"]["failed"], answer["first_error"]) == (2, "RuntimeError: as asked")
+    assert (answer["windows"]["failed"], answer["first_error"]) == (
+        2,
+        "RuntimeError: as asked (tally_plugin, line 13)",
+    )
 
 
 @pytest.mark.usefixtures("ticket")

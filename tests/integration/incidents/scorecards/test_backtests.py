@@ -153,7 +153,7 @@ def test_windows_that_fail_are_counted_with_their_reason() -> None:
     row = finished(ask(every=HOUR, params={"crash": "yes"}))
     assert row.result is not None
     assert (row.state, row.result["windows"]["failed"]) == ("done", 2)
-    assert {one.reason for one in row.windows.all()} == {"RuntimeError: as asked"}
+    assert {one.reason for one in row.windows.all()} == {"RuntimeError: as asked (tally_plugin, line 13)"}
 
 
 @pytest.mark.usefixtures("resolved")
