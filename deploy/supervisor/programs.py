@@ -28,13 +28,15 @@ NOT_URGENT = 5
 @dataclass(frozen=True, slots=True)
 class Program:
     """`run` returns when the process was asked to stop. `port` is the one it listens on, None for one without or one
-    that opens it by itself."""
+    that opens it by itself (gRPC takes no open socket)."""
 
     name: str
     run: Callable[[socket.socket | None], None]
     ask: signal.Signals = signal.SIGTERM
     port: int | None = None
     nice: int = 0
+    overlaps: bool = False
+    """Whether it serves before the one of an earlier version ends (`--replace`)."""
     beats: bool = True
     """Whether it shows by a heartbeat that it makes progress (`ingest.heartbeat`)."""
     logs: bool = True
@@ -49,13 +51,16 @@ def programs() -> list[Program]:
     """In the order in which they start: intake first."""
     web, events = partial(serve, WEB, kill_after=10), partial(serve, EVENTS, kill_after=2)
     mail = (
-        [Program("mail", partial(command, "receive_mail"), beats=False)]
+        [Program("mail", mail_server, port=settings.INBOUND_EMAIL_PORT, beats=False)]
         if settings.INBOUND_EMAIL_PORT
         else []
     )
-    otlp = [Program("otlp", partial(command, "receive_otlp"))] if settings.OTLP_GRPC_PORT else []
+    otlp = [Program("otlp", otlp_server, overlaps=True)] if settings.OTLP_GRPC_PORT else []
     return [
-        *(Program(f"web-{number}", web, port=settings.PORT) for number in range(1, settings.WEB_WORKERS + 1)),
+        *(
+            Program(f"web-{number}", web, port=settings.PORT, overlaps=True)
+            for number in range(1, settings.WEB_WORKERS + 1)
+        ),
         Program("followers", partial(command, "follow")),
         Program("delivery", partial(command, "deliver")),
         Program("events", events, port=settings.EVENTS_PORT),
@@ -148,6 +153,14 @@ def _load(target: str) -> Any:
 
 def command(name: str, _opened: socket.socket | None, options: Mapping[str, Any] | None = None) -> None:
     call_command(name, **(options or {}))
+
+
+def mail_server(opened: socket.socket | None) -> None:
+    call_command("receive_mail", opened=opened)
+
+
+def otlp_server(_opened: socket.socket | None) -> None:
+    call_command("receive_otlp", shared=True)
 
 
 def worker(_opened: socket.socket | None) -> None:

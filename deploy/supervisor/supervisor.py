@@ -115,12 +115,12 @@ class Supervisor:
         gc.freeze()
         every = programs()
         for program in every:
-            if program.kind == "web":
+            if program.overlaps:
                 self.run(program)
         if self._beats():
             self._end_replaced(handed)
             for program in every:
-                if program.kind != "web":
+                if not program.overlaps:
                     self.run(program)
             replacement.forget(self.home)
         else:
@@ -139,13 +139,14 @@ class Supervisor:
 
     def _go_on_with(self, handed: Handed) -> None:
         """Keep the processes of the version before: those of this one do not come up."""
+        late = ", ".join(child.name for child in self.programs if child.state != "running")
         for child in self.programs:
             child.end(time.monotonic())
         self.programs = [self._child(program) for program in programs()]
         for child in self.programs:
             if not replacement.adopt(child, handed):
                 child.launch()
-        why = f"web processes did not come up, see {self.home.logs / 'web-1.log'}; those before go on"
+        why = f"{late} did not come up, see {self.home.logs}; those before go on"
         if (request := replacement.read(self.home)) is not None:
             replacement.write(self.home, replace(request, failed=why))
         self.say(f"{clock_time()} nothing was replaced: {why}")
@@ -352,7 +353,8 @@ def open_ports() -> dict[int, socket.socket]:
             others = (*range(max(port + 1, 1024), 65535), *range(1024, port))
             free = next(p for p in others if not port_problem(p) and not port_problem(p + 1))
             raise StartupError(f"{name} {port} {problem}. Choose another: {name}={free} make demo")
-    return {port: listen(port) for port in (settings.PORT, settings.EVENTS_PORT)}
+    ports = {program.port for program in programs() if program.port}
+    return {port: listen(port) for port in ports}
 
 
 def port_problem(port: int) -> str | None:

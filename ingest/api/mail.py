@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import socket
 import ssl
 from asyncio import transports
 from collections.abc import Callable
@@ -209,23 +210,33 @@ def certificate() -> ssl.SSLContext | None:
     return context
 
 
-async def listen(host: str, port: int, door: Door, tls: ssl.SSLContext | None = None) -> asyncio.Server:
-    """A server of this loop, at a free port for `port` 0. Raises OSError when the port is taken."""
+async def listen(
+    where: tuple[str, int] | socket.socket, door: Door, tls: ssl.SSLContext | None = None
+) -> asyncio.Server:
+    """A server of this loop, on a socket that is bound or at an address; its port may be 0, for one that is free.
+
+    Raises OSError when the port is taken.
+    """
     logging.getLogger("mail.log").setLevel(logging.WARNING)  # its lines hold addresses, which are secrets
 
     def connected() -> asyncio.BaseProtocol:
         return _Full() if _Server.open >= MOST_CONNECTIONS else _Server(door, tls)
 
-    return await asyncio.get_running_loop().create_server(connected, host, port)
+    loop = asyncio.get_running_loop()
+    if isinstance(where, socket.socket):
+        return await loop.create_server(connected, sock=where)
+    return await loop.create_server(connected, *where)
 
 
-async def serve(host: str, port: int, tls: ssl.SSLContext | None, ready: Callable[[int], None]) -> None:
+async def serve(
+    where: tuple[str, int] | socket.socket, tls: ssl.SSLContext | None, ready: Callable[[int], None]
+) -> None:
     """Serve until SIGTERM or Ctrl-C; mails that are being stored are finished. `ready` hears the port. Raises
     OSError."""
     end, door = asyncio.Event(), Door()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, end.set)
-    server = await listen(host, port, door, tls)
+    server = await listen(where, door, tls)
     ready(server.sockets[0].getsockname()[1])
     await end.wait()
     server.close()

@@ -69,8 +69,14 @@ def credentials() -> grpc.ServerCredentials | None:
 class OtlpServer:
     """The server. `start` listens, `stop` finishes what is under way."""
 
-    def __init__(self, host: str, port: int, tls: grpc.ServerCredentials | None = None) -> None:
-        """Listens at `port`, 0 for one that is free; `port` then says which. Raises OSError where it cannot."""
+    def __init__(
+        self, host: str, port: int, tls: grpc.ServerCredentials | None = None, *, shared: bool = False
+    ) -> None:
+        """Listens at `port`, 0 for one that is free; `port` then says which. Raises OSError where it cannot.
+
+        `shared`: another process of this user that shares the port, too, may have it (SO_REUSEPORT): gRPC takes no
+        open socket, so this is how the next version comes up before the one before it ends.
+        """
         self._threads = ThreadPoolExecutor(settings.WEB_THREADS, thread_name_prefix="otlp")
         self._server = grpc.server(
             self._threads,
@@ -85,8 +91,7 @@ class OtlpServer:
                 ("grpc.max_concurrent_streams", MOST_STREAMS),
                 ("grpc.http2.min_ping_interval_without_data_ms", SHORTEST_PING),
                 ("grpc.keepalive_permit_without_calls", 1),
-                # A port that is taken is an error, not shared.
-                ("grpc.so_reuseport", 0),
+                ("grpc.so_reuseport", int(shared)),
             ],
             compression=grpc.Compression.NoCompression,
         )

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import json
 import os
+import smtplib
+import socket
 import subprocess
 import sys
 import threading
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
+import grpc
 import psycopg2
 import pytest
 
 from deploy import processes
 from deploy.embedded import Home
-from tests.acceptance.stack import Stack, wait_for
+from tests.acceptance.stack import Stack, free_port, wait_for
 from tests.places import ROOT
 
 pytestmark = pytest.mark.timeout(600)
+METRICS = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
 
 
 @pytest.fixture
@@ -30,25 +36,42 @@ def stack(tmp_path: Path) -> Iterator[Stack]:
     one.stop()
 
 
-class Alice(threading.Thread):
-    """Sends one alert after the other until told to stop; `refused` has what was not answered with 2xx."""
+class Sender(threading.Thread):
+    """Sends one thing after the other until told to stop; `refused` has what was not accepted."""
 
-    def __init__(self, stack: Stack, key: str) -> None:
+    def __init__(self, send: Callable[[int], None]) -> None:
         super().__init__(daemon=True)
-        self.address, self.key = f"{stack.address}/api/v2/alerts", key
-        self.stop = threading.Event()
+        self.send, self.stop = send, threading.Event()
         self.accepted, self.refused = 0, list[str]()
 
     def run(self) -> None:
-        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
-        while not self.stop.wait(0.01):
-            alert = [{"labels": {"alertname": "Down", "instance": f"h{self.accepted + len(self.refused)}"}}]
-            request = urllib.request.Request(self.address, json.dumps(alert).encode(), headers)
+        while not self.stop.wait(0.05):
             try:
-                with urllib.request.urlopen(request, timeout=60):
-                    self.accepted += 1
-            except OSError as error:
+                self.send(self.accepted + len(self.refused))
+                self.accepted += 1
+            except (OSError, grpc.RpcError) as error:
                 self.refused.append(repr(error))
+
+
+def alert(stack: Stack, key: str, number: int) -> None:
+    body = json.dumps([{"labels": {"alertname": "Down", "instance": f"h{number}"}}]).encode()
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    request = urllib.request.Request(f"{stack.address}/api/v2/alerts", body, headers)
+    with urllib.request.urlopen(request, timeout=60):
+        pass
+
+
+def greeting(port: int, _number: int) -> None:
+    """What a mail server does first; `smtplib` raises OSError where it is not welcome."""
+    with smtplib.SMTP("127.0.0.1", port, timeout=60) as server:
+        server.noop()
+
+
+def export(port: int, key: str, _number: int) -> None:
+    """An empty export by a new connection, as of a collector that has just started."""
+    with grpc.insecure_channel(f"127.0.0.1:{port}", [("grpc.use_local_subchannel_pool", 1)]) as channel:
+        call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(METRICS)
+        call(b"", metadata=(("authorization", f"Bearer {key}"),), timeout=60)
 
 
 def replace(stack: Stack) -> subprocess.CompletedProcess[str]:
@@ -61,27 +84,43 @@ def replace(stack: Stack) -> subprocess.CompletedProcess[str]:
     )
 
 
+def opens(port: int) -> bool:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
+
+
 def pids(stack: Stack) -> dict[str, int | None]:
     return {one.name: one.pid for one in (processes.read(stack.home) or ([], 0.0))[0]}
 
 
 def test_nothing_is_refused_while_a_version_replaces_another(stack: Stack) -> None:
+    mail, otlp = free_port(), free_port()
+    stack.environment |= {"DOSSIER_INBOUND_EMAIL_PORT": str(mail), "DOSSIER_OTLP_GRPC_PORT": str(otlp)}
     stack.start()
     wait_for(lambda: "scheduler" in pids(stack), 60, "all processes")
     before = pids(stack)
-    alice = Alice(stack, stack.manage("create_key", "alice", "--scope", "alerts").split()[-1])
-    alice.start()
-    wait_for(lambda: alice.accepted > 0, 60, "an alert")
+    key = stack.manage("create_key", "alice", "--scope", "alerts", "--scope", "telemetry").split()[-1]
+    alice = Sender(partial(alert, stack, key))
+    senders = [alice, Sender(partial(greeting, mail)), Sender(partial(export, otlp, key))]
+    wait_for(lambda: opens(mail) and opens(otlp), 60, "the ports of mail and OTLP")
+    for one in senders:
+        one.start()
+    wait_for(lambda: all(one.accepted for one in senders), 60, "each kind of sender")
 
     done = replace(stack)
     wait_for(lambda: pids(stack).keys() == before.keys(), 60, "all processes")
-    seen = alice.accepted
-    wait_for(lambda: alice.accepted > seen, 60, "an alert taken by the new version")
-    alice.stop.set()
-    alice.join(60)
+    seen = [one.accepted for one in senders]
+    wait_for(
+        lambda: all(one.accepted > n for one, n in zip(senders, seen, strict=True)), 60, "the new version"
+    )
+    for one in senders:
+        one.stop.set()
+    for one in senders:
+        one.join(60)
 
     assert (done.returncode, "replaced: " in done.stdout) == (0, True), done.stderr
-    assert alice.refused == []
+    assert [one.refused for one in senders] == [[], [], []]
     after = pids(stack)
     assert {name for name in before if before[name] == after[name]} == {"database", "broker"}
     query = "SELECT count(*), count(DISTINCT stream) FROM log_event WHERE type = 'alert.reported'"

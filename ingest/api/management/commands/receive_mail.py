@@ -4,6 +4,7 @@ is set."""
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from argparse import ArgumentParser
 from typing import Any
@@ -16,6 +17,7 @@ from ingest.api import mail
 
 class Command(BaseCommand):
     help = "Receive alerts by mail: an SMTP server that says 250 when they are committed."
+    stealth_options = ("opened",)
     requires_system_checks: list[str] = []  # noqa: RUF012  # Django declares it so
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -23,13 +25,14 @@ class Command(BaseCommand):
             "--port", type=int, default=settings.INBOUND_EMAIL_PORT or 2525, help="0: any that is free"
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: Any, opened: socket.socket | None = None, **options: Any) -> None:
+        """Serve on `opened`, a socket that is bound, else at the port."""
         try:
             tls = mail.certificate()
         except (OSError, ssl.SSLError) as error:
             raise CommandError(f"DOSSIER_INBOUND_EMAIL_CERTIFICATE cannot be read: {error}") from error
         try:
-            asyncio.run(mail.serve(settings.BIND_ADDRESS, options["port"], tls, self.say))
+            asyncio.run(mail.serve(opened or (settings.BIND_ADDRESS, options["port"]), tls, self.say))
         except OSError as error:
             raise CommandError(f"cannot listen on port {options['port']}: {error}") from error
 

@@ -21,6 +21,7 @@ LONGEST_TURN = 10.0
 
 class Command(BaseCommand):
     help = "Receive OpenTelemetry over gRPC: metrics, traces and logs."
+    stealth_options = ("shared",)
     requires_system_checks: list[str] = []  # noqa: RUF012  # Django declares it so
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -28,7 +29,8 @@ class Command(BaseCommand):
             "--port", type=int, default=settings.OTLP_GRPC_PORT or 4317, help="0: any that is free"
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: Any, shared: bool = False, **options: Any) -> None:
+        """`shared`: see OtlpServer."""
         from ingest.api.otlp_grpc import OtlpServer, credentials  # grpc is loaded by this process alone
 
         stop = threading.Event()
@@ -39,7 +41,7 @@ class Command(BaseCommand):
         except OSError as error:
             raise CommandError(f"DOSSIER_OTLP_GRPC_CERTIFICATE cannot be read: {error}") from error
         try:
-            receiving = OtlpServer(settings.BIND_ADDRESS, options["port"], tls)
+            receiving = OtlpServer(settings.BIND_ADDRESS, options["port"], tls, shared=shared)
         except OSError as error:
             raise CommandError(f"cannot listen on port {options['port']}: {error}") from error
         heartbeat.start()
