@@ -2,13 +2,11 @@
 
 import re
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
 from deploy import env
-
-ROOT = Path(__file__).parents[2]
+from tests.places import ROOT
 
 
 @pytest.fixture(autouse=True)
