@@ -11,6 +11,8 @@ underlay step) are parameters.
 - A failing row counts its losses up to one more than noise explains, and losses must be those of three pairs of
   hosts: a burst is one witness.
 - The bar falls with the number of blamed, so that the share of false ones is bounded (Benjamini and Hochberg 1995).
+- Where much is lost anyway, a component's losses must stand out from the tail of its peers', taken with what the
+  blamed lose explained. Its longest paths must lose as its shorter ones do: else hops are missing from these.
 - Components on the same paths are merged first; what explains within one nat as much is `ambiguous_with`.
 - Where only failing flows name their path, components are compared with peers of their kind by failing flows alone.
 

@@ -8,7 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.builtin.text import count, percent
-from analyzers.builtin.voting.assumptions import noise_of, noise_of_failures, only_failing, sampling_of
+from analyzers.builtin.voting.assumptions import (
+    noise_of,
+    noise_of_failures,
+    only_failing,
+    sampling_of,
+    topology_of,
+)
 from analyzers.builtin.voting.charges import from_explanation, from_outvoting, from_votes
 from analyzers.builtin.voting.evidence import Cleared
 from analyzers.builtin.voting.explain import SHORTLIST, Explained, Rules, explain
@@ -41,7 +47,7 @@ def analyze(window: Window, params: Params) -> Verdict:
     noise = noise_of(seen, found)
     if (biased := only_failing(seen, noise)) is not None:
         return _by_failures(window, seen, params, measures, biased)
-    assumptions = (sampling, noise)
+    assumptions = (sampling, noise, topology_of(found))
     return tell(window, seen, _explained(seen, found, rules, params), measures, assumptions)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
-from analyzers.builtin.text import count, percent
+from analyzers.builtin.text import count, percent, so_many
 from analyzers.builtin.voting.explain import Explained
 from analyzers.builtin.voting.failures import Outvoting
 from analyzers.builtin.voting.observed import Observed
@@ -48,9 +48,10 @@ LOST = 2e-3
 UNEQUAL = 0.8
 """Scale of the tail of what healthy components lose, in standard deviations, up to which they lose alike."""
 
-_LOWERED = {"noise": 1.5, "sampling": 0.0, "both": 0.5}
+_LOWERED = {"noise": 1.5, "topology": 1.5, "sampling": 0.0}
+_BOTH = 0.5
 """Nats that the odds of a probability lose where an assumption does not hold. Where mostly failing flows name their
-path another method judges, with probabilities of its own, whose evidence allows for noise (`both`)."""
+path another method judges, with probabilities of its own, whose evidence allows for noise (`_BOTH`)."""
 _FAILING = 10
 _ASKED = 32
 _EXPECTED = 10.0
@@ -64,7 +65,7 @@ _MOSTLY = 0.5
 def lowered(score: float, assumptions: Sequence[Assumption]) -> float:
     """A probability after what it loses to assumptions that do not hold."""
     unmet = {one.name for one in assumptions if not one.holds}
-    lost = _LOWERED["both"] if len(unmet) > 1 else sum(_LOWERED[one] for one in unmet)
+    lost = _BOTH if unmet == {"noise", "sampling"} else sum(_LOWERED[one] for one in unmet)
     return 1 / (1 + math.exp(lost - math.log(score / (1 - score)))) if lost else score
 
 
@@ -86,6 +87,17 @@ def noise_of(seen: Observed, found: Explained) -> Assumption:
         return Assumption("noise", False, said)
     said = f"Paths without a blamed component lose {percent(lost / sent)}; up to {percent(LOST)} is usual."
     return Assumption("noise", surely <= LOST, said)
+
+
+def topology_of(found: Explained) -> Assumption:
+    """The assumption `topology`: paths name all hops."""
+    if not found.short:
+        return Assumption("topology", True, "Long paths lose as short ones over the same components do.")
+    said = (
+        f"{so_many(found.short, 'component')} would be blamed, but {'its' if found.short == 1 else 'their'} longest "
+        "paths lose much less than the shorter ones: hops are missing from paths."
+    )
+    return Assumption("topology", False, said)
 
 
 def noise_of_failures(seen: Observed, found: Outvoting) -> Assumption:

@@ -31,6 +31,8 @@ SHORTLIST = 64
 _TRIED = 3  # candidates tried on before the search ends
 _COVER, _INTEREST = 32, 3.0  # how many components the search begins with at most, and the nats that each adds
 _HALF = 0.5
+_HARDLY, _SHORT = (0.0, 0.1, 0.2, 0.3), 4.5
+"""Shares of a component's loss, and the nats by which one of them explains its long paths better than all of it."""
 COUNTED = 5.0
 """Losses by noise on a component from which their spread among its peers shows more than chance."""
 PEERS = 50
@@ -59,7 +61,8 @@ class Explained:
     `rival[i]` are components that would do as well in place of `chosen[i]`, `rate` the noise per packet of each path
     profile, `share[r]` the part of failing row r's losses that each of its components in `chosen` has, by column;
     shape (rows, chosen). `spread` is the scale of the tail of what components lose without a fault, in standard
-    deviations, about .5 if all lose alike; 0 where too little is lost to say.
+    deviations, about .5 if all lose alike; 0 where too little is lost to say. `short` components would be blamed if
+    their longest paths lost as the shorter ones do.
     """
 
     chosen: list[int]
@@ -72,6 +75,7 @@ class Explained:
     model: Model
     threshold: Floats
     spread: float
+    short: int
 
 
 def explain(seen: Observed, rules: Rules) -> Explained:
@@ -95,6 +99,14 @@ def thresholds(seen: Observed, margin: float) -> Floats:
     return np.asarray(np.log(chances) + margin, dtype=np.float64)
 
 
+def _by_hops(seen: Observed) -> Floats:
+    """Packets over each component by the hops of their paths; shape (components, most hops + 1)."""
+    longest = int(max(seen.paths.hops.max(initial=0), seen.failing.hops.max(initial=0))) + 1
+    key = seen.paths.column * longest + seen.paths.hops[seen.paths.row]
+    packets = np.bincount(key, seen.paths.attempts[seen.paths.row], minlength=seen.components * longest)
+    return np.asarray(packets.reshape(seen.components, longest), dtype=np.float64)
+
+
 class _Search:
     def __init__(self, seen: Observed, rules: Rules) -> None:
         self.seen, self.rules = seen, rules
@@ -103,6 +115,8 @@ class _Search:
         self.theta = np.zeros(0)
         self.rate = np.full(seen.profiles, float(seen.failing.lost.sum()) / max(seen.sent, 1.0))
         self.own = own_rates(seen)
+        self.by_hops = _by_hops(seen)
+        self.short: set[int] = set()
         self.model = Model(seen, events_of(seen, self.rate))
         self._learn_noise()
 
@@ -143,9 +157,12 @@ class _Search:
         self._learn_noise()
         eta, _, fitted = self._without(len(self.chosen) - 1)
         gain = float(self.model.steps(eta, np.array([component])).gain[0])
-        gain = min(gain, self._among_peers(component, eta))
+        beyond = self._beyond(self.model.eta(self.rate, self.chosen, self.theta))
+        gain = min(gain, self._among_peers(component, eta, *beyond))
         if gain >= self._bar(len(self.chosen))[component] and self._counts(eta, component, fitted):
-            return True
+            if self._on_long_paths(eta, component, fitted):
+                return True
+            self.short.add(component)
         self.chosen, self.theta, self.rate, self.model.events = before
         return False
 
@@ -164,6 +181,21 @@ class _Search:
         np.maximum.at(most, place.ravel(), theta / (theta + eta[rows]))
         enough = max(most.sum(), np.count_nonzero(most > _HALF)) >= self.rules.min_flows
         return bool(lost >= self.rules.min_loss * self.seen.carried[component] and enough)
+
+    def _on_long_paths(self, eta: Floats, component: int, theta: float) -> bool:
+        """Whether its longest paths lose as they should. Where hops are missing, the neighbour of a bad link seems to
+        lose what the bad one does, but only on paths too short to name that; `eta` is without it.
+        """
+        rows, packets = self.model.rows_of(component), self.by_hops[component]
+        hops, eta = self.seen.failing.hops[rows], eta[rows]
+        for least in np.flatnonzero(packets)[1:].tolist():
+            long, carried = hops >= least, float(packets[least:].sum())
+            gains = [
+                self.model.gain(rows[long], eta[long], carried, share * theta) for share in (*_HARDLY, 1.0)
+            ]
+            if max(gains[:-1]) - gains[-1] >= _SHORT:
+                return False
+        return True
 
     def _learn_noise(self) -> None:
         """Noise from what the chosen are not on, the events it leaves to count, and the fit to both."""
@@ -186,8 +218,12 @@ class _Search:
         while self.chosen:
             evidence = self.evidence()
             surplus = evidence - self._bar(len(self.chosen) if together else 1)[self.chosen]
-            counts = [self._counts(*self._without(at)) for at in range(len(self.chosen))]
-            weak = (surplus < 0) | ~np.array(counts)
+            weak = surplus < 0
+            for at in np.flatnonzero(~weak).tolist():
+                weak[at] = not self._counts(*self._without(at))
+                if not weak[at] and not self._on_long_paths(*self._without(at)):
+                    weak[at] = True
+                    self.short.add(self.chosen[at])
             if not weak.any():
                 return dropped
             order = np.argsort(np.where(weak, surplus, np.inf), kind="stable")
@@ -205,7 +241,8 @@ class _Search:
 
     def evidence(self) -> Floats:
         """What the log-likelihood loses without each member, the others refitted where that could matter."""
-        full = self.model.loglik(self.model.eta(self.rate, self.chosen, self.theta), self.chosen, self.theta)
+        explained = self.model.eta(self.rate, self.chosen, self.theta)
+        full, beyond = self.model.loglik(explained, self.chosen, self.theta), self._beyond(explained)
         lost = np.zeros(len(self.chosen))
         for at in range(len(self.chosen)):
             rest = [*self.chosen[:at], *self.chosen[at + 1 :]]
@@ -214,20 +251,23 @@ class _Search:
             if lost[at] < 3 * self.needed[self.chosen[at]]:
                 theta = self.model.refit(self.rate, rest, theta)
                 lost[at] = full - self.model.loglik(self.model.eta(self.rate, rest, theta), rest, theta)
-            lost[at] = min(lost[at], self._among_peers(self.chosen[at], self._without(at)[0]))
+            lost[at] = min(lost[at], self._among_peers(self.chosen[at], self._without(at)[0], *beyond))
         return lost
 
-    def _among_peers(self, component: int, eta: Floats) -> float:
-        """Nats of a component's losses among those of its peers, `eta` being without it: how many standard deviations
-        they are beyond noise, on an exponential tail through two quantiles of the peers. Healthy components lose
-        unequally, and where much is lost anyway that shows as evidence. The blamed are peers as well, at the upper
-        end, with the quantiles below them: left out, they would take the tail with them. Infinite where too little is
-        lost, or peers are too few, to say how unequally.
+    def _among_peers(self, component: int, eta: Floats, beyond: Floats, usual: Floats) -> float:
+        """Nats of a component's losses among those of its peers: how many standard deviations they are beyond noise, on
+        an exponential tail through two quantiles of the peers. Healthy components lose unequally, and where much is
+        lost anyway that shows as evidence.
+
+        `eta` is without the component; `beyond` and `usual` (`_beyond`) are with it, because what it loses would else
+        pass for losses of the components on its paths. The blamed are peers as well, at the upper end, with the
+        quantiles below them: left out, they would take the tail with them. Infinite where too little is lost, or
+        peers are too few, to say how unequally.
         """
-        beyond, usual = self._beyond(eta)
         if usual[component] < COUNTED:
             return math.inf
-        own, beyond[[*self.chosen, component]] = float(beyond[component]), math.inf
+        own, beyond = self._own(component, eta, float(usual[component])), beyond.copy()
+        beyond[[*self.chosen, component]] = math.inf
         peers = (usual >= usual[component] / 2) & (usual <= 2 * usual[component])
         if np.count_nonzero(peers) < PEERS:
             return math.inf
@@ -249,6 +289,13 @@ class _Search:
         own = seen.failing.per_component(self.model.events * noise / eta, seen.components)
         return (own - usual) / np.sqrt(np.maximum(usual, COUNTED)), usual
 
+    def _own(self, component: int, eta: Floats, usual: float) -> float:
+        """The figure of `_beyond` for one component."""
+        rows = self.model.rows_of(component)
+        noise = np.maximum(self.rate[self.seen.failing.profile[rows]], 1e-12)
+        lost = float(np.sum(self.model.events[rows] * noise / eta[rows]))
+        return (lost - usual) / math.sqrt(max(usual, COUNTED))
+
     def _spread(self) -> float:
         beyond, usual = self._beyond(self.model.eta(self.rate, self.chosen, self.theta))
         peers = usual >= COUNTED
@@ -264,6 +311,7 @@ class _Search:
         return Explained(
             self.chosen, self.theta, evidence[order], self._bar(len(self.chosen))[self.chosen], rivals, self.rate,
             self._shares(), self.model, self._bar(len(self.chosen) + 1), self._spread(),
+            len(self.short - set(self.chosen)),
         )  # fmt: skip
 
     def _rivals(self, at: int) -> tuple[int, ...]:

@@ -95,6 +95,10 @@ class Model:
         gained = np.bincount(local, gain, minlength=len(spans)) - carried * theta
         return Steps(components, theta, np.maximum(gained, 0.0))
 
+    def gain(self, rows: Ints, eta: Floats, carried: float, theta: float) -> float:
+        """What the log-likelihood of some rows gains by `theta` beside their `eta`, of `carried` packets in all."""
+        return float(self.events[rows] @ (_log_expm1(eta + theta) - _log_expm1(eta))) - carried * theta
+
     def refit(self, rate: Floats, chosen: list[int], theta: Floats, sweeps: int = 30) -> Floats:
         """The joint maximum over the chosen components, by turns."""
         theta = theta.copy()

@@ -75,8 +75,8 @@ def tell(
 
 
 def _probable(told: Told, assumptions: Sequence[Assumption]) -> Told:
-    """What is left where noise is not as it should be: charges that are probable all the same."""
-    if all(one.holds for one in assumptions if one.name == "noise"):
+    """What is left where noise or paths are not as they should be: charges that are probable all the same."""
+    if all(one.holds for one in assumptions if one.name != "sampling"):
         return told
     sampled = all(one.holds for one in assumptions if one.name == "sampling")
     least = PROBABLE if sampled else PROBABLE_OUTVOTED
@@ -116,7 +116,7 @@ def _nothing_known(
     sampled = all(one.holds for one in assumptions if one.name == "sampling")
     sent = seen.sent if sampled else seen.sent + seen.sent_without_path
     failing = float(seen.failing.flows.sum())
-    noise = [one.detail for one in assumptions if one.name == "noise" and not one.holds]
+    noise = [one.detail for one in assumptions if one.name != "sampling" and not one.holds]
     if not sampled and noise and not charges:
         return f"{noise[0]} Traffic is not known, and where it is uneven, that makes innocent components stand out."
     if not sampled and seen.sent_without_path < seen.sent:
