@@ -24,8 +24,8 @@ demo-reset: run  ## forget the demo's data
 # are two processes and not workers of one: each collects its own half, and what they do not use is not loaded.
 PARTS := format lint imports types unit-first unit-rest
 UNUSED := xdist schemathesis valkey anyio cacheprovider
-UNIT := $(PY) -m pytest -q $(UNUSED:%=-p no:%)
-FIRST := tests/unit/analyzers tests/unit/worlds tests/unit/benchmarks
+UNIT := $(PY) -m pytest -q $(UNUSED:%=-p no:%) -m "not soak and not simulated"
+FIRST := tests/unit/analyzers tests/unit/benchmarks tests/unit/ingest
 
 check: dev  ## format, lint, types, import contracts, migrations, unit tests
 	@$(MAKE) --no-print-directory --keep-going --output-sync=target --jobs=$(WORKERS) $(PARTS:%=check-%)
@@ -46,7 +46,7 @@ check-unit-first:
 	@$(UNIT) $(FIRST)
 
 check-unit-rest: # the migration check is among the tests of the architecture
-	@$(UNIT) tests/unit tests/architecture $(FIRST:%=--ignore=%)
+	@$(UNIT) tests/unit tests/architecture --ignore=tests/unit/worlds $(FIRST:%=--ignore=%)
 
 test: dev  ## everything: unit, integration, acceptance, browser, architecture
 	@$(PY) -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder

@@ -1,7 +1,50 @@
-"""Reading the sources, quickly: most of a syntax tree is inside of expressions."""
+"""Reading the sources, once and quickly: most of a syntax tree is inside of expressions."""
 
 import ast
+import functools
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.places import ROOT
+
+LAYERS = ["deploy", "frontend", "incidents", "analyzers", "ingest"]
+
+
+@dataclass
+class Survey:
+    """Lines of each function, files that catch everything, and classes as (name, file, names of their bases)."""
+
+    lengths: dict[str, int] = field(default_factory=dict)
+    broad: set[str] = field(default_factory=set)
+    classes: list[tuple[str, str, list[str]]] = field(default_factory=list)
+
+
+def sources() -> Iterator[Path]:
+    for layer in LAYERS:
+        yield from (path for path in sorted((ROOT / layer).rglob("*.py")) if "migrations" not in path.parts)
+
+
+@functools.cache
+def survey() -> Survey:
+    """One pass over all sources. The trees themselves are not kept."""
+    found = Survey()
+    for path in sources():
+        file = str(path.relative_to(ROOT))
+        for node in statements(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                found.lengths[f"{file}:{node.name}:{node.lineno}"] = (node.end_lineno or 0) - node.lineno + 1
+            elif isinstance(node, ast.ExceptHandler) and catches_everything(node):
+                found.broad.add(file)
+            elif isinstance(node, ast.ClassDef):
+                bases = [ast.unparse(base).rpartition(".")[2] for base in node.bases]
+                found.classes.append((node.name, file, bases))
+    return found
+
+
+def catches_everything(handler: ast.ExceptHandler) -> bool:
+    kind = handler.type
+    return kind is None or (isinstance(kind, ast.Name) and kind.id in {"Exception", "BaseException"})
 
 
 def statements(tree: ast.AST) -> Iterator[ast.AST]:

@@ -4,7 +4,7 @@ import re
 
 from tests.places import ROOT
 
-FLOORS = ["deploy", "frontend", "incidents", "analyzers", "ingest", "tests"]
+LAYERS = ["deploy", "frontend", "incidents", "analyzers", "ingest", "tests"]
 
 
 def mapped() -> set[str]:
@@ -16,12 +16,12 @@ def test_every_place_on_the_map_is_there() -> None:
     assert [place for place in sorted(mapped()) if not (ROOT / place).exists()] == []
 
 
-def test_every_drawer_is_on_the_map() -> None:
-    drawers = {
-        f"{floor}/{path.name}"
-        for floor in FLOORS
-        for path in (ROOT / floor).iterdir()
+def test_every_package_is_on_the_map() -> None:
+    packages = {
+        f"{layer}/{path.name}"
+        for layer in LAYERS
+        for path in (ROOT / layer).iterdir()
         if path.is_dir() and (path / "__init__.py").exists()
     }
     known = {"deploy/management", "frontend/templatetags"}  # Django's own names
-    assert drawers - known - mapped() == set()
+    assert packages - known - mapped() == set()

@@ -1,27 +1,17 @@
 """Names: one word for one thing, in the terms of the field."""
 
-import ast
 from collections import defaultdict
-from pathlib import Path
 
-from tests.architecture.reading import statements
-from tests.architecture.test_house import sources
-from tests.places import ROOT
+from tests.architecture.reading import survey
 
 
 def exceptions() -> dict[str, list[str]]:
     """Files of each exception of the product, by its name: what derives from an exception, however remotely."""
-    classes: list[tuple[str, str, list[str]]] = []
-    for path in sources():
-        for node in statements(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef):
-                bases = [ast.unparse(base).rpartition(".")[2] for base in node.bases]
-                classes.append((node.name, str(Path(path).relative_to(ROOT)), bases))
     known = {"APIException", "BaseException", "Exception"}
     found: dict[str, list[str]] = defaultdict(list)
     while new := [
         one
-        for one in classes
+        for one in survey().classes
         if any(base in known or base.endswith("Error") for base in one[2]) and one[1] not in found[one[0]]
     ]:
         for name, file, _ in new:

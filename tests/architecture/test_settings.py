@@ -5,7 +5,7 @@ from pathlib import Path
 
 from deploy import env
 from tests import settings
-from tests.architecture.test_house import sources
+from tests.architecture.reading import sources
 from tests.places import ROOT
 
 OF_PLATFORMS = {"DATABASE_URL", "REDIS_URL", "PORT"}

@@ -6,7 +6,7 @@ from graphlib import CycleError, TopologicalSorter
 import grimp
 import pytest
 
-from tests.architecture.test_house import FLOORS
+from tests.architecture.reading import LAYERS
 from tests.places import ROOT, TESTS
 
 MODULES_PER_PACKAGE = 30
@@ -14,7 +14,7 @@ MODULES_PER_PACKAGE = 30
 
 def imports() -> dict[str, set[str]]:
     """Every module with the modules that it imports, also inside of functions."""
-    graph = grimp.build_graph(*FLOORS, cache_dir=None)
+    graph = grimp.build_graph(*LAYERS, cache_dir=None)
     return {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
 
 
@@ -27,8 +27,8 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 def test_a_package_holds_as_many_modules_as_a_reader_can_survey() -> None:
     sizes: dict[str, int] = defaultdict(int)
-    for floor in FLOORS:
-        for path in (ROOT / floor).rglob("*.py"):
+    for layer in LAYERS:
+        for path in (ROOT / layer).rglob("*.py"):
             if path.name != "__init__.py" and "migrations" not in path.parts:
                 sizes[str(path.parent.relative_to(ROOT))] += 1
     assert {package: size for package, size in sizes.items() if size > MODULES_PER_PACKAGE} == {}
@@ -40,10 +40,10 @@ def test_tests_stand_where_their_subject_stands(kind: str) -> None:
     made of (`tests/worlds`, `tests/benchmarks`) is tested in folders of its own name."""
     folders = [path for path in (TESTS / kind).rglob("*") if path.is_dir() and path.name != "__pycache__"]
     tops = {path.name for path in folders if path.parent.name == kind}
-    assert tops <= {*FLOORS, "worlds", "benchmarks"}
-    for floor in tops & set(FLOORS):
-        nouns = {path.stem for path in (ROOT / floor).rglob("*") if path.is_dir() or path.suffix == ".py"}
-        concepts = {path.name for path in folders if (TESTS / kind / floor) in path.parents}
+    assert tops <= {*LAYERS, "worlds", "benchmarks"}
+    for layer in tops & set(LAYERS):
+        nouns = {path.stem for path in (ROOT / layer).rglob("*") if path.is_dir() or path.suffix == ".py"}
+        concepts = {path.name for path in folders if (TESTS / kind / layer) in path.parents}
         assert concepts <= nouns
 
 

@@ -11,6 +11,8 @@ from deploy.demo.notes import Notes
 from deploy.demo.screen import Screen
 from deploy.demo.world import MINUTE, Batch, Demo
 
+pytestmark = pytest.mark.simulated
+
 START = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
 
 

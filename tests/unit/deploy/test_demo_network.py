@@ -15,6 +15,8 @@ from deploy.demo.sender import Sender
 from deploy.demo.witness import Witness
 from deploy.demo.world import Demo
 
+pytestmark = pytest.mark.simulated
+
 START = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
 
 

@@ -13,6 +13,8 @@ from analyzers.simulators import outages, uptimes
 from ingest.telemetry.windows import offline
 from tests.unit.analyzers.simulators.test_scenarios import decoded
 
+pytestmark = pytest.mark.simulated
+
 
 def rows_of(sums: Sums) -> list[tuple[Any, ...]]:
     columns: list[list[Any]] = []

@@ -11,6 +11,8 @@ from analyzers.contract import Window
 from tests.unit.analyzers.deepview.cases import verdict_on, window_of
 from tests.unit.analyzers.deepview.regions import Region, named, verdicts
 
+pytestmark = pytest.mark.simulated
+
 OUT: Mapping[str, float] = {"storage_cluster/s5": 1.0}
 CALM = 12
 

@@ -14,6 +14,8 @@ from tests.unit.analyzers.availability.test_simulators import rows_of
 from tests.unit.analyzers.panorama.cases import TINY, simulated
 from tests.unit.analyzers.simulators.test_scenarios import decoded
 
+pytestmark = pytest.mark.simulated
+
 ONSET = 10.0
 
 

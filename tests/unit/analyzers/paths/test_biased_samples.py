@@ -19,6 +19,8 @@ from analyzers.simulators.voting import Cut, Fault, Load, cut, draw_fault, draw_
 from tests.unit.analyzers.netbouncer.test_netbouncer import window
 from tests.worlds.voting import make
 
+pytestmark = pytest.mark.simulated
+
 FABRIC = build(Shape(pods=2, tors=8, t1s=4, t2s=4, hosts=10))
 
 

@@ -17,6 +17,8 @@ from analyzers.runner import judge
 from tests.worlds import Row, World
 from tests.worlds.pingmesh import make
 
+pytestmark = pytest.mark.simulated
+
 SEEDS = {"tor_down": 5, "podset_down": 3}
 """Of the first twelve, those with the fewest servers."""
 

@@ -13,6 +13,8 @@ from analyzers.simulators.fleet import build as build_fleet
 from analyzers.simulators.voting import Load, draw_traffic, misnamed
 from ingest.telemetry.windows.reductions import STILL_GOING
 
+pytestmark = pytest.mark.simulated
+
 RECORD = outages.draw(outages.Class(devices=200, monthly=0.5), 1)
 LIFE = uptimes.draw(uptimes.Month(units=60, days=4, daily=0.5), 1)
 

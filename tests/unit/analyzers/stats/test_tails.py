@@ -72,6 +72,7 @@ def metric(off: np.ndarray) -> Metric:
     return Metric(names, off > 0.04, never, off, np.full(len(off), np.nan), np.zeros(len(off)), never)
 
 
+@pytest.mark.simulated
 def test_of_healthy_fleets_few_accuse_anyone() -> None:
     rng = np.random.default_rng(2)
     accused = 0

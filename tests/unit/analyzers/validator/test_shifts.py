@@ -15,6 +15,8 @@ from analyzers.runner import judge
 from tests.worlds import Row, World
 from tests.worlds.validator import START, make
 
+pytestmark = pytest.mark.simulated
+
 NONE: frozenset[str] = frozenset()
 NODES = tuple(f"node/n{i:02d}" for i in range(32))
 METRICS = tuple(Stratum("gemm-flops", name, "") for name in ("fp16_flops", "fp64_flops"))

@@ -10,6 +10,8 @@ import pytest
 from incidents.domain.similarity.text import Described
 from incidents.similarity.team_prediction import CALIBRATES, LEARNS, THRESHOLD, Suggesting
 
+pytestmark = pytest.mark.simulated
+
 KINDS = {"network": "tor", "storage": "storage_cluster", "compute": "host"}
 
 

@@ -1,19 +1,14 @@
-"""The house: what stands at the top, how long a file and a function may be, and who may catch everything."""
+"""The tree: what stands at the top, how long a file and a function may be, and who may catch everything."""
 
-import ast
-import functools
 import subprocess
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.architecture.reading import statements
+from tests.architecture.reading import LAYERS, sources, survey
 from tests.places import ROOT
 
-FLOORS = ["deploy", "frontend", "incidents", "analyzers", "ingest"]
 TOP = {
-    *FLOORS,
+    *LAYERS,
     ".ci", ".gitignore", "ARCHITECTURE.md", "BENCHMARKS.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile",
     "README.md", "manage.py", "pyproject.toml", "requirements-dev.lock", "requirements.lock", "tests",
 }  # fmt: skip
@@ -31,31 +26,6 @@ BROAD_EXCEPTS = {
     "analyzers/runner.py": "a crash of an analyzer, whoever wrote it, is recorded and never becomes a verdict",
     "analyzers/registry.py": "importing a plugin can raise anything; it becomes a problem with a name and a cure",
 }
-
-
-def sources() -> Iterator[Path]:
-    for floor in FLOORS:
-        yield from (path for path in sorted((ROOT / floor).rglob("*.py")) if "migrations" not in path.parts)
-
-
-@functools.cache
-def looked_through() -> tuple[dict[str, int], set[str]]:
-    """How many lines each function has, and the files that catch everything. The trees themselves are not kept."""
-    lengths: dict[str, int] = {}
-    broad: set[str] = set()
-    for path in sources():
-        file = str(path.relative_to(ROOT))
-        for node in statements(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                lengths[f"{file}:{node.name}:{node.lineno}"] = (node.end_lineno or 0) - node.lineno + 1
-            elif isinstance(node, ast.ExceptHandler) and catches_everything(node):
-                broad.add(file)
-    return lengths, broad
-
-
-def catches_everything(handler: ast.ExceptHandler) -> bool:
-    kind = handler.type
-    return kind is None or (isinstance(kind, ast.Name) and kind.id in {"Exception", "BaseException"})
 
 
 def test_nothing_else_stands_at_the_top() -> None:
@@ -82,10 +52,8 @@ def test_a_file_is_one_idea() -> None:
 
 
 def test_a_function_fits_on_a_screen() -> None:
-    lengths, _ = looked_through()
-    assert {name: lines for name, lines in lengths.items() if lines > FUNCTION_LINES} == {}
+    assert {name: lines for name, lines in survey().lengths.items() if lines > FUNCTION_LINES} == {}
 
 
 def test_only_the_shells_catch_everything() -> None:
-    _, broad = looked_through()
-    assert broad <= BROAD_EXCEPTS.keys()
+    assert survey().broad <= BROAD_EXCEPTS.keys()
