@@ -20,7 +20,7 @@ from incidents.domain.incident.state import Incident
 from incidents.domain.routing.rules import Routing, route
 from incidents.domain.time import parse_rfc3339
 from incidents.findings import context_of, hear, note_missed
-from incidents.incident.models import FindingPlaced, IncidentRow
+from incidents.incident.models import FindingPlacement, IncidentRow
 from incidents.incident.repository import lock_key, next_number, open_ticket_of, record, record_opening
 from incidents.incident.rows import state_of
 from incidents.incident.windows import project_window, windows_of
@@ -66,7 +66,7 @@ def register() -> None:
 
 
 def _place(finding: Finding, event: Event) -> None:
-    if FindingPlaced.objects.filter(run=finding.run, component=finding.component).exists():
+    if FindingPlacement.objects.filter(run=finding.run, component=finding.component).exists():
         return
     rows = IncidentRow.objects.filter(cause__overlap=sorted(finding.cause))
     # Locked, so that what is decided here still holds when it is carried out.

@@ -27,7 +27,7 @@ from incidents.incident.members import (
     tickets_of,
     why_joined,
 )
-from incidents.incident.models import EvidenceItem, FindingPlaced, IncidentRow, TimelineEntry
+from incidents.incident.models import EvidenceItem, FindingPlacement, IncidentRow, TimelineEntry
 from incidents.incident.projection import entry_of
 from incidents.incident.repository import IncidentNotFoundError, stream_of
 from incidents.incident.timeline_projection import Entry, Evidence, evidence_in, timeline_of, worth_a_screen
@@ -237,7 +237,7 @@ def unanswered() -> dict[str, int]:
 
 def placed_findings(run: str) -> list[Placed]:
     """What became of the findings of a run. One that waits for another window has none."""
-    rows = FindingPlaced.objects.filter(run=run).select_related("incident").order_by("component")
+    rows = FindingPlacement.objects.filter(run=run).select_related("incident").order_by("component")
     return [Placed(r.component, r.outcome, str(r.incident_id), r.incident.number) for r in rows]
 
 

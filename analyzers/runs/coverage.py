@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analyzers.contract import INVENTORY, Paths, Sums
-from analyzers.runs.models import KeptWindow
+from analyzers.runs.models import StoredWindow
 from ingest.queries import load_sums
 
 Rows = NDArray[np.int64]
@@ -61,5 +61,5 @@ def _place(names: tuple[str, ...], name: str) -> int | None:
 
 def seen(window_hash: str) -> Seen | None:
     """What is kept under a hash; None if nothing is."""
-    kept = KeptWindow.objects.filter(pk=window_hash).first()
+    kept = StoredWindow.objects.filter(pk=window_hash).first()
     return None if kept is None else Seen(load_sums(bytes(kept.body)))

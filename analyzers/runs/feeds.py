@@ -12,7 +12,7 @@ from django.db import connection
 from analyzers import registry
 from analyzers.registry import UnknownAnalyzerError
 from analyzers.runs.events import parse_instant
-from analyzers.runs.models import Feed, Run
+from analyzers.runs.models import Run, TelemetryCursor
 from analyzers.runs.timing import clock
 from ingest.queries import TELEMETRY_KINDS, Event
 
@@ -22,7 +22,7 @@ SILENT = timedelta(days=7)
 """A region from which nothing came for so long is no longer looked at by schedules for every region."""
 
 _MOVE = """
-INSERT INTO runs_feed AS feed (region, kind, first, latest, first_arrived_at, arrived_at, heard_at)
+INSERT INTO runs_telemetrycursor AS feed (region, kind, first, latest, first_arrived_at, arrived_at, heard_at)
 VALUES (%(region)s, %(kind)s, %(first)s, %(last)s, %(at)s, %(at)s, %(at)s)
 ON CONFLICT (region, kind) DO UPDATE SET
     first = least(feed.first, excluded.first),
@@ -60,22 +60,22 @@ def move(events: list[Event]) -> None:
 
 def regions(kinds: Iterable[str], now: datetime) -> list[str]:
     """The regions from which something of these kinds came lately."""
-    heard = Feed.objects.filter(kind__in=list(kinds), heard_at__gte=now - SILENT)
+    heard = TelemetryCursor.objects.filter(kind__in=list(kinds), heard_at__gte=now - SILENT)
     return sorted(set(heard.values_list("region", flat=True)))
 
 
 def ever_heard(kinds: Iterable[str]) -> tuple[str, ...]:
     """The regions from which anything of these kinds ever came."""
-    heard = Feed.objects.filter(kind__in=list(kinds))
+    heard = TelemetryCursor.objects.filter(kind__in=list(kinds))
     return tuple(sorted(set(heard.values_list("region", flat=True))))
 
 
 def span(kinds: Iterable[str], region: str) -> Span | None:
     """The span of what came in a region of these kinds; None when nothing did."""
-    return span_of(list(Feed.objects.filter(region=region, kind__in=list(kinds))))
+    return span_of(list(TelemetryCursor.objects.filter(region=region, kind__in=list(kinds))))
 
 
-def span_of(feeds: Sequence[Feed]) -> Span | None:
+def span_of(feeds: Sequence[TelemetryCursor]) -> Span | None:
     """The span of one region's feeds; None of none.
 
     A state (a placement) may be years old: it counts from its arrival, or from the first other row if that
@@ -96,7 +96,7 @@ def behind(region: str | None, now: datetime) -> dict[tuple[str, str], datetime]
     What came late is taken to go on as late; what is `LIVE` is left out. States are, too: nothing happens in them. A
     region of None is every region.
     """
-    found = Feed.objects.all() if region is None else Feed.objects.filter(region=region)
+    found = TelemetryCursor.objects.all() if region is None else TelemetryCursor.objects.filter(region=region)
     return {
         (feed.kind, feed.region): clock(feed.latest, feed.arrived_at, now, timedelta(0))
         for feed in found

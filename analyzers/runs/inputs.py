@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from analyzers.contract import Paths, Sums
-from analyzers.runs.models import KeptWindow, Run
+from analyzers.runs.models import Run, StoredWindow
 from ingest.queries import load_sums
 
 
 def kept_sums(run: Run) -> dict[str, Sums] | None:
     """By reduction; None where the window is not kept any more, or never was."""
-    kept = KeptWindow.objects.filter(pk=run.window_hash).first() if run.window_hash else None
+    kept = StoredWindow.objects.filter(pk=run.window_hash).first() if run.window_hash else None
     return None if kept is None else load_sums(bytes(kept.body))
 
 

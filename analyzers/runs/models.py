@@ -164,7 +164,7 @@ class Run(models.Model):
         return {"start": self.window_start, "end": self.window_end}
 
 
-class Feed(models.Model):
+class TelemetryCursor(models.Model):
     """What has arrived of one kind in one region: a projection of `telemetry.received`, in log order.
 
     A clock that moved with the rows themselves would pass the end of a window while an earlier body of it
@@ -180,13 +180,15 @@ class Feed(models.Model):
     heard_at = models.DateTimeField(help_text="when anything last came")
 
     class Meta:
-        constraints = (models.UniqueConstraint(fields=("region", "kind"), name="feed_region_kind"),)
+        constraints = (
+            models.UniqueConstraint(fields=("region", "kind"), name="telemetry_cursor_region_kind"),
+        )
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.region}"
 
 
-class KeptWindow(models.Model):
+class StoredWindow(models.Model):
     """The sums of a window, canonically serialised, under their sha256. Written once, shared by runs."""
 
     hash = models.CharField(max_length=64, primary_key=True)
@@ -198,7 +200,7 @@ class KeptWindow(models.Model):
         return self.hash
 
 
-class KeptVerdict(models.Model):
+class StoredVerdict(models.Model):
     """A verdict without its seconds, canonical JSON, under its sha256."""
 
     hash = models.CharField(max_length=64, primary_key=True)

@@ -10,7 +10,7 @@ from django.db.models import Exists, OuterRef
 from analyzers import registry
 from analyzers.registry import UnknownAnalyzerError
 from analyzers.runs import feeds
-from analyzers.runs.models import Feed, Run, Schedule
+from analyzers.runs.models import Run, Schedule, TelemetryCursor
 from analyzers.runs.timing import clock, first_end
 
 
@@ -47,12 +47,12 @@ def waits(schedule: Schedule, now: datetime) -> list[Wait]:
     except UnknownAnalyzerError as problem:
         return [Wait(schedule.region, str(problem), is_blocked=True)]
     ran = Run.objects.filter(schedule=schedule, region=OuterRef("region"))
-    heard = Feed.objects.filter(kind__in=kinds).annotate(ran=Exists(ran))
+    heard = TelemetryCursor.objects.filter(kind__in=kinds).annotate(ran=Exists(ran))
     if schedule.region:
         heard = heard.filter(region=schedule.region)
     else:
         heard = heard.filter(region__in=feeds.regions(kinds, now))
-    found: dict[str, list[Feed]] = {}
+    found: dict[str, list[TelemetryCursor]] = {}
     for feed in heard.order_by("region", "kind"):
         found.setdefault(feed.region, []).append(feed)
     if not found:

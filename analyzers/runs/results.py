@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from analyzers.registry import UnknownAnalyzerError, installed
 from analyzers.runs import feeds, window_store
 from analyzers.runs.events import FINDING, RECORDED, instant
-from analyzers.runs.models import KeptVerdict, Run, State
+from analyzers.runs.models import Run, State, StoredVerdict
 from ingest import queries as ingest
 from ingest.queries import Position, begun_streams, read_stream
 
@@ -25,7 +25,7 @@ def verdict(run: Run) -> dict[str, Any] | None:
     """
     if not run.verdict_hash:
         return None
-    kept = KeptVerdict.objects.filter(pk=run.verdict_hash).first()
+    kept = StoredVerdict.objects.filter(pk=run.verdict_hash).first()
     found: dict[str, Any] | None = _recorded(run) if kept is None else json.loads(bytes(kept.body))
     if found is not None:
         found.setdefault("assumptions", [])  # verdicts of before there were any

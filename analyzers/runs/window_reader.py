@@ -14,7 +14,7 @@ from datetime import datetime
 from analyzers.contract import Analyzer, Input, Sums, Window
 from analyzers.runs import feeds
 from analyzers.runs.events import parse_instant
-from analyzers.runs.models import KeptWindow, Run, State
+from analyzers.runs.models import Run, State, StoredWindow
 from analyzers.runs.timing import before
 from analyzers.runs.window_store import keep_window, still_kept
 from ingest.queries import load_sums, read_window, watermark
@@ -113,7 +113,7 @@ def _load(
 ) -> Reading:
     bodies = {
         one.hash: bytes(one.body)
-        for one in KeptWindow.objects.filter(hash__in={digest, *(kept for _, kept in history)})
+        for one in StoredWindow.objects.filter(hash__in={digest, *(kept for _, kept in history)})
     }
 
     def window(end: datetime, kept: str, past: tuple[Window, ...] = ()) -> Window:

@@ -15,7 +15,7 @@ from django.db import connection
 from django.db.models.functions import Now
 
 from analyzers.contract import Sums
-from analyzers.runs.models import KeptVerdict, KeptWindow, Run
+from analyzers.runs.models import Run, StoredVerdict, StoredWindow
 from ingest.queries import dump_sums
 
 AT_ONCE = 200
@@ -28,19 +28,19 @@ def keep_window(sums: Mapping[str, Sums]) -> str:
     """The hash that these sums are kept under."""
     body = dump_sums(sums)
     digest = sha256(body).hexdigest()
-    KeptWindow.objects.bulk_create([KeptWindow(hash=digest, body=body)], **_USED_AGAIN)
+    StoredWindow.objects.bulk_create([StoredWindow(hash=digest, body=body)], **_USED_AGAIN)
     return digest
 
 
 def keep_verdict(digest: str, body: bytes) -> None:
-    KeptVerdict.objects.bulk_create([KeptVerdict(hash=digest, body=body)], **_USED_AGAIN)
+    StoredVerdict.objects.bulk_create([StoredVerdict(hash=digest, body=body)], **_USED_AGAIN)
 
 
 def still_kept(windows: Collection[str]) -> set[str]:
     """Those of these hashes under which a window is kept; it counts as used now, and so stays."""
     if not windows:
         return set()
-    found = KeptWindow.objects.filter(hash__in=windows)
+    found = StoredWindow.objects.filter(hash__in=windows)
     found.update(used_at=Now())
     return set(found.values_list("hash", flat=True))
 
@@ -48,13 +48,13 @@ def still_kept(windows: Collection[str]) -> set[str]:
 def is_repeatable(run: Run) -> bool:
     """Whether all that the run read is still kept."""
     wanted = {run.window_hash, *(past["hash"] for past in run.history)}
-    return KeptWindow.objects.filter(hash__in=wanted).count() == len(wanted)
+    return StoredWindow.objects.filter(hash__in=wanted).count() == len(wanted)
 
 
 def drop_unused(now: datetime) -> int:
     """Delete what no run has used for `DOSSIER_RUN_RETENTION`; how much."""
     before = now - settings.RUN_RETENTION
-    return sum(_drop(model._meta.db_table, before) for model in (KeptWindow, KeptVerdict))
+    return sum(_drop(model._meta.db_table, before) for model in (StoredWindow, StoredVerdict))
 
 
 def _drop(table: str, before: datetime) -> int:

@@ -20,7 +20,7 @@ from django.db import connection, transaction
 
 from incidents.domain.incident import commands as c
 from incidents.domain.incident.grouping import Member
-from incidents.incident.models import IncidentRow, MemberAlert, SettlingAlert
+from incidents.incident.models import IncidentRow, MemberAlert, PendingAlertResolution
 from incidents.incident.repository import Recorded, record
 from ingest.commands import retrying, settle_alerts
 from ingest.queries import Context, Event, Position, firing_alerts
@@ -37,7 +37,7 @@ def begin(resolved: Event) -> None:
     incident = UUID(resolved.stream.removeprefix("incident/"))
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO incident_settling_alert (alert, incident, cause, position, said_at)"
+            "INSERT INTO incident_pending_alert_resolution (alert, incident, cause, position, said_at)"
             " SELECT alert, incident_id, %s, %s, %s FROM incident_alert WHERE incident_id = %s AND NOT resting"
             " ON CONFLICT (alert) DO UPDATE SET incident = excluded.incident, cause = excluded.cause,"
             " position = excluded.position, said_at = excluded.said_at",
@@ -53,14 +53,14 @@ def sweep(_: datetime) -> int:
 
 @transaction.atomic
 def _next_part() -> int:
-    first = SettlingAlert.objects.order_by("said_at", "incident", "alert").first()
+    first = PendingAlertResolution.objects.order_by("said_at", "incident", "alert").first()
     return 0 if first is None else _settle_part(first.incident, first.cause)
 
 
 def _settle_part(incident: UUID, cause: str) -> int:
     # Nobody reopens it meanwhile: what fires in an incident that is open must not be settled.
     list(IncidentRow.objects.select_for_update().filter(pk=incident).values_list("pk"))
-    waiting = SettlingAlert.objects.filter(incident=incident, cause=cause).order_by("alert")
+    waiting = PendingAlertResolution.objects.filter(incident=incident, cause=cause).order_by("alert")
     part = list(waiting.select_for_update(skip_locked=True)[:AT_ONCE])
     if not part:
         return 0
@@ -73,7 +73,7 @@ def _settle_part(incident: UUID, cause: str) -> int:
         Position.parse(part[0].position),
         Context(ACTOR, cause),
     )
-    SettlingAlert.objects.filter(alert__in=ids).delete()
+    PendingAlertResolution.objects.filter(alert__in=ids).delete()
     return len(part)
 
 

@@ -270,7 +270,7 @@ class NotificationsView(IncidentAPI):
         a moment are events of the incident."""
         parameters(request)
         incident = queries.get(reference).incident.id
-        rows = Notification.objects.filter(incident=incident).prefetch_related("sendings")
+        rows = Notification.objects.filter(incident=incident).prefetch_related("deliveries")
         return Response({"results": [_told(row) for row in rows.order_by("-made_at", "id")[:SHOWN]]})
 
 
@@ -295,6 +295,6 @@ def _told(row: Notification) -> dict[str, Any]:
                 "why": one.why,
                 "ended_at": optional_rfc3339(one.ended_at),
             }
-            for one in row.sendings.all()
+            for one in row.deliveries.all()
         ],
     }

@@ -26,7 +26,7 @@ from incidents.domain.values import SEVERITIES, InvalidValueError
 from incidents.queries import parse_moment
 from incidents.teams.models import Team
 from incidents.webhooks import commands
-from incidents.webhooks.models import Attempt, Held, Parked, Webhook
+from incidents.webhooks.models import Webhook, WebhookAttempt, WebhookDeadLetter, WebhookRetry
 from incidents.webhooks.queries import lag_of
 from ingest.api.authentication import HasScope
 
@@ -48,26 +48,26 @@ class WebhookSerializer(Strict, s.ModelSerializer[Webhook]):
         max_length=100,
         help_text="none for all",
     )
-    held = s.SerializerMethodField(help_text="incidents whose next event waits for another try")
-    parked = s.SerializerMethodField(help_text="events that are given up; a replay tells them again")
+    retries = s.SerializerMethodField(help_text="incidents whose next event waits for another try")
+    dead_letters = s.SerializerMethodField(help_text="events that are given up; a replay tells them again")
     lag_seconds = s.SerializerMethodField(help_text="age of the oldest event that it has not come to")
 
     class Meta:
         model = Webhook
         fields = (
             "name", "url", "teams", "severities", "types", "active", "disabled_reason", "position", "last_success",
-            "failing_since", "retry_at", "previous_until", "held", "parked", "lag_seconds",
+            "failing_since", "retry_at", "previous_until", "retries", "dead_letters", "lag_seconds",
         )  # fmt: skip
         read_only_fields = (
             "disabled_reason", "position", "last_success", "failing_since", "retry_at", "previous_until",
         )  # fmt: skip
         extra_kwargs: ClassVar[dict[str, Any]] = {"active": {"help_text": "true lets a stopped one go on"}}
 
-    def get_held(self, row: Webhook) -> int:
-        return row.held.count()
+    def get_retries(self, row: Webhook) -> int:
+        return row.retries.count()
 
-    def get_parked(self, row: Webhook) -> int:
-        return row.parked.count()
+    def get_dead_letters(self, row: Webhook) -> int:
+        return row.dead_letters.count()
 
     def get_lag_seconds(self, row: Webhook) -> float:
         return lag_of(row)
@@ -123,28 +123,28 @@ class WebhookTriedShape(s.Serializer[Any]):
     milliseconds = s.IntegerField()
 
 
-class AttemptShape(s.ModelSerializer[Attempt]):
+class AttemptShape(s.ModelSerializer[WebhookAttempt]):
     class Meta:
-        model = Attempt
+        model = WebhookAttempt
         fields = ("event", "type", "ticket", "at", "milliseconds", "status", "taken", "said")
 
 
-class HeldShape(s.ModelSerializer[Held]):
+class WebhookRetryShape(s.ModelSerializer[WebhookRetry]):
     class Meta:
-        model = Held
+        model = WebhookRetry
         fields = ("stream", "version", "since", "attempts", "next_at", "error")
 
 
-class ParkedShape(s.ModelSerializer[Parked]):
+class WebhookDeadLetterShape(s.ModelSerializer[WebhookDeadLetter]):
     class Meta:
-        model = Parked
+        model = WebhookDeadLetter
         fields = ("event", "type", "ticket", "position", "at", "reason")
 
 
 class DeliveriesShape(s.Serializer[Any]):
     attempts = AttemptShape(many=True, help_text="the last hundred, the newest first")
-    held = HeldShape(many=True)
-    parked = ParkedShape(many=True)
+    retries = WebhookRetryShape(many=True)
+    dead_letters = WebhookDeadLetterShape(many=True)
 
 
 class ByName(CursorPagination):
@@ -255,7 +255,7 @@ class WebhooksView(Catalog):
         row = self.get_object()
         shown = {
             "attempts": row.attempts.all()[:100],
-            "held": row.held.order_by("since")[:100],
-            "parked": row.parked.all()[:100],
+            "retries": row.retries.order_by("since")[:100],
+            "dead_letters": row.dead_letters.all()[:100],
         }
         return Response(DeliveriesShape(shown).data)

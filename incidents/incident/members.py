@@ -11,7 +11,13 @@ from django.db import connection
 from incidents.domain.incident.split import why_there
 from incidents.domain.incident.state import Incident
 from incidents.domain.incident.symptoms import whys_of
-from incidents.incident.models import IncidentRow, MemberAlert, QuietAlert, SettlingAlert, SuppressedAlert
+from incidents.incident.models import (
+    EndedSuppression,
+    IncidentRow,
+    MemberAlert,
+    PendingAlertResolution,
+    SuppressedAlert,
+)
 from incidents.incident.rows import state_of
 from ingest.queries import Alert, Event, Position, alerts, alerts_at, labels_carried, read_versions
 
@@ -44,7 +50,7 @@ def shared_by(incident: UUID) -> Shared:
 
 def settling_of(incident: UUID) -> int:
     """How many alerts of an incident that was resolved are not settled yet (`incidents.alerts.resolve`)."""
-    return SettlingAlert.objects.filter(incident=incident).count()
+    return PendingAlertResolution.objects.filter(incident=incident).count()
 
 
 def members_at(events: Iterable[Event], as_of: Position, limit: int, offset: int) -> tuple[list[Alert], int]:
@@ -127,7 +133,7 @@ def _joined(ids: Sequence[str]) -> dict[str, UUID]:
 
 def suppressed(ids: Sequence[str]) -> dict[str, str]:
     """Why these alerts, those of them that call nobody, do not, or did not until they were over."""
-    over = QuietAlert.objects.filter(alert__in=ids).values_list("alert", "why")
+    over = EndedSuppression.objects.filter(alert__in=ids).values_list("alert", "why")
     held = SuppressedAlert.objects.filter(alert__in=ids).values_list("alert", "why")
     return {str(alert): why for alert, why in (*over, *held)}
 

@@ -165,7 +165,7 @@ class EvidenceItem(models.Model):
         )
 
 
-class FindingPlaced(models.Model):
+class FindingPlacement(models.Model):
     """Which incident a finding opened, joined or was recorded on. A finding that waits has no row."""
 
     run = models.TextField()
@@ -213,7 +213,7 @@ class SuppressedAlert(models.Model):
         db_table = "incident_suppressed_alert"
 
 
-class QuietAlert(models.Model):
+class EndedSuppression(models.Model):
     """An alert that was over while something held it back, and why it called nobody: its receipts go on saying so.
     Not rebuilt, as `SuppressedAlert` is not; kept as long as receipts."""
 
@@ -222,10 +222,10 @@ class QuietAlert(models.Model):
     at = models.DateTimeField(db_index=True)
 
     class Meta:
-        db_table = "incident_quiet_alert"
+        db_table = "incident_ended_suppression"
 
 
-class SettlingAlert(models.Model):
+class PendingAlertResolution(models.Model):
     """A firing alert whose incident a person resolved, until that is said of it too: a storm has 20,000, some hundred a
     transaction. Not rebuilt, as `SuppressedAlert` is not. `position` is the place in the log of the resolution."""
 
@@ -236,11 +236,11 @@ class SettlingAlert(models.Model):
     said_at = models.DateTimeField()
 
     class Meta:
-        db_table = "incident_settling_alert"
-        indexes = (models.Index(fields=("said_at", "incident", "alert"), name="incident_settling_order"),)
+        db_table = "incident_pending_alert_resolution"
+        indexes = (models.Index(fields=("said_at", "incident", "alert"), name="pending_resolution_order"),)
 
 
-class SuggestionDue(models.Model):
+class PendingAutoAssign(models.Model):
     """An incident whose route says to follow the suggested team, until that was looked at. Not rebuilt: once
     is enough.
     """
@@ -249,13 +249,13 @@ class SuggestionDue(models.Model):
     route = models.CharField(max_length=60)
 
     class Meta:
-        db_table = "incident_suggestion_due"
+        db_table = "incident_pending_auto_assign"
 
 
-class StandingRow(models.Model):
+class AnalyzerOutcomeRow(models.Model):
     """How an analyzer stands on an incident as it was resolved: what score-cards count. None while it is open."""
 
-    incident = models.ForeignKey(IncidentRow, on_delete=models.CASCADE, related_name="standings")
+    incident = models.ForeignKey(IncidentRow, on_delete=models.CASCADE, related_name="analyzer_outcomes")
     version = models.IntegerField()
     analyzer = models.TextField()
     analyzer_version = models.TextField()
@@ -267,11 +267,11 @@ class StandingRow(models.Model):
     lead_seconds = models.FloatField(null=True)
 
     class Meta:
-        db_table = "incident_standing"
+        db_table = "incident_analyzer_outcome"
         constraints = (
-            models.UniqueConstraint(fields=("incident", "analyzer"), name="one_standing_per_analyzer"),
+            models.UniqueConstraint(fields=("incident", "analyzer"), name="one_outcome_per_analyzer"),
         )
-        indexes = (models.Index(fields=("analyzer",), name="incident_standing_analyzer"),)
+        indexes = (models.Index(fields=("analyzer",), name="outcome_analyzer"),)
 
 
 class ScheduleWindowRow(models.Model):

@@ -9,15 +9,15 @@ from typing import Any
 from django.db import connection
 
 from incidents.domain.incident.evolve import fold
-from incidents.domain.incident.outcome import standings
+from incidents.domain.incident.outcome import analyzer_outcomes
 from incidents.domain.incident.state import Incident
 from incidents.incident.bulk_sql import upsert
 from incidents.incident.models import (
+    AnalyzerOutcomeRow,
     EvidenceItem,
-    FindingPlaced,
+    FindingPlacement,
     IncidentRow,
     MemberAlert,
-    StandingRow,
     TimelineEntry,
 )
 from incidents.incident.projection_parts import Change, parts
@@ -146,7 +146,7 @@ def _evidence(changes: Sequence[Change]) -> None:
 def _finding(incident: str, event: Event) -> None:
     outcome, finding = _OUTCOMES.get(event.type), event.body.get("finding")
     if outcome is not None and finding is not None:
-        FindingPlaced.objects.create(
+        FindingPlacement.objects.create(
             run=finding["run"],
             component=finding["component"],
             outcome=outcome,
@@ -198,9 +198,9 @@ def _standings(changes: Sequence[Change]) -> None:
     }
     if not settled:
         return
-    StandingRow.objects.filter(incident__in=list(settled)).delete()
-    StandingRow.objects.bulk_create(
-        StandingRow(incident_id=id_, version=version, **asdict(one))
+    AnalyzerOutcomeRow.objects.filter(incident__in=list(settled)).delete()
+    AnalyzerOutcomeRow.objects.bulk_create(
+        AnalyzerOutcomeRow(incident_id=id_, version=version, **asdict(one))
         for id_, (version, state) in settled.items()
-        for one in standings(state)
+        for one in analyzer_outcomes(state)
     )

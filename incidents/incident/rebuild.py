@@ -17,12 +17,12 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import connection, models, transaction
 
 from incidents.incident.models import (
+    AnalyzerOutcomeRow,
     EvidenceItem,
-    FindingPlaced,
+    FindingPlacement,
     IncidentRow,
     MemberAlert,
     ScheduleWindowRow,
-    StandingRow,
     TimelineEntry,
 )
 from incidents.incident.projection import project_together
@@ -38,9 +38,9 @@ TOGETHER = 50
 _PARTS: tuple[type[models.Model], ...] = (
     TimelineEntry,
     EvidenceItem,
-    FindingPlaced,
+    FindingPlacement,
     MemberAlert,
-    StandingRow,
+    AnalyzerOutcomeRow,
 )
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from incidents.domain.values import InvalidValueError
 from incidents.incident.repository import lock_key, stream_of
-from incidents.teams.models import ReportedOnce
+from incidents.teams.models import ReportIdempotencyKey
 from ingest.queries import Event, read_stream
 
 LONGEST: Final = 255
@@ -47,7 +47,7 @@ def find(once: Once, now: datetime) -> Before | None:
     """What the report became that came with this key; None where none came within KEPT. Until the transaction ends the
     next one of this key waits. Raises KeyReusedError."""
     lock_key(f"idempotency:{once.actor}:{once.key}")
-    row = ReportedOnce.objects.filter(actor=once.actor, key=once.key, at__gt=now - KEPT).first()
+    row = ReportIdempotencyKey.objects.filter(actor=once.actor, key=once.key, at__gt=now - KEPT).first()
     if row is None:
         return None
     if bytes(row.digest) != once.digest:
@@ -58,8 +58,8 @@ def find(once: Once, now: datetime) -> Before | None:
 
 def keep(once: Once, incident: str, events: Sequence[Event], now: datetime, *, opened: bool) -> None:
     """Remember what the report became, and forget those of long ago."""
-    ReportedOnce.objects.filter(at__lte=now - KEPT).delete()
-    ReportedOnce.objects.create(
+    ReportIdempotencyKey.objects.filter(at__lte=now - KEPT).delete()
+    ReportIdempotencyKey.objects.create(
         actor=once.actor,
         key=once.key,
         digest=once.digest,

@@ -17,7 +17,7 @@ from incidents.domain.incident.evolve import fold
 from incidents.domain.incident.state import Incident
 from incidents.incident.conflicts import meanwhile
 from incidents.incident.metrics import measure
-from incidents.incident.models import IncidentRow, SuggestionDue
+from incidents.incident.models import IncidentRow, PendingAutoAssign
 from incidents.incident.projection import project_together
 from incidents.incident.projection_parts import Change
 from incidents.incident.rows import state_of
@@ -148,7 +148,7 @@ def record_opening(
     (change,) = _projected([(None, events)])
     # What is told of the past stays where it was.
     if when is None and not isinstance(command, OpenSplitOff) and command.routing.follow_suggestion:
-        SuggestionDue.objects.create(incident=command.id, route=command.routing.path[-1])
+        PendingAutoAssign.objects.create(incident=command.id, route=command.routing.path[-1])
     return Recorded(change.after, str(events[-1].position), tuple(events))
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from incidents.domain.notifications.rules import Step
-from incidents.notifications.models import ContactMethod, Notification, Sending
+from incidents.notifications.models import ContactMethod, Notification, NotificationDelivery
 from incidents.notifications.recipients import Reachable
 
 SENDING: Final = (
@@ -29,13 +29,15 @@ SENDING: Final = (
 """The columns of a step that is new; the others are empty."""
 
 
-def planned(row: Notification, found: Sequence[Step], known: Reachable, after: int = 0) -> list[Sending]:
+def planned(
+    row: Notification, found: Sequence[Step], known: Reachable, after: int = 0
+) -> list[NotificationDelivery]:
     """Rows of steps, numbered on from `after`."""
     made = []
     for place, step in enumerate(found, start=after):
         method = known.rows.get(step.method.name) if step.method.source == "method" else None
         made.append(
-            Sending(
+            NotificationDelivery(
                 notification=row,
                 place=place,
                 source=step.method.source,

@@ -73,7 +73,7 @@ class Deliverer:
 
 
 def _result(outgoing: Outgoing, reply: Reply) -> Result:
-    return Result(outgoing.sendings, reply, random.random())
+    return Result(outgoing.deliveries, reply, random.random())
 
 
 def deliver_due(now: datetime, patience: float = 30.0) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from incidents.incident.models import IncidentRow
-from incidents.notifications.models import Notification, Sending
+from incidents.notifications.models import Notification, NotificationDelivery
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,9 @@ class Lately:
 
 def lately(person: str, most: int) -> list[Lately]:
     """The newest first; calls for which there was no contact method are among them."""
-    rows = Sending.objects.filter(notification__person=person).select_related("notification")
+    rows = NotificationDelivery.objects.filter(notification__person=person).select_related("notification")
     found = list(rows.order_by("-notification__made_at", "place")[:most])
-    lost = Notification.objects.filter(person=person, outcome="given_up", sendings=None)
+    lost = Notification.objects.filter(person=person, outcome="given_up", deliveries=None)
     failed = list(lost.order_by("-made_at")[:most])
     tickets = IncidentRow.objects.in_bulk(
         {one.incident for one in (*failed, *(s.notification for s in found))}
@@ -52,7 +52,7 @@ def lately(person: str, most: int) -> list[Lately]:
     return sorted([*sent, *unsent], key=lambda one: one.at, reverse=True)[:most] if unsent else sent
 
 
-def _words(one: Sending) -> str:
+def _words(one: NotificationDelivery) -> str:
     if one.state == "sent":
         return f"sent: {one.notification.why}"
     if one.state == "stopped":

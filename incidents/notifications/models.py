@@ -110,14 +110,14 @@ class Notification(models.Model):
         return self.key
 
 
-class Sending(models.Model):
+class NotificationDelivery(models.Model):
     """One method of one notification: when it is due, how often it was tried, what became of it.
 
     `state`: waiting, sent, stopped or given_up. Claimed while `lease_until` is in the future; then `message` is the id
     of the message on the wire, which one that is sent again keeps.
     """
 
-    notification = models.ForeignKey(Notification, on_delete=models.CASCADE, related_name="sendings")
+    notification = models.ForeignKey(Notification, on_delete=models.CASCADE, related_name="deliveries")
     place = models.PositiveSmallIntegerField()
     source = models.CharField(max_length=7)
     """`method` (of the person, or a channel), `account` (the address of their account) or `direct`."""
@@ -144,11 +144,13 @@ class Sending(models.Model):
 
     class Meta:
         ordering = ("notification", "place")
-        constraints = (models.UniqueConstraint(fields=("notification", "place"), name="one_sending_a_place"),)
+        constraints = (
+            models.UniqueConstraint(fields=("notification", "place"), name="one_delivery_per_place"),
+        )
         indexes = (
-            models.Index(fields=("next_at",), condition=models.Q(state="waiting"), name="sendings_due"),
-            models.Index(fields=("method", "ended_at"), name="sendings_of_method"),
-            models.Index(fields=("message",), name="sendings_of_message"),
+            models.Index(fields=("next_at",), condition=models.Q(state="waiting"), name="deliveries_due"),
+            models.Index(fields=("method", "ended_at"), name="deliveries_of_method"),
+            models.Index(fields=("message",), name="deliveries_of_message"),
         )
 
     def __str__(self) -> str:

@@ -15,7 +15,7 @@ from incidents.domain.values import Severity
 from incidents.incident.bulk_sql import columns, insert
 from incidents.incident.models import IncidentRow
 from incidents.notifications.attempts import SENDING, lane_of, planned, shown
-from incidents.notifications.models import OVER, Notification, Sending
+from incidents.notifications.models import OVER, Notification, NotificationDelivery
 from incidents.notifications.reachability import NO_METHOD
 from incidents.notifications.recipients import Reachable, channel, people
 from incidents.notifications.result_events import Notes
@@ -43,7 +43,7 @@ def _plan(now: datetime, limit: int) -> int:
     rows = list(new.select_for_update(skip_locked=True))
     known = people(row.person for row in rows if row.person is not None)
     tickets = _tickets(rows)
-    fresh, ended, notes = list[Sending](), list[Notification](), Notes()
+    fresh, ended, notes = list[NotificationDelivery](), list[Notification](), Notes()
     for row in sorted(rows, key=lambda row: _number(tickets, row)):
         ticket = tickets.get(row.incident)
         made, problem = _planned(row, ticket, known)
@@ -53,7 +53,7 @@ def _plan(now: datetime, limit: int) -> int:
         else:
             end(row, "given_up", problem, now, notes)
             ended.append(row)
-    insert(Sending, [columns(one, SENDING) for one in fresh])
+    insert(NotificationDelivery, [columns(one, SENDING) for one in fresh])
     going = [row.pk for row in rows if row.state == "going"]
     Notification.objects.filter(pk__in=going).update(state="going")
     save_ended(ended)
@@ -63,7 +63,7 @@ def _plan(now: datetime, limit: int) -> int:
 
 def _planned(
     row: Notification, ticket: Ticket | None, known: Mapping[str, Reachable]
-) -> tuple[list[Sending], str]:
+) -> tuple[list[NotificationDelivery], str]:
     if ticket is None:
         return [], "there is no such incident"
     if row.about == OVER:
@@ -82,21 +82,25 @@ def _number(tickets: Mapping[UUID, Ticket], row: Notification) -> int:
     return 0 if ticket is None else ticket.number
 
 
-def _called(row: Notification, ticket: Ticket, known: Reachable | None) -> tuple[list[Sending], str]:
+def _called(
+    row: Notification, ticket: Ticket, known: Reachable | None
+) -> tuple[list[NotificationDelivery], str]:
     if known is None:
         return [], f"there is no open account {row.person}"
     found = steps(known.person, ticket.severity, row.urgent, row.made_at)
     return planned(row, found, known), NO_METHOD
 
 
-def _as_before(row: Notification) -> list[Sending]:
+def _as_before(row: Notification) -> list[NotificationDelivery]:
     """The methods by which the calls that are over were sent, each once, at once."""
     about = {"incident": row.incident, "person": row.person, "address_ref": row.address_ref}
     calls = Notification.objects.filter(**about).exclude(about=OVER)
-    sent = Sending.objects.filter(notification__in=calls, state="sent").order_by("ended_at", "pk")
+    sent = NotificationDelivery.objects.filter(notification__in=calls, state="sent").order_by(
+        "ended_at", "pk"
+    )
     latest = {one.label: one for one in sent}
     return [
-        Sending(
+        NotificationDelivery(
             notification=row,
             place=place,
             source=one.source,
@@ -111,13 +115,13 @@ def _as_before(row: Notification) -> list[Sending]:
     ]
 
 
-def _addressed(row: Notification) -> tuple[list[Sending], str]:
+def _addressed(row: Notification) -> tuple[list[NotificationDelivery], str]:
     """A call of an address: a shared channel by its name, or what was given."""
     ref, method = row.address_ref, channel(row.address_ref)
     if method is None and "://" not in ref:
         return [], f"there is no channel {ref[:60]}"
     kind, address = (row.kind, ref) if method is None else (method.kind, method.address)
-    sending = Sending(
+    sending = NotificationDelivery(
         notification=row,
         place=0,
         source="direct" if method is None else "method",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from incidents.notifications.history import Lately, lately
-from incidents.notifications.models import Sending
+from incidents.notifications.models import NotificationDelivery
 from incidents.notifications.reachability import failed_calls, is_readable, unreachable
 from incidents.worker.heartbeat import LONGEST_SILENCE, silences
 from ingest.queries import now_utc
@@ -25,6 +25,8 @@ __all__ = [
 def overdue(now: datetime | None = None) -> float:
     """For how many seconds the oldest message has been due that nobody has taken up; 0 where there is none."""
     moment = now or now_utc()
-    waiting = Sending.objects.filter(state="waiting", next_at__lt=moment, lease_until__isnull=True)
+    waiting = NotificationDelivery.objects.filter(
+        state="waiting", next_at__lt=moment, lease_until__isnull=True
+    )
     oldest = waiting.order_by("next_at").values_list("next_at", flat=True).first()
     return 0.0 if oldest is None else (moment - oldest).total_seconds()

@@ -22,7 +22,7 @@ from incidents.domain.notifications.responses import LONGEST_WAIT
 from incidents.domain.notifications.rules import Kind, Method
 from incidents.domain.notifications.state import QUIET, Due, Go, Hold, Line, Stop, Ticket, judge
 from incidents.incident.models import IncidentRow
-from incidents.notifications.models import CALL, OVER, ContactMethod, Notification, Sending
+from incidents.notifications.models import CALL, OVER, ContactMethod, Notification, NotificationDelivery
 from incidents.notifications.recipients import Reachable, method_of, people
 from incidents.notifications.result_events import Notes, save_locked
 from incidents.notifications.results import in_order, reconsider
@@ -45,7 +45,7 @@ class Outgoing:
     address: str
     secret: str
     message: Message
-    sendings: tuple[tuple[int, int], ...]
+    deliveries: tuple[tuple[int, int], ...]
     holder: int | None = None
 
 
@@ -69,14 +69,16 @@ def stop_answered(now: datetime) -> int:
 def wake_for_critical(now: datetime) -> int:
     """Have what quiet hours hold go now where the incident has become critical since: how many steps."""
     critical = IncidentRow.objects.filter(pk=OuterRef("notification__incident"), severity="critical")
-    asleep = Sending.objects.filter(_FREE, Exists(critical), next_at__gt=now, held__startswith=QUIET)
+    asleep = NotificationDelivery.objects.filter(
+        _FREE, Exists(critical), next_at__gt=now, held__startswith=QUIET
+    )
     asleep = asleep.filter(notification__about=CALL)
     return asleep.update(next_at=now, held="")
 
 
 def wake_for(person: str, now: datetime) -> int:
     """Have what quiet hours hold for somebody looked at now, because those have changed: how many steps."""
-    asleep = Sending.objects.filter(_FREE, notification__person=person, held__startswith=QUIET)
+    asleep = NotificationDelivery.objects.filter(_FREE, notification__person=person, held__startswith=QUIET)
     return asleep.filter(next_at__gt=now).update(next_at=now, held="")
 
 
@@ -87,7 +89,9 @@ def catch_up(now: datetime) -> int:
     ahead = now + timedelta(minutes=1)
     made = Notification.objects.filter(pk=OuterRef("notification"), made_at__gt=ahead)
     tried = Q(attempts__gt=0, next_at__gt=ahead + LONGEST_WAIT)
-    return Sending.objects.filter(_FREE, Exists(made) | tried, next_at__gt=ahead).update(next_at=now)
+    return NotificationDelivery.objects.filter(_FREE, Exists(made) | tried, next_at__gt=ahead).update(
+        next_at=now
+    )
 
 
 _FREE = Q(state="waiting") & Q(lease_until__isnull=True)
@@ -103,21 +107,21 @@ def _stop_answered(now: datetime) -> int:
         | Q(team_since__gt=made)
     )
     elsewhere = Exists(ticket.exclude(team=OuterRef("notification__team"))) & ~Q(notification__team="")
-    waiting = Sending.objects.filter(_FREE, next_at__gt=now, notification__about=CALL)
+    waiting = NotificationDelivery.objects.filter(_FREE, next_at__gt=now, notification__about=CALL)
     answered = waiting.filter(Exists(ticket.filter(over)) | elsewhere)
     return len(_Judging(_locked(answered.order_by("next_at")), now).stop())
 
 
 @transaction.atomic
 def _claim(now: datetime, full: Collection[str], room: Room, holder: int | None) -> list[Outgoing]:
-    due = Sending.objects.filter(state="waiting", next_at__lte=now).exclude(lane__in=full)
+    due = NotificationDelivery.objects.filter(state="waiting", next_at__lte=now).exclude(lane__in=full)
     # No lease reaches that far: the clock was set back since. Clocks of machines differ by less than a lease.
     ended = Q(lease_until__lt=now) | Q(lease_until__gt=now + 2 * LEASE)
     free = due.filter(Q(lease_until__isnull=True) | ended)
     return _Judging(_locked(free.order_by("next_at")), now).claim(room, holder)
 
 
-def _locked(due: Any) -> list[Sending]:
+def _locked(due: Any) -> list[NotificationDelivery]:
     """Both the step and its call, or neither: whoever records what became of another step has the call."""
     rows = due.select_related("notification").select_for_update(skip_locked=True, of=("self", "notification"))
     return list(rows[:AT_ONCE])
@@ -126,7 +130,7 @@ def _locked(due: Any) -> list[Sending]:
 class _Judging:
     """Steps that the caller's transaction has locked, and all that decides about them."""
 
-    def __init__(self, due: Sequence[Sending], now: datetime) -> None:
+    def __init__(self, due: Sequence[NotificationDelivery], now: datetime) -> None:
         self.due, self.now, self.notes = due, now, Notes()
         self.calls = {one.notification_id: one.notification for one in due}
         self.tickets = _tickets(call.incident for call in self.calls.values())
@@ -137,8 +141,8 @@ class _Judging:
         self.lines = _lines(due, self.methods, now)
 
     def claim(self, room: Room, holder: int | None) -> list[Outgoing]:
-        going: dict[object, list[Sending]] = {}
-        ended, held = list[tuple[Sending, str]](), list[Sending]()
+        going: dict[object, list[NotificationDelivery]] = {}
+        ended, held = list[tuple[NotificationDelivery, str]](), list[NotificationDelivery]()
         for one in in_order(self.due, self.calls):
             match self._judge(one):
                 case Go():
@@ -159,7 +163,7 @@ class _Judging:
                 leased.append(self._lease(together, holder))
         return leased
 
-    def stop(self) -> list[Sending]:
+    def stop(self) -> list[NotificationDelivery]:
         ended = []
         for one in in_order(self.due, self.calls):
             verdict = self._judge(one)
@@ -168,7 +172,7 @@ class _Judging:
         self._end(ended)
         return [one for one, _ in ended]
 
-    def _judge(self, one: Sending) -> Go | Stop | Hold:
+    def _judge(self, one: NotificationDelivery) -> Go | Stop | Hold:
         row, ticket = one.notification, self.tickets.get(one.notification.incident)
         if ticket is None:
             return Stop("there is no such incident")
@@ -191,32 +195,32 @@ class _Judging:
     def _reachable(self, row: Notification) -> Reachable | None:
         return None if row.person is None else self.people.get(row.person)
 
-    def _method(self, one: Sending) -> Method:
+    def _method(self, one: NotificationDelivery) -> Method:
         kind: Kind = one.kind  # type: ignore[assignment]
         row = self._row(one)
         return Method(one.label, kind) if row is None else method_of(row)
 
-    def _row(self, one: Sending) -> ContactMethod | None:
+    def _row(self, one: NotificationDelivery) -> ContactMethod | None:
         return None if one.method_id is None else self.rows.get(one.method_id)
 
-    def _hold(self, one: Sending, until: datetime, why: str, bundling: bool) -> None:
+    def _hold(self, one: NotificationDelivery, until: datetime, why: str, bundling: bool) -> None:
         """Told on the incident once for each reason, not each time that it is looked at."""
         if not bundling and not one.held:
             self.notes.add(one.notification, one, "held", why, until=until)
         one.next_at, one.held = until, one.held if bundling else why
 
-    def _end(self, ended: Sequence[tuple[Sending, str]]) -> None:
+    def _end(self, ended: Sequence[tuple[NotificationDelivery, str]]) -> None:
         for one, why in ended:
             one.state, one.why, one.ended_at, one.lease_until = "stopped", why, self.now, None
         save_locked([one for one, _ in ended], ("state", "why", "ended_at", "lease_until"))
         reconsider({one.notification_id for one, _ in ended}, self.calls, self.now, self.notes)
         self.notes.record()
 
-    def _lease(self, together: Sequence[Sending], holder: int | None) -> Outgoing:
+    def _lease(self, together: Sequence[NotificationDelivery], holder: int | None) -> Outgoing:
         first = together[0]
         message = first.message or uuid.uuid4()
         keys = [one.pk for one in together]
-        Sending.objects.filter(pk__in=keys).update(
+        NotificationDelivery.objects.filter(pk__in=keys).update(
             lease_until=self.now + LEASE, holder=holder, message=message, attempts=F("attempts") + 1
         )
         address, secret = self._address(first)
@@ -228,11 +232,11 @@ class _Judging:
             address=address,
             secret=secret,
             message=compose(str(message), told, settings.PUBLIC_URL),
-            sendings=tuple((one.pk, one.attempts + 1) for one in together),
+            deliveries=tuple((one.pk, one.attempts + 1) for one in together),
             holder=holder,
         )
 
-    def _address(self, one: Sending) -> tuple[str, str]:
+    def _address(self, one: NotificationDelivery) -> tuple[str, str]:
         """As it is now: a method that was changed is used as it was changed."""
         if one.source == "direct":
             return one.notification.address_ref, ""
@@ -242,14 +246,14 @@ class _Judging:
         row = self._row(one)
         return ("", "") if row is None else (row.address, row.secret)
 
-    def _as_told(self, one: Sending) -> Told:
+    def _as_told(self, one: NotificationDelivery) -> Told:
         told = self.tickets[one.notification.incident].told
         url = f"{settings.PUBLIC_URL}/incidents/{told['number']}"
         over = one.notification.about == OVER
         return Told(**told, reason=one.notification.why, url=url, over=over)
 
 
-def target_of(one: Sending) -> Target:
+def target_of(one: NotificationDelivery) -> Target:
     call = one.notification
     return (call.person or call.address_ref, one.label)
 
@@ -282,20 +286,22 @@ def _tickets(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, _Known]:
 def _told(calls: Iterable[Notification]) -> set[tuple[str | None, str, uuid.UUID]]:
     """Who was told of which incident before, by whatever method."""
     about = {call.incident for call in calls}
-    sent = Sending.objects.filter(notification__incident__in=about, state="sent")
+    sent = NotificationDelivery.objects.filter(notification__incident__in=about, state="sent")
     return set(
         sent.values_list("notification__person", "notification__address_ref", "notification__incident")
     )
 
 
-def _lines(due: Sequence[Sending], methods: Mapping[int, Method], now: datetime) -> dict[Target, Line]:
+def _lines(
+    due: Sequence[NotificationDelivery], methods: Mapping[int, Method], now: datetime
+) -> dict[Target, Line]:
     """What went to each target lately. A message that is under way counts as sent now."""
     targets = {target_of(one): methods[one.pk] for one in due}
     if not targets:
         return {}
     longest = max(method.span for method in targets.values())
     names, labels = {name for name, _ in targets}, {label for _, label in targets}
-    lately = Sending.objects.filter(label__in=labels, message__isnull=False).filter(
+    lately = NotificationDelivery.objects.filter(label__in=labels, message__isnull=False).filter(
         Q(notification__person__in=names) | Q(notification__address_ref__in=names, notification__person=None)
     )
     about = lately.filter(Q(state="sent", ended_at__gt=now - longest) | Q(lease_until__gt=now))

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from incidents.encryption import Lost
 from incidents.notifications import key
-from incidents.notifications.models import CALL, ContactMethod, Notification, Sending
+from incidents.notifications.models import CALL, ContactMethod, Notification, NotificationDelivery
 from incidents.notifications.recipients import Reachable, people
 
 UNREADABLE = "contact method encrypted under another DOSSIER_SECRET_KEY"
@@ -68,10 +68,10 @@ def failed_calls(incident: str, upto: datetime | None = None) -> tuple[dict[str,
 
 def _waiting_for_a_key(incident: str) -> dict[str, str]:
     """By person or channel, calls that nothing was sent for yet because an address cannot be decrypted."""
-    steps = Sending.objects.filter(
+    steps = NotificationDelivery.objects.filter(
         notification__incident=incident, notification__about=CALL, state="waiting", why=key.UNREADABLE
     ).select_related("notification")
-    sent = Sending.objects.filter(notification__incident=incident, state="sent")
+    sent = NotificationDelivery.objects.filter(notification__incident=incident, state="sent")
     reached = set(sent.values_list("notification", flat=True))
     return {
         one.notification.person or one.label: f"{one.label}: {one.why}; tried again every minute"

@@ -13,7 +13,7 @@ from incidents.domain.incident.notified import NoteNotified, Outcome
 from incidents.incident.bulk_sql import columns, update
 from incidents.incident.models import IncidentRow
 from incidents.incident.repository import Asked, record_together
-from incidents.notifications.models import Notification, Sending
+from incidents.notifications.models import Notification, NotificationDelivery
 from ingest.queries import Context
 
 ACTOR = "system:delivery"
@@ -31,7 +31,7 @@ class Notes:
     def add(
         self,
         row: Notification,
-        one: Sending | None,
+        one: NotificationDelivery | None,
         what: Outcome,
         why: str,
         tickets: int = 1,

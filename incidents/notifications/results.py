@@ -22,7 +22,7 @@ from incidents.domain.notifications.state import Again, Done, GiveUp, Tried, aft
 from incidents.incident.bulk_sql import columns, insert
 from incidents.incident.models import IncidentRow
 from incidents.notifications.attempts import SENDING, planned
-from incidents.notifications.models import OVER, Notification, Sending
+from incidents.notifications.models import OVER, Notification, NotificationDelivery
 from incidents.notifications.recipients import people
 from incidents.notifications.result_events import Notes, save_locked
 from ingest.commands import in_halves, retrying
@@ -34,9 +34,9 @@ log = structlog.get_logger("deliver")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The answer to one message: `sendings` are (key, attempt) of the rows that it was for."""
+    """The answer to one message: `deliveries` are (key, attempt) of the rows that it was for."""
 
-    sendings: tuple[tuple[int, int], ...]
+    deliveries: tuple[tuple[int, int], ...]
     reply: Reply
     jitter: float
 
@@ -50,22 +50,27 @@ def record_results(results: Sequence[Result], now: datetime) -> int:
     failed: dict[Result, Exception] = {}
     done = in_halves(results, lambda part: retrying(partial(_record, part, now)), failed)
     for result, error in failed.items():
-        log.error("an answer cannot be recorded as it is", sendings=result.sendings, exc_info=error)
+        log.error("an answer cannot be recorded as it is", deliveries=result.deliveries, exc_info=error)
     plain = [replace(one, reply=replace(one.reply, why=UNREADABLE)) for one in failed]
     return done + sum(retrying(partial(_record, [one], now)) for one in plain)
 
 
 @transaction.atomic
 def _record(results: Sequence[Result], now: datetime) -> int:
-    given = {(pk, attempt): result for result in results for pk, attempt in result.sendings}
+    given = {(pk, attempt): result for result in results for pk, attempt in result.deliveries}
     keys = [pk for pk, _ in given]
     # First the calls, then their steps: whoever locks both does so in this order.
     calls = (
-        Notification.objects.filter(sendings__in=keys).order_by("pk").values_list("pk", flat=True).distinct()
+        Notification.objects.filter(deliveries__in=keys)
+        .order_by("pk")
+        .values_list("pk", flat=True)
+        .distinct()
     )
     locked = Notification.objects.filter(pk__in=list(calls)).order_by("pk").select_for_update()
     rows = {row.pk: row for row in locked}
-    waiting = Sending.objects.filter(pk__in=keys, state="waiting").order_by("pk").select_for_update()
+    waiting = (
+        NotificationDelivery.objects.filter(pk__in=keys, state="waiting").order_by("pk").select_for_update()
+    )
     done = [one for one in waiting if (one.pk, one.attempts) in given]
     notes = Notes()
     for one in in_order(done, rows):
@@ -77,10 +82,12 @@ def _record(results: Sequence[Result], now: datetime) -> int:
     return len(done)
 
 
-def in_order(sendings: Iterable[Sending], rows: Mapping[UUID, Notification]) -> list[Sending]:
+def in_order(
+    deliveries: Iterable[NotificationDelivery], rows: Mapping[UUID, Notification]
+) -> list[NotificationDelivery]:
     """By the numbers of their incidents."""
     numbers = numbers_of(rows.values())
-    return sorted(sendings, key=lambda one: numbers.get(rows[one.notification_id].incident, 0))
+    return sorted(deliveries, key=lambda one: numbers.get(rows[one.notification_id].incident, 0))
 
 
 def numbers_of(rows: Iterable[Notification]) -> dict[UUID, int]:
@@ -89,20 +96,22 @@ def numbers_of(rows: Iterable[Notification]) -> dict[UUID, int]:
     return dict(tickets.values_list("pk", "number"))
 
 
-def _settle(one: Sending, row: Notification, result: Result, now: datetime, notes: Notes) -> None:
+def _settle(
+    one: NotificationDelivery, row: Notification, result: Result, now: datetime, notes: Notes
+) -> None:
     one.lease_until = None
     match after(result.reply, one.attempts, now, result.jitter, over=row.about == OVER):
         case Done():
             one.state, one.ended_at, one.why = "sent", now, result.reply.why
-            notes.add(row, one, "sent", result.reply.why, tickets=len(result.sendings))
+            notes.add(row, one, "sent", result.reply.why, tickets=len(result.deliveries))
         case Again(at, why):
             said = result.reply.kind == "unreadable" and one.why == why
             one.next_at, one.why = at, why
             if not said:  # it is tried every minute: told once on the incident
-                notes.add(row, one, "failed", why, tickets=len(result.sendings), until=at)
+                notes.add(row, one, "failed", why, tickets=len(result.deliveries), until=at)
         case GiveUp(why):
             one.state, one.ended_at, one.why = "given_up", now, why
-            notes.add(row, one, "given_up", why, tickets=len(result.sendings))
+            notes.add(row, one, "given_up", why, tickets=len(result.deliveries))
 
 
 def end(row: Notification, what: Outcome, why: str, now: datetime, notes: Notes) -> None:
@@ -120,8 +129,8 @@ def reconsider(
     changed: Iterable[UUID], rows: Mapping[UUID, Notification], now: datetime, notes: Notes
 ) -> None:
     """Whether calls, which the caller has locked, are over, or need their next method at once."""
-    by_call: dict[UUID, list[Sending]] = {pk: [] for pk in changed}
-    for one in Sending.objects.filter(notification__in=by_call).order_by("place"):
+    by_call: dict[UUID, list[NotificationDelivery]] = {pk: [] for pk in changed}
+    for one in NotificationDelivery.objects.filter(notification__in=by_call).order_by("place"):
         by_call[one.notification_id].append(one)
     numbers = numbers_of(rows[pk] for pk in by_call)
     ended: list[Notification] = []
@@ -136,13 +145,15 @@ def reconsider(
     save_ended(ended)
 
 
-def _further(row: Notification, steps: Sequence[Sending], now: datetime) -> Tried | None:
+def _further(row: Notification, steps: Sequence[NotificationDelivery], now: datetime) -> Tried | None:
     """The next method, due now: one that is planned for later, or one that no rule named. Returns a new one only."""
     untried = [one for one in steps if one.state == "waiting" and not one.attempts]
     if untried:
         soonest = min(untried, key=lambda one: one.next_at)
         if not soonest.held and soonest.next_at > now:
-            Sending.objects.filter(pk=soonest.pk, attempts=0, lease_until=None).update(next_at=now)
+            NotificationDelivery.objects.filter(pk=soonest.pk, attempts=0, lease_until=None).update(
+                next_at=now
+            )
         return None
     if row.person is None:
         return None
@@ -151,11 +162,11 @@ def _further(row: Notification, steps: Sequence[Sending], now: datetime) -> Trie
     if known is None or method is None:
         return None
     made = planned(row, [Step(method, now)], known, after=len(steps))
-    insert(Sending, [columns(one, SENDING) for one in made])
+    insert(NotificationDelivery, [columns(one, SENDING) for one in made])
     return Tried(method.name, "waiting")
 
 
-def _why(how: Outcome, steps: Sequence[Sending]) -> str:
+def _why(how: Outcome, steps: Sequence[NotificationDelivery]) -> str:
     if how == "given_up":
         tried = "; ".join(f"{one.label}: {one.why}" for one in steps)
         return f"no method is left ({tried})"[:1000]

@@ -18,7 +18,7 @@ from incidents.domain.oncall.overrides import Stretch, check_reversible, ended, 
 from incidents.domain.time import rfc3339
 from incidents.domain.values import CommandRefusedError, InvalidValueError, check_line
 from incidents.oncall import queries
-from incidents.oncall.models import Feed, Override, Schedule
+from incidents.oncall.models import CalendarFeed, Override, Schedule
 from incidents.teams.roles import allow_at
 from ingest.commands import record_configuration
 from ingest.queries import Context
@@ -103,13 +103,15 @@ def take_back_swap(schedule: str, id: str, now: datetime, context: Context) -> N
 
 
 @transaction.atomic
-def make_feed(schedule: str, user: AbstractBaseUser, mine: bool, context: Context) -> tuple[Feed, str]:
+def make_feed(
+    schedule: str, user: AbstractBaseUser, mine: bool, context: Context
+) -> tuple[CalendarFeed, str]:
     """A secret address for calendar programs: the feed and its secret, which cannot be had again."""
     row = _for_update(schedule)
     if row.feeds.filter(user=cast(Any, user)).count() >= MOST_FEEDS:
         raise CommandRefusedError(f"You have {MOST_FEEDS} addresses for this schedule; remove one first.")
     secret = secrets.token_urlsafe(32)
-    feed = Feed.objects.create(schedule=row, user=cast(Any, user), mine=mine, digest=digest(secret))
+    feed = CalendarFeed.objects.create(schedule=row, user=cast(Any, user), mine=mine, digest=digest(secret))
     record_configuration("schedule_feed", f"{row.slug}/{feed.pk}", None, _told_feed(feed), context)
     return feed, secret
 
@@ -188,7 +190,7 @@ def _told_swap(parts: Sequence[Override]) -> dict[str, Any]:
     return {"id": str(parts[0].swap), "overrides": [told(one) for one in parts]}
 
 
-def _told_feed(feed: Feed) -> dict[str, Any]:
+def _told_feed(feed: CalendarFeed) -> dict[str, Any]:
     return {"id": str(feed.pk), "user": feed.user.get_username(), "mine": feed.mine, "secret": "set"}
 
 

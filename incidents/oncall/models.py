@@ -77,7 +77,7 @@ class Override(models.Model):
         return f"{self.person} from {self.starts_at} to {self.ends_at}: {self.reason}"
 
 
-class Feed(models.Model):
+class CalendarFeed(models.Model):
     """A secret address at which a calendar program reads the shifts. It works while its maker may sign in."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4)

@@ -18,7 +18,7 @@ from django.urls import reverse
 
 from incidents.reports.charts import ChartRenderError, charts, drawn
 from incidents.reports.csv import csv_of
-from incidents.reports.models import Mailing, ProducedReport, ReportSchedule, Subscription
+from incidents.reports.models import ProducedReport, ReportEmail, ReportSchedule, Subscription
 from ingest.commands import record_configuration, retrying
 from ingest.integrations.mail import OWN_HEADER
 from ingest.queries import Context
@@ -39,8 +39,8 @@ Json = Mapping[str, Any]
 
 def address_to_subscribers(schedule: ReportSchedule, report: ProducedReport) -> None:
     """One mail for every subscriber, in the transaction that records the report."""
-    Mailing.objects.bulk_create(
-        Mailing(report=report, address=address)
+    ReportEmail.objects.bulk_create(
+        ReportEmail(report=report, address=address)
         for address in schedule.subscriptions.values_list("address", flat=True)
     )
 
@@ -49,18 +49,18 @@ def send_waiting(now: datetime) -> int:
     """Send what is due; how many mails went out. Without a mail server everything waits."""
     if not settings.EMAIL_IS_SET_UP:
         return 0
-    due = Mailing.objects.filter(state="waiting", next_at__lte=now).order_by("next_at")
+    due = ReportEmail.objects.filter(state="waiting", next_at__lte=now).order_by("next_at")
     sent = 0
     for mailing in due.select_related("report")[:AT_ONCE]:
         # Only one process gets the row; if it dies, the lease ends and another one does.
-        claimed = Mailing.objects.filter(pk=mailing.pk, state="waiting", next_at=mailing.next_at)
+        claimed = ReportEmail.objects.filter(pk=mailing.pk, state="waiting", next_at=mailing.next_at)
         if claimed.update(next_at=now + LEASE, attempts=mailing.attempts + 1):
             sent += _attempt(mailing, now)
     return sent
 
 
-def _attempt(mailing: Mailing, now: datetime) -> bool:
-    row = Mailing.objects.filter(pk=mailing.pk)
+def _attempt(mailing: ReportEmail, now: datetime) -> bool:
+    row = ReportEmail.objects.filter(pk=mailing.pk)
     subscription = Subscription.objects.filter(
         schedule__name=mailing.report.schedule, address=mailing.address
     ).first()

@@ -57,7 +57,7 @@ class ProducedReport(models.Model):
         return self.id
 
 
-class Production(models.Model):
+class ReportJob(models.Model):
     """A report of a past period that somebody asked for: a claim while it is made, then what became of it.
 
     `state`: queued, running, done or failed (`error` says why). `step` of `steps` is under way, `what` in words.
@@ -106,10 +106,10 @@ class Subscription(models.Model):
         return f"{self.address}: {self.schedule_id}"
 
 
-class Mailing(models.Model):
+class ReportEmail(models.Model):
     """One report to one address. `state`: waiting, sent, or refused for good (`error` says why)."""
 
-    report = models.ForeignKey(ProducedReport, on_delete=models.CASCADE, related_name="mailings")
+    report = models.ForeignKey(ProducedReport, on_delete=models.CASCADE, related_name="emails")
     address = models.EmailField()
     state = models.CharField(max_length=8, default="waiting")
     attempts = models.PositiveIntegerField(default=0)
@@ -119,8 +119,8 @@ class Mailing(models.Model):
 
     class Meta:
         ordering = ("-report__end", "address")
-        constraints = (models.UniqueConstraint(fields=("report", "address"), name="one_mailing"),)
-        indexes = (models.Index(fields=("state", "next_at"), name="mailings_due"),)
+        constraints = (models.UniqueConstraint(fields=("report", "address"), name="one_email_per_report"),)
+        indexes = (models.Index(fields=("state", "next_at"), name="report_emails_due"),)
 
     def __str__(self) -> str:
         return f"{self.report_id} to {self.address}: {self.state}"

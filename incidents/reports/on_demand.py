@@ -12,7 +12,7 @@ from datetime import date, datetime, timedelta
 from django.db import transaction
 
 from incidents.reports.compose import period_name, steps
-from incidents.reports.models import ProducedReport, Production, ReportSchedule
+from incidents.reports.models import ProducedReport, ReportJob, ReportSchedule
 from incidents.reports.periods import PAUSE, Cadence, period_of
 from incidents.reports.produce import ReportNotFoundError, find, periods_due, produce
 from ingest.commands import lease
@@ -54,26 +54,26 @@ def demand(schedule: ReportSchedule, day: date, actor: str, now: datetime) -> st
             "step": 0,
             "error": "",
         }
-        again = Production.objects.filter(pk=name, state__in=("failed", "done"))
+        again = ReportJob.objects.filter(pk=name, state__in=("failed", "done"))
         if not again.update(**asked):
-            Production.objects.bulk_create([Production(report=name, **asked)], ignore_conflicts=True)
+            ReportJob.objects.bulk_create([ReportJob(report=name, **asked)], ignore_conflicts=True)
         transaction.on_commit(send)
     return name
 
 
-def production(report: str) -> Production | None:
+def production(report: str) -> ReportJob | None:
     """What became of a report that was asked for."""
-    return Production.objects.filter(pk=report).first()
+    return ReportJob.objects.filter(pk=report).first()
 
 
 def send() -> None:
     """Tell workers of reports that somebody asked for and nobody makes."""
-    lease.announce_waiting("reports.produce", Production, now_utc())
+    lease.announce_waiting("reports.produce", ReportJob, now_utc())
 
 
 def make(report: str, now: Now) -> bool:
     """Make it, unless another worker does; whether it is there now."""
-    row = lease.take_up(Production, report, now())
+    row = lease.take_up(ReportJob, report, now())
     if row is None:
         return False
     if row.attempts > MOST_ATTEMPTS:

@@ -15,7 +15,7 @@ from django.db import connection, transaction
 
 from incidents.domain.incident.auto_assign import Suggested, heeded
 from incidents.domain.incident.state import Incident
-from incidents.incident.models import IncidentRow, SuggestionDue
+from incidents.incident.models import IncidentRow, PendingAutoAssign
 from incidents.incident.repository import loaded, record_on, stream_of
 from incidents.incident.rows import state_of
 from incidents.teams.models import Team
@@ -35,7 +35,7 @@ _PASSED_OVER = PassedOver("heeding", PAUSE)
 def heed_due(_: datetime) -> int:
     """Look at those that wait; how many. Raises what the first raised that failed, after all others have gone on."""
     failed: dict[str, Exception] = {}
-    due = SuggestionDue.objects.exclude(pk__in=_PASSED_OVER.ids()).order_by("pk")
+    due = PendingAutoAssign.objects.exclude(pk__in=_PASSED_OVER.ids()).order_by("pk")
     # One by one: what one of them raises must not have the others learned for anew.
     did = sum(
         in_halves([str(pk)], lambda ids: _heed(ids[0]), failed)
@@ -65,7 +65,7 @@ def _suggested(incident: Incident) -> Suggested | None:
 def _decide(id_: str, suggested: Suggested | None) -> int:
     # Locked before it is asked whether the incident still waits: of two processes the second finds that it does not.
     row = IncidentRow.objects.select_for_update().filter(pk=id_).first()
-    due = SuggestionDue.objects.filter(pk=id_).first()
+    due = PendingAutoAssign.objects.filter(pk=id_).first()
     if due is None:
         return 0
     if row is not None and suggested is not None:

@@ -1,6 +1,6 @@
 """Score-cards: how often each analyzer was right about incidents that people have resolved.
 
-Counted from `incident_standing`, which is rebuilt from the log: one row a resolved incident and analyzer
+Counted from `incident_analyzer_outcome`, which is rebuilt from the log: one row a resolved incident and analyzer
 (`incidents.domain.incident.outcome` says what right, wrong and missed mean). The latest resolution of an
 incident counts; one that was reopened counts nowhere until it is resolved again.
 """
@@ -16,10 +16,10 @@ from typing import Any
 from django.db.models import Q
 
 from analyzers.queries import Share, median_of
-from incidents.domain.incident.outcome import Standing, has_blamed, standings
+from incidents.domain.incident.outcome import AnalyzerOutcome, analyzer_outcomes, has_blamed
 from incidents.domain.incident.state import Incident
 from incidents.domain.time import parse_rfc3339
-from incidents.incident.models import IncidentRow, StandingRow
+from incidents.incident.models import AnalyzerOutcomeRow, IncidentRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def scorecards(
 
     The blamed incidents that wait are counted only where they are shown: that looks into every open incident.
     """
-    by_name: dict[str, list[StandingRow]] = {name: [] for name in names}
+    by_name: dict[str, list[AnalyzerOutcomeRow]] = {name: [] for name in names}
     for row in _rows(since, until, team):
         by_name.setdefault(row.analyzer, []).append(row)
     open_ = _waiting(list(by_name), team) if waiting else {}
@@ -128,20 +128,20 @@ def cards_as_of(tickets: Iterable[Incident], since: datetime, until: datetime) -
     """The cards of all that have a record over those incidents resolved in `[since, until)`, as the states
     given say it: what has been resolved, reopened or blamed since changes nothing.
     """
-    by_name: dict[str, list[Standing]] = {}
+    by_name: dict[str, list[AnalyzerOutcome]] = {}
     waiting: Counter[str] = Counter()
     for state in tickets:
         if state.state != "resolved":
             waiting.update(one.analyzer for one in state.opinions.values() if has_blamed(one))
         elif state.resolved_at is not None and since <= state.resolved_at < until:
-            for one in standings(state):
+            for one in analyzer_outcomes(state):
                 by_name.setdefault(one.analyzer, []).append(one)
     return {name: _card(name, None, found, waiting[name]) for name, found in sorted(by_name.items())}
 
 
 def by_version(analyzer: str) -> list[Card]:
     """A card for each version that has a record, newest version last."""
-    groups: dict[str, list[StandingRow]] = {}
+    groups: dict[str, list[AnalyzerOutcomeRow]] = {}
     for row in _rows(None, None, None).filter(analyzer=analyzer):
         groups.setdefault(row.analyzer_version, []).append(row)
     return [_card(analyzer, version, groups[version], 0) for version in sorted(groups, key=_version_key)]
@@ -155,7 +155,7 @@ def _rows(since: datetime | None, until: datetime | None, team: str | None) -> A
         asked &= Q(incident__resolved_at__lt=until)
     if team is not None:
         asked &= Q(incident__team=team)
-    return StandingRow.objects.filter(asked)
+    return AnalyzerOutcomeRow.objects.filter(asked)
 
 
 def _waiting(names: Sequence[str], team: str | None) -> dict[str, int]:
@@ -171,7 +171,9 @@ def _blaming(name: str) -> Q:
     return Q(opinions__contains=held) | Q(opinions__contains=over)
 
 
-def _card(analyzer: str, version: str | None, rows: Sequence[StandingRow | Standing], waiting: int) -> Card:
+def _card(
+    analyzer: str, version: str | None, rows: Sequence[AnalyzerOutcomeRow | AnalyzerOutcome], waiting: int
+) -> Card:
     leads = [timedelta(seconds=row.lead_seconds) for row in rows if row.lead_seconds is not None]
     return Card(
         analyzer,

@@ -14,7 +14,7 @@ from analyzers import queries as analyzers
 from analyzers.commands import InvalidParameterError, check_params
 from analyzers.contract import Analyzer
 from analyzers.queries import NothingToReplayError, Replay, Schedule
-from incidents.incident.models import StandingRow
+from incidents.incident.models import AnalyzerOutcomeRow
 from incidents.scorecards.models import UNFINISHED, BacktestRow, State
 from incidents.scorecards.worker import send
 from ingest.queries import telemetry_whole_for
@@ -112,7 +112,7 @@ def checked(asked: Asked, now: datetime) -> tuple[Replay, BacktestRow | None]:
 
 def last_resolved_failure(analyzer: str) -> datetime | None:
     """When the cause failed last of the latest resolved incident that scores this analyzer; None without one."""
-    of_it = StandingRow.objects.filter(analyzer=analyzer, incident__state="resolved")
+    of_it = AnalyzerOutcomeRow.objects.filter(analyzer=analyzer, incident__state="resolved")
     row = of_it.select_related("incident").order_by("-incident__resolved_at").first()
     return None if row is None else row.incident.last_failure or row.incident.resolved_at
 

@@ -17,7 +17,7 @@ from incidents.domain.suppression.maintenance import InForce, Window, first_that
 from incidents.domain.suppression.silences import first_that_holds
 from incidents.domain.suppression.unreadable import passed_over
 from incidents.domain.values import UNREADABLE
-from incidents.incident.models import QuietAlert, SuppressedAlert
+from incidents.incident.models import EndedSuppression, SuppressedAlert
 from incidents.suppression.inhibition import Inhibition
 from incidents.suppression.models import InhibitingAlert, MaintenanceWindow
 from incidents.teams.models import Service, Unreadable, silences_as_written
@@ -103,15 +103,15 @@ def muted(ids: Sequence[str]) -> Muted:
 def forget_why(ids: Collection[str]) -> None:
     """The alerts fire, whatever held them back before."""
     SuppressedAlert.objects.filter(alert__in=ids).delete()
-    QuietAlert.objects.filter(alert__in=ids).delete()
+    EndedSuppression.objects.filter(alert__in=ids).delete()
 
 
 def keep_why(ids: Collection[str], at: datetime) -> None:
     """Those of the alerts that were held back are over: that they called nobody stays explained."""
     held = SuppressedAlert.objects.filter(alert__in=ids)
-    if quiet := [QuietAlert(alert=one.alert, why=one.why, at=at) for one in held]:
-        QuietAlert.objects.filter(at__lt=at - settings.ALERT_RETENTION).delete()
-        QuietAlert.objects.bulk_create(
+    if quiet := [EndedSuppression(alert=one.alert, why=one.why, at=at) for one in held]:
+        EndedSuppression.objects.filter(at__lt=at - settings.ALERT_RETENTION).delete()
+        EndedSuppression.objects.bulk_create(
             quiet, update_conflicts=True, unique_fields=["alert"], update_fields=["why", "at"]
         )
         held.delete()

@@ -206,7 +206,7 @@ class Silence(models.Model):
         )
 
 
-class ReportedOnce(models.Model):
+class ReportIdempotencyKey(models.Model):
     """What a report became that was sent with an Idempotency-Key. State: kept for a day, rebuilt by nothing."""
 
     id = models.BigAutoField(primary_key=True)
@@ -220,7 +220,7 @@ class ReportedOnce(models.Model):
     at = models.DateTimeField(db_index=True)
 
     class Meta:
-        db_table = "reported_once"
+        db_table = "report_idempotency_key"
         constraints = (models.UniqueConstraint(fields=("actor", "key"), name="one_report_per_key"),)
 
 

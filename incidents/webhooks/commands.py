@@ -122,8 +122,8 @@ def replay(webhook: Webhook, since: Position, context: Context) -> Webhook:
     row.position = str(since)
     row.retry_at = None
     row.save(update_fields=["replayed_upto", "position", "retry_at"])
-    row.held.filter(position__gt=row.position).delete()
-    row.parked.filter(position__gt=row.position).delete()
+    row.retries.filter(position__gt=row.position).delete()
+    row.dead_letters.filter(position__gt=row.position).delete()
     record_configuration(KIND, row.name, before, {**told(row), "position": row.position}, context)
     return row
 

@@ -14,7 +14,7 @@ from ingest.queries import Position
 class Webhook(models.Model):
     """An address that is told of incidents' events, and its place in the log.
 
-    All events before `position` were delivered, were not wanted, or are in `Held` or `Parked`.
+    All events before `position` were delivered, were not wanted, or are in `WebhookRetry` or `WebhookDeadLetter`.
     """
 
     name = models.SlugField(max_length=60, unique=True)
@@ -63,12 +63,12 @@ class Webhook(models.Model):
         return [encryption.unseal(bytes(one)) for one in kept]
 
 
-class Held(models.Model):
+class WebhookRetry(models.Model):
     """An incident whose next event a webhook could not deliver: its later ones wait, those of other incidents
     do not.
     """
 
-    webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="held")
+    webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="retries")
     stream = models.CharField(max_length=255)
     version = models.PositiveIntegerField()
     """Of the event that is to be delivered next."""
@@ -79,17 +79,17 @@ class Held(models.Model):
     error = models.TextField(default="", blank=True)
 
     class Meta:
-        constraints = (models.UniqueConstraint(fields=("webhook", "stream"), name="held_once"),)
-        indexes = (models.Index(fields=("webhook", "next_at"), name="held_next_at"),)
+        constraints = (models.UniqueConstraint(fields=("webhook", "stream"), name="one_retry_per_stream"),)
+        indexes = (models.Index(fields=("webhook", "next_at"), name="webhook_retry_due"),)
 
     def __str__(self) -> str:
         return f"{self.stream}@{self.version} for {self.webhook}"
 
 
-class Parked(models.Model):
+class WebhookDeadLetter(models.Model):
     """An event that a webhook will not deliver any more, and why; a replay tells it again."""
 
-    webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="parked")
+    webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="dead_letters")
     event = models.CharField(max_length=300)
     type = models.CharField(max_length=100)
     ticket = models.PositiveBigIntegerField()
@@ -99,13 +99,15 @@ class Parked(models.Model):
 
     class Meta:
         ordering = ("-id",)
-        constraints = (models.UniqueConstraint(fields=("webhook", "event"), name="parked_once"),)
+        constraints = (
+            models.UniqueConstraint(fields=("webhook", "event"), name="one_dead_letter_per_event"),
+        )
 
     def __str__(self) -> str:
         return f"{self.event} for {self.webhook}: {self.reason}"
 
 
-class Attempt(models.Model):
+class WebhookAttempt(models.Model):
     """One of the last deliveries of a webhook, as its page shows them."""
 
     webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="attempts")

@@ -11,7 +11,7 @@ from django.db.models.functions import RowNumber
 
 from incidents.domain.incident.evolve import EVENT_TYPES
 from incidents.encryption import DecryptionError
-from incidents.webhooks.models import Attempt, Held, Parked, Webhook
+from incidents.webhooks.models import Webhook, WebhookAttempt, WebhookDeadLetter, WebhookRetry
 from ingest.queries import now_utc, read_all
 
 
@@ -47,12 +47,12 @@ class Standing:
     """How far a webhook is: seconds behind, its last deliveries, what waits the longest and what was given up last."""
 
     lag: float
-    attempts: list[Attempt]
-    held: list[Held]
+    attempts: list[WebhookAttempt]
+    retries: list[WebhookRetry]
     held_total: int
-    parked: list[Parked]
+    dead_letters: list[WebhookDeadLetter]
     parked_total: int
-    first_parked: Parked | None
+    first_parked: WebhookDeadLetter | None
     """The one that stands first in the log."""
 
 
@@ -60,20 +60,24 @@ def standing_of(webhooks: Sequence[Webhook], most: int) -> dict[int, Standing]:
     """By primary key, with as many statements for fifty of them as for one, but for those that are at different places
     of the log; at most so many rows of each kind."""
     keys = [one.pk for one in webhooks]
-    attempts = _newest(Attempt.objects.filter(webhook__in=keys), F("id").desc(), most)
-    held = _newest(Held.objects.filter(webhook__in=keys), F("since").asc(), most)
-    parked = _newest(Parked.objects.filter(webhook__in=keys), F("id").desc(), most)
-    held_totals, parked_totals = _totals(Held.objects, keys), _totals(Parked.objects, keys)
-    first = Parked.objects.filter(webhook__in=keys).order_by("webhook_id", "position").distinct("webhook_id")
+    attempts = _newest(WebhookAttempt.objects.filter(webhook__in=keys), F("id").desc(), most)
+    retries = _newest(WebhookRetry.objects.filter(webhook__in=keys), F("since").asc(), most)
+    dead_letters = _newest(WebhookDeadLetter.objects.filter(webhook__in=keys), F("id").desc(), most)
+    held_totals, parked_totals = _totals(WebhookRetry.objects, keys), _totals(WebhookDeadLetter.objects, keys)
+    first = (
+        WebhookDeadLetter.objects.filter(webhook__in=keys)
+        .order_by("webhook_id", "position")
+        .distinct("webhook_id")
+    )
     first_parked = {one.webhook_id: one for one in first}
     lags = {place: lag_of(one) for place, one in {one.position: one for one in webhooks}.items()}
     return {
         one.pk: Standing(
             lags[one.position],
             attempts.get(one.pk, []),
-            held.get(one.pk, []),
+            retries.get(one.pk, []),
             held_totals.get(one.pk, 0),
-            parked.get(one.pk, []),
+            dead_letters.get(one.pk, []),
             parked_totals.get(one.pk, 0),
             first_parked.get(one.pk),
         )
@@ -81,7 +85,7 @@ def standing_of(webhooks: Sequence[Webhook], most: int) -> dict[int, Standing]:
     }
 
 
-Row = TypeVar("Row", Attempt, Held, Parked)
+Row = TypeVar("Row", WebhookAttempt, WebhookRetry, WebhookDeadLetter)
 
 
 def _newest(rows: QuerySet[Row], order: OrderBy, most: int) -> dict[int, list[Row]]:

@@ -18,7 +18,7 @@ from incidents.domain import webhooks as rules
 from incidents.domain.incident.evolve import EVENT_TYPES
 from incidents.webhooks.commands import disable
 from incidents.webhooks.deliveries import Histories, Letter, letters
-from incidents.webhooks.models import Attempt, Held, Parked, Webhook
+from incidents.webhooks.models import Webhook, WebhookAttempt, WebhookDeadLetter, WebhookRetry
 from incidents.webhooks.send import Address, Trouble, Try
 from ingest.queries import Event, Position, now_utc, read_all, read_stream, watermark
 
@@ -36,7 +36,7 @@ class Job:
 
     stream: str
     letters: list[Letter]
-    held: Held | None = None
+    retry: WebhookRetry | None = None
     rest: tuple[int, str] | None = None
     future: Future[list[Try]] | None = None
 
@@ -81,7 +81,7 @@ def begin(webhook: Webhook, histories: Histories, now: datetime, after: Position
 
 def _held(webhook: Webhook, histories: Histories, now: datetime) -> list[Job]:
     is_time = Q(next_at__lte=now) | Q(next_at__gt=now + rules.FURTHEST)
-    due = Held.objects.filter(is_time, webhook=webhook).order_by("next_at", "pk")
+    due = WebhookRetry.objects.filter(is_time, webhook=webhook).order_by("next_at", "pk")
     jobs = []
     for row in due[: 1 if webhook.health.probing else HELD_AT_ONCE]:
         events = read_stream(row.stream, row.version - 1, upto=webhook.place)
@@ -97,7 +97,7 @@ def _add_new(one: Round, histories: Histories, after: Position) -> None:
     one.more = len(events) == BATCH
     one.reached = events[-1].position if one.more else max(mark, after)
     streams = {event.stream for event in events}
-    held = set(webhook.held.filter(stream__in=streams).values_list("stream", flat=True))
+    held = set(webhook.retries.filter(stream__in=streams).values_list("stream", flat=True))
     one.skipped = bool(held)
     waiting = [event for event in events if event.stream not in held]
     waiting.sort(key=lambda event: (event.stream, event.version))
@@ -166,18 +166,18 @@ def _settle(webhook: Webhook, job: Job, now: datetime) -> None:
     for each in passed:
         if each.outcome == "refused":
             _park(webhook, each, _said(each), now)
-    since = job.held.since if job.held is not None and not passed else now
+    since = job.retry.since if job.retry is not None and not passed else now
     if failed is not None and rules.given_up(since, webhook.last_success, now):
         _park(webhook, failed, f"not taken within a day, as others were: {_said(failed)}", now)
         passed, failed = [*passed, failed], None
     left = job.letters[len(passed) :]
     onward = (left[0].version, left[0].position) if left else job.rest
     if onward is None:
-        if job.held is not None:
-            Held.objects.filter(webhook=webhook, stream=job.stream).delete()
+        if job.retry is not None:
+            WebhookRetry.objects.filter(webhook=webhook, stream=job.stream).delete()
         return
-    attempts = (job.held.attempts if job.held is not None and not passed else 0) + (failed is not None)
-    Held.objects.update_or_create(
+    attempts = (job.retry.attempts if job.retry is not None and not passed else 0) + (failed is not None)
+    WebhookRetry.objects.update_or_create(
         webhook=webhook,
         stream=job.stream,
         defaults={
@@ -192,7 +192,7 @@ def _settle(webhook: Webhook, job: Job, now: datetime) -> None:
 
 
 def _park(webhook: Webhook, each: Try, reason: str, now: datetime) -> None:
-    Parked.objects.update_or_create(
+    WebhookDeadLetter.objects.update_or_create(
         webhook=webhook,
         event=each.letter.event,
         defaults={
@@ -214,7 +214,7 @@ def _said(each: Try | None) -> str:
 def _note(webhook: Webhook, tries: Sequence[Try]) -> None:
     """The last attempts, for people to look at."""
     newest = sorted(tries, key=lambda each: each.at)[-KEPT_ATTEMPTS:]
-    Attempt.objects.bulk_create(attempt(webhook, each) for each in newest)
+    WebhookAttempt.objects.bulk_create(attempt(webhook, each) for each in newest)
     if newest:
         kept = webhook.attempts.order_by("-id").values_list("pk", flat=True)[
             KEPT_ATTEMPTS : KEPT_ATTEMPTS + 1
@@ -222,8 +222,8 @@ def _note(webhook: Webhook, tries: Sequence[Try]) -> None:
         webhook.attempts.filter(pk__lte=next(iter(kept), 0)).delete()
 
 
-def attempt(webhook: Webhook, each: Try) -> Attempt:
-    return Attempt(
+def attempt(webhook: Webhook, each: Try) -> WebhookAttempt:
+    return WebhookAttempt(
         webhook=webhook,
         event=each.letter.event,
         type=each.letter.type,

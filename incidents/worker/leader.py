@@ -41,7 +41,7 @@ _GONE = f"SELECT number FROM delivery_process WHERE NOT {_HELD.format(kind=KIND,
 _BURY = (
     f"WITH gone AS (DELETE FROM delivery_process WHERE number = %s"
     f" AND NOT {_HELD.format(kind=KIND, number='number', more='')} RETURNING number)"
-    " UPDATE delivery_sending SET lease_until = NULL, holder = NULL FROM gone"
+    " UPDATE delivery_notificationdelivery SET lease_until = NULL, holder = NULL FROM gone"
     " WHERE holder = gone.number AND state = 'waiting' AND lease_until IS NOT NULL"
 )
 

@@ -30,7 +30,7 @@ class IntegrationKey(models.Model):
         return self.name
 
 
-class Refusal(models.Model):
+class Rejection(models.Model):
     """What a key was refused at a door: the last time and why, and how often in all. Written by `refusals.note`."""
 
     integration = models.CharField(max_length=100)
@@ -41,7 +41,7 @@ class Refusal(models.Model):
     at = models.DateTimeField()
 
     class Meta:
-        db_table = "integration_refusal"
+        db_table = "integration_rejection"
         ordering = ("-at",)
         constraints = (models.UniqueConstraint(fields=("integration", "door"), name="one_refusal_a_door"),)
 

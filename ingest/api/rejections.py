@@ -41,9 +41,9 @@ _lock = threading.Lock()
 _noted: dict[tuple[str, str, str], tuple[float, int]] = {}
 
 _SQL = """
-INSERT INTO integration_refusal (integration, door, status, reason, times, at) VALUES (%s, %s, %s, %s, %s, now())
+INSERT INTO integration_rejection (integration, door, status, reason, times, at) VALUES (%s, %s, %s, %s, %s, now())
 ON CONFLICT (integration, door) DO UPDATE SET status = excluded.status, reason = excluded.reason,
-    times = integration_refusal.times + excluded.times, at = excluded.at
+    times = integration_rejection.times + excluded.times, at = excluded.at
 """
 
 

@@ -29,7 +29,7 @@ from incidents.incident.models import IncidentRow
 from incidents.incident.rebuild import rebuild_incidents
 from incidents.incident.repository import next_number, record_opening
 from incidents.notifications.dispatcher import deliver_due
-from incidents.notifications.models import Notification, Preferences, Sending
+from incidents.notifications.models import Notification, NotificationDelivery, Preferences
 from incidents.oncall.models import Schedule
 from incidents.oncall.queries import on_call
 from incidents.teams.models import Team, routing_table
@@ -265,7 +265,9 @@ def test_a_worker_killed_in_the_middle_of_a_page_loses_none_and_sends_none_as_an
         first.wait(60)
     silent, pager.silent = pager.silent, None
     silent.set()
-    under_way = set(Sending.objects.filter(lease_until__isnull=False).values_list("message", flat=True))
+    under_way = set(
+        NotificationDelivery.objects.filter(lease_until__isnull=False).values_list("message", flat=True)
+    )
     assert under_way
     with deliverer(log_database):
         until(lambda: Notification.objects.filter(outcome="sent").count() == len(stories), patience=90)

@@ -17,7 +17,7 @@ from playwright.sync_api import Page, Route
 from analyzers import registry, runner
 from analyzers.contract import Sums
 from analyzers.runs import events
-from analyzers.runs.models import KeptVerdict, KeptWindow, Run, State
+from analyzers.runs.models import Run, State, StoredVerdict, StoredWindow
 from analyzers.simulators import deepview, fleet
 from analyzers.simulators.tables import paths_of
 from incidents import commands, follower, queries
@@ -116,7 +116,7 @@ def report(judged: dict[str, Any]) -> list[int]:
     )
     with transaction.atomic():
         run.save(force_insert=True)
-        KeptVerdict.objects.get_or_create(hash=run.verdict_hash, defaults={"body": body})
+        StoredVerdict.objects.get_or_create(hash=run.verdict_hash, defaults={"body": body})
         recorded = events.recorded(run, judged, "placement", "", [], run.verdict_hash)
         said = [("analysis.recorded", recorded)]
         said += [("finding.reported", finding) for finding in events.findings(run, judged, "")]
@@ -143,7 +143,7 @@ def opinions_on(number: int) -> None:
     cause, other = str(incident.component), "link/spine-12~tor-dc1-t113"
     kept = dump_sums({"paths": Sums({"hops": paths_of([(cause, other)])}, {}, 1)})
     digest = sha256(kept).hexdigest()
-    KeptWindow.objects.get_or_create(hash=digest, defaults={"body": kept})
+    StoredWindow.objects.get_or_create(hash=digest, defaults={"body": kept})
     for analyzer, named in (("voting", cause), ("netbouncer", other), ("pingmesh", None)):
         suspects = [] if named is None else [{**verdict()["suspects"][0], "component": named, "score": 0.87}]
         head = {

@@ -15,7 +15,7 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name="KeptVerdict",
+            name="StoredVerdict",
             fields=[
                 ("hash", models.CharField(max_length=64, primary_key=True, serialize=False)),
                 ("body", models.BinaryField()),
@@ -23,7 +23,7 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="KeptWindow",
+            name="StoredWindow",
             fields=[
                 ("hash", models.CharField(max_length=64, primary_key=True, serialize=False)),
                 ("body", models.BinaryField()),
@@ -31,7 +31,7 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="Feed",
+            name="TelemetryCursor",
             fields=[
                 (
                     "id",
@@ -48,7 +48,9 @@ class Migration(migrations.Migration):
                 ("heard_at", models.DateTimeField(help_text="when anything last came")),
             ],
             options={
-                "constraints": [models.UniqueConstraint(fields=("region", "kind"), name="feed_region_kind")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("region", "kind"), name="telemetry_cursor_region_kind")
+                ],
             },
         ),
         migrations.CreateModel(

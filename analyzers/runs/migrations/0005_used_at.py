@@ -7,7 +7,7 @@ class Migration(migrations.Migration):
     dependencies = [("runs", "0004_pingmesh")]
     operations = [
         step
-        for model in ("keptwindow", "keptverdict")
+        for model in ("storedwindow", "storedverdict")
         for step in (
             migrations.RenameField(model_name=model, old_name="kept_at", new_name="used_at"),
             migrations.AlterField(

@@ -26,7 +26,7 @@ from incidents import queries
 from incidents.reports import charts, mail, on_demand
 from incidents.reports import produce as producing
 from incidents.reports.csv import csv_of
-from incidents.reports.models import Mailing, ProducedReport, ReportSchedule, Subscription
+from incidents.reports.models import ProducedReport, ReportEmail, ReportSchedule, Subscription
 from incidents.reports.periods import CADENCES
 
 PAGE = 50
@@ -81,7 +81,7 @@ def report(request: HttpRequest, id: str) -> HttpResponse:
         "team_names": {team.slug: team.name for team in queries.teams()},
         "schedule": schedule,
         "subscriptions": Subscription.objects.filter(schedule=schedule) if schedule else [],
-        "mailings": Mailing.objects.filter(report_id=id),
+        "mailings": ReportEmail.objects.filter(report_id=id),
         "mail_is_set_up": settings.EMAIL_IS_SET_UP,
         "address": getattr(request.user, "email", ""),
     }

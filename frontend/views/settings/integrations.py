@@ -23,7 +23,7 @@ from incidents.outbound import AddressRefusedError, UnreachableError, post
 from ingest.alerts.deliveries import Delivery
 from ingest.alerts.store import receive
 from ingest.api import keys, test_alerts
-from ingest.api.models import IntegrationKey, Refusal
+from ingest.api.models import IntegrationKey, Rejection
 from ingest.api.rejections import end_unread
 from ingest.integrations import recognition
 from ingest.integrations.generic import apply
@@ -199,16 +199,16 @@ def received(request: HttpRequest) -> HttpResponse:
     return show(request, "frontend/settings/integrations_received.html", {"integrations": told})
 
 
-def refusals_of(names: Iterable[str]) -> dict[str, list[Refusal]]:
+def refusals_of(names: Iterable[str]) -> dict[str, list[Rejection]]:
     """What keys were refused within LISTED, by name, the latest first."""
-    found: dict[str, list[Refusal]] = {}
-    rows = Refusal.objects.filter(integration__in=list(names), at__gte=timezone.now() - LISTED)
+    found: dict[str, list[Rejection]] = {}
+    rows = Rejection.objects.filter(integration__in=list(names), at__gte=timezone.now() - LISTED)
     for row in rows.order_by("-at"):
         found.setdefault(row.integration, []).append(row)
     return found
 
 
-def _told(row: IntegrationKey, refusals: dict[str, list[Refusal]], *, staff: bool) -> dict[str, Any]:
+def _told(row: IntegrationKey, refusals: dict[str, list[Rejection]], *, staff: bool) -> dict[str, Any]:
     return {
         "it": row,
         "senders": _senders(row),

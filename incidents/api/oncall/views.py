@@ -25,7 +25,7 @@ from incidents.domain.oncall.overrides import Stretch
 from incidents.domain.time import rfc3339
 from incidents.domain.values import InvalidValueError, check_line
 from incidents.oncall import calendars, commands, queries
-from incidents.oncall.models import Feed, Schedule
+from incidents.oncall.models import CalendarFeed, Schedule
 from ingest.api.authentication import HasScope
 from ingest.api.keys import ADMIN
 
@@ -238,7 +238,7 @@ class SecretCalendarView(OnCallAPI):
     )
     def get(self, request: Request, secret: str) -> HttpResponse:  # noqa: ARG002
         """The shifts from four weeks ago to a year ahead, for calendar programs."""
-        found = Feed.objects.filter(digest=commands.digest(secret), user__is_active=True)
+        found = CalendarFeed.objects.filter(digest=commands.digest(secret), user__is_active=True)
         feed = found.select_related("schedule", "user").first()
         if feed is None:
             raise NotFound("There is no such address.")

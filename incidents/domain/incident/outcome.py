@@ -26,7 +26,7 @@ Outcome = Literal["right", "wrong", "missed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class AnalyzerOutcome:
     """`component` and `score` are of its last blame, None if it missed.
 
     `first`: it was right before any person or alert reported the incident; `alone`: none ever did, it was found by
@@ -44,14 +44,14 @@ class Standing:
     lead_seconds: float | None
 
 
-def standings(state: Incident) -> list[Standing]:
+def analyzer_outcomes(state: Incident) -> list[AnalyzerOutcome]:
     """By name of the analyzer; none while the incident is not resolved, or where only a class was confirmed."""
     if state.state != "resolved" or state.confirmed_cause is None or is_class(state.confirmed_cause):
         return []
     blamed = [_blamed(state, one) for one in state.opinions.values() if has_blamed(one)]
     named = {one.analyzer for one in blamed}
     missed = [
-        Standing(name, version, "missed", None, None, first=False, alone=False, lead_seconds=None)
+        AnalyzerOutcome(name, version, "missed", None, None, first=False, alone=False, lead_seconds=None)
         for name, version in state.missed_by.items()
         if name not in named
     ]
@@ -75,11 +75,11 @@ def failing_span(state: Incident, resolved_at: datetime) -> tuple[datetime, date
     return since, max(until, since)
 
 
-def _blamed(state: Incident, opinion: Opinion) -> Standing:
+def _blamed(state: Incident, opinion: Opinion) -> AnalyzerOutcome:
     right = state.confirmed_cause in opinion.cause
     reported, at = state.reported_at, opinion.first_at
     assert at is not None
-    return Standing(
+    return AnalyzerOutcome(
         analyzer=opinion.analyzer,
         analyzer_version=opinion.version,
         outcome="right" if right else "wrong",

@@ -104,7 +104,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="FindingPlaced",
+            name="FindingPlacement",
             fields=[
                 (
                     "id",

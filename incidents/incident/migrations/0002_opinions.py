@@ -29,7 +29,7 @@ class Migration(migrations.Migration):
         # they are written again, or `rebuild_projections` has filled what is new.
         migrations.RunSQL("UPDATE incident SET version = 0", migrations.RunSQL.noop),
         migrations.CreateModel(
-            name="StandingRow",
+            name="AnalyzerOutcomeRow",
             fields=[
                 (
                     "id",
@@ -50,16 +50,16 @@ class Migration(migrations.Migration):
                     "incident",
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="standings",
+                        related_name="analyzer_outcomes",
                         to="projections.incidentrow",
                     ),
                 ),
             ],
             options={
-                "db_table": "incident_standing",
-                "indexes": [models.Index(fields=["analyzer"], name="incident_standing_analyzer")],
+                "db_table": "incident_analyzer_outcome",
+                "indexes": [models.Index(fields=["analyzer"], name="outcome_analyzer")],
                 "constraints": [
-                    models.UniqueConstraint(fields=("incident", "analyzer"), name="one_standing_per_analyzer")
+                    models.UniqueConstraint(fields=("incident", "analyzer"), name="one_outcome_per_analyzer")
                 ],
             },
         ),

@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name="SettlingAlert",
+            name="PendingAlertResolution",
             fields=[
                 ("alert", models.UUIDField(primary_key=True, serialize=False)),
                 ("incident", models.UUIDField()),
@@ -19,9 +19,9 @@ class Migration(migrations.Migration):
                 ("said_at", models.DateTimeField()),
             ],
             options={
-                "db_table": "incident_settling_alert",
+                "db_table": "incident_pending_alert_resolution",
                 "indexes": [
-                    models.Index(fields=["said_at", "incident", "alert"], name="incident_settling_order")
+                    models.Index(fields=["said_at", "incident", "alert"], name="pending_resolution_order")
                 ],
             },
         ),

@@ -10,11 +10,11 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name="SuggestionDue",
+            name="PendingAutoAssign",
             fields=[
                 ("incident", models.UUIDField(primary_key=True, serialize=False)),
                 ("route", models.CharField(max_length=60)),
             ],
-            options={"db_table": "incident_suggestion_due"},
+            options={"db_table": "incident_pending_auto_assign"},
         ),
     ]

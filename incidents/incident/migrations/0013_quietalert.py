@@ -8,14 +8,14 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name="QuietAlert",
+            name="EndedSuppression",
             fields=[
                 ("alert", models.UUIDField(primary_key=True, serialize=False)),
                 ("why", models.TextField()),
                 ("at", models.DateTimeField(db_index=True)),
             ],
             options={
-                "db_table": "incident_quiet_alert",
+                "db_table": "incident_ended_suppression",
             },
         ),
     ]

@@ -115,7 +115,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="Sending",
+            name="NotificationDelivery",
             fields=[
                 (
                     "id",
@@ -150,7 +150,7 @@ class Migration(migrations.Migration):
                     "notification",
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="sendings",
+                        related_name="deliveries",
                         to="delivery.notification",
                     ),
                 ),
@@ -170,21 +170,23 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.AddIndex(
-            model_name="sending",
+            model_name="notificationdelivery",
             index=models.Index(
-                condition=models.Q(("state", "waiting")), fields=["next_at"], name="sendings_due"
+                condition=models.Q(("state", "waiting")), fields=["next_at"], name="deliveries_due"
             ),
         ),
         migrations.AddIndex(
-            model_name="sending",
-            index=models.Index(fields=["method", "ended_at"], name="sendings_of_method"),
+            model_name="notificationdelivery",
+            index=models.Index(fields=["method", "ended_at"], name="deliveries_of_method"),
         ),
         migrations.AddIndex(
-            model_name="sending",
-            index=models.Index(fields=["message"], name="sendings_of_message"),
+            model_name="notificationdelivery",
+            index=models.Index(fields=["message"], name="deliveries_of_message"),
         ),
         migrations.AddConstraint(
-            model_name="sending",
-            constraint=models.UniqueConstraint(fields=("notification", "place"), name="one_sending_a_place"),
+            model_name="notificationdelivery",
+            constraint=models.UniqueConstraint(
+                fields=("notification", "place"), name="one_delivery_per_place"
+            ),
         ),
     ]

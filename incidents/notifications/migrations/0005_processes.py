@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.AddField(
-            model_name="sending",
+            model_name="notificationdelivery",
             name="holder",
             field=models.IntegerField(null=True),
         ),

@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name="Mailing",
+            name="ReportEmail",
             fields=[
                 (
                     "id",
@@ -102,11 +102,11 @@ class Migration(migrations.Migration):
             index=models.Index(fields=["schedule", "-end"], name="reports_by_schedule"),
         ),
         migrations.AddField(
-            model_name="mailing",
+            model_name="reportemail",
             name="report",
             field=models.ForeignKey(
                 on_delete=django.db.models.deletion.CASCADE,
-                related_name="mailings",
+                related_name="emails",
                 to="reports.producedreport",
             ),
         ),
@@ -120,12 +120,12 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.AddIndex(
-            model_name="mailing",
-            index=models.Index(fields=["state", "next_at"], name="mailings_due"),
+            model_name="reportemail",
+            index=models.Index(fields=["state", "next_at"], name="report_emails_due"),
         ),
         migrations.AddConstraint(
-            model_name="mailing",
-            constraint=models.UniqueConstraint(fields=("report", "address"), name="one_mailing"),
+            model_name="reportemail",
+            constraint=models.UniqueConstraint(fields=("report", "address"), name="one_email_per_report"),
         ),
         migrations.AddConstraint(
             model_name="subscription",

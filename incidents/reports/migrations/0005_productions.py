@@ -25,7 +25,7 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name="Production",
+            name="ReportJob",
             fields=[
                 ("report", models.CharField(max_length=80, primary_key=True, serialize=False)),
                 ("requested_by", models.CharField(max_length=200)),

@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.AddField(
-            model_name="production",
+            model_name="reportjob",
             name="sent_at",
             field=models.DateTimeField(null=True),
         ),

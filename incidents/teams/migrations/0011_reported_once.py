@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
             models.JSONField(default=dict, db_default=models.Value({}, models.JSONField())),
         ),
         migrations.CreateModel(
-            name="ReportedOnce",
+            name="ReportIdempotencyKey",
             fields=[
                 ("id", models.BigAutoField(primary_key=True, serialize=False)),
                 ("actor", models.TextField()),
@@ -29,7 +29,7 @@ class Migration(migrations.Migration):
                 ("at", models.DateTimeField(db_index=True)),
             ],
             options={
-                "db_table": "reported_once",
+                "db_table": "report_idempotency_key",
                 "constraints": [models.UniqueConstraint(fields=("actor", "key"), name="one_report_per_key")],
             },
         ),

@@ -42,7 +42,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="Attempt",
+            name="WebhookAttempt",
             fields=[
                 (
                     "id",
@@ -72,7 +72,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="Parked",
+            name="WebhookDeadLetter",
             fields=[
                 (
                     "id",
@@ -90,18 +90,20 @@ class Migration(migrations.Migration):
                     "webhook",
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="parked",
+                        related_name="dead_letters",
                         to="webhooks.webhook",
                     ),
                 ),
             ],
             options={
                 "ordering": ("-id",),
-                "constraints": [models.UniqueConstraint(fields=("webhook", "event"), name="parked_once")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("webhook", "event"), name="one_dead_letter_per_event")
+                ],
             },
         ),
         migrations.CreateModel(
-            name="Held",
+            name="WebhookRetry",
             fields=[
                 (
                     "id",
@@ -120,14 +122,16 @@ class Migration(migrations.Migration):
                     "webhook",
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
-                        related_name="held",
+                        related_name="retries",
                         to="webhooks.webhook",
                     ),
                 ),
             ],
             options={
-                "indexes": [models.Index(fields=["webhook", "next_at"], name="held_next_at")],
-                "constraints": [models.UniqueConstraint(fields=("webhook", "stream"), name="held_once")],
+                "indexes": [models.Index(fields=["webhook", "next_at"], name="webhook_retry_due")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("webhook", "stream"), name="one_retry_per_stream")
+                ],
             },
         ),
     ]

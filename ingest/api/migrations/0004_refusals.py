@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name="Refusal",
+            name="Rejection",
             fields=[
                 (
                     "id",
@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
                 ("at", models.DateTimeField()),
             ],
             options={
-                "db_table": "integration_refusal",
+                "db_table": "integration_rejection",
                 "ordering": ("-at",),
                 "constraints": [
                     models.UniqueConstraint(fields=("integration", "door"), name="one_refusal_a_door")

@@ -19,7 +19,7 @@ from incidents.incident.models import IncidentRow
 from incidents.oncall.models import Schedule
 from incidents.teams.models import Membership, Team
 from ingest.api import keys, rejections
-from ingest.api.models import IntegrationKey, Refusal
+from ingest.api.models import IntegrationKey, Rejection
 
 pytestmark = pytest.mark.usefixtures("log_database")
 
@@ -195,7 +195,7 @@ def test_the_page_of_an_integration_lists_what_it_sent_with_its_receipt() -> Non
 def test_a_sender_that_is_refused_is_seen_with_the_reason() -> None:
     alice, (address, pk) = signed_in(), made()
     assert post_text(address) == 400
-    row = Refusal.objects.get()
+    row = Rejection.objects.get()
     assert (row.integration, row.door, row.status, row.times) == ("scripts", "generic", 400, 1)
     for path in (f"/integration/{pk}", "/integrations", "/integration/received"):
         assert row.reason[:20] in text(alice, path).replace("&#x27;", "'").replace("&quot;", '"')
@@ -207,15 +207,15 @@ def test_a_sender_that_is_refused_again_and_again_is_one_row() -> None:
         post_text(address)
     rejections._noted.clear()
     post_text(address)
-    assert Refusal.objects.count() == 1
-    assert Refusal.objects.get().times == 2
+    assert Rejection.objects.count() == 1
+    assert Rejection.objects.get().times == 2
 
 
 def test_what_a_key_may_not_do_is_a_refusal_and_no_key_is_none() -> None:
     secret = keys.create("reader", ["alerts"], doors=["grafana"])
     post_alert(f"/integrations/generic/{secret}", {"title": "x", "key": "x"})
     post_alert("/integrations/generic/dsr_nobody", {"title": "x", "key": "x"})
-    assert [(row.integration, row.status) for row in Refusal.objects.all()] == [("reader", 403)]
+    assert [(row.integration, row.status) for row in Rejection.objects.all()] == [("reader", 403)]
 
 
 def test_telemetry_that_is_refused_is_told_by_its_kind() -> None:
@@ -223,14 +223,14 @@ def test_telemetry_that_is_refused_is_told_by_its_kind() -> None:
     Client(headers={"Authorization": f"Bearer {secret}"}).post(
         "/api/v1/telemetry/path_outcome", "[{}]", content_type="application/json"
     )
-    assert Refusal.objects.get().door == "telemetry path_outcome"
+    assert Rejection.objects.get().door == "telemetry path_outcome"
 
 
 def test_a_pagerduty_client_that_is_refused_is_known_by_its_routing_key() -> None:
     secret = keys.create("pd", ["alerts"], doors=["pagerduty"])
     assert post_alert("/v2/enqueue", {"routing_key": secret, "event_action": "dance"}) == 400
     assert post_alert("/v2/enqueue", {"routing_key": ["x"]}) == 400
-    assert [row.integration for row in Refusal.objects.all()] == ["pd"]
+    assert [row.integration for row in Rejection.objects.all()] == ["pd"]
 
 
 def test_a_revoked_integration_has_no_page() -> None:

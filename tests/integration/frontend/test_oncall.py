@@ -13,7 +13,7 @@ from django.test import Client
 from frontend.examples import SCHEDULE
 from incidents.escalation.models import EscalationPolicy
 from incidents.oncall import queries
-from incidents.oncall.models import Calendar, Feed, Override, Schedule
+from incidents.oncall.models import Calendar, CalendarFeed, Override, Schedule
 from ingest.api import keys
 from ingest.queries import configured
 
@@ -211,8 +211,8 @@ def test_an_address_for_calendars_is_shown_once() -> None:
     url = shown.split("<pre>")[1].split("</pre>")[0]
     assert Client().get("/" + url.split("/", 3)[3]).status_code == 200
     assert url not in text("/on-call/storage")
-    client.post(f"/on-call/storage/feeds/{Feed.objects.get().pk}/remove")
-    assert not Feed.objects.exists()
+    client.post(f"/on-call/storage/feeds/{CalendarFeed.objects.get().pk}/remove")
+    assert not CalendarFeed.objects.exists()
 
 
 # Editing

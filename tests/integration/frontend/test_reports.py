@@ -14,7 +14,7 @@ from incidents import commands
 from incidents.commands import Report
 from incidents.reports import compose as composing
 from incidents.reports import on_demand
-from incidents.reports.models import Mailing, ProducedReport, Production, ReportSchedule, Subscription
+from incidents.reports.models import ProducedReport, ReportEmail, ReportJob, ReportSchedule, Subscription
 from incidents.reports.on_demand import InvalidPeriodError, demand
 from incidents.reports.periods import period_of
 from ingest.commands import lease
@@ -63,7 +63,7 @@ def test_a_past_report_is_made_by_a_worker_and_recorded_in_the_name_of_who_asked
     daily: ReportSchedule,
 ) -> None:
     id = demand(daily, today().date(), "user:alice", later())
-    assert lease.waiting(Production, later()) == [id]
+    assert lease.waiting(ReportJob, later()) == [id]
     assert on_demand.make(id, later) is True
     assert ProducedReport.objects.get(pk=id).body["tickets"]["opened"]
     assert actors() == ["user:alice"]
@@ -86,24 +86,24 @@ def test_asked_for_twice_it_is_made_once(daily: ReportSchedule) -> None:
     ids = [demand(daily, today().date(), "user:alice", later()) for _ in range(2)]
     assert [on_demand.make(id, later) for id in ids] == [True, False]
     demand(daily, today().date(), "user:bob", later())
-    assert (len(actors()), lease.waiting(Production, later())) == (1, [])
+    assert (len(actors()), lease.waiting(ReportJob, later())) == (1, [])
 
 
 def test_what_is_made_up_is_not_mailed_and_what_was_due_is(daily: ReportSchedule) -> None:
     Subscription.objects.create(schedule=daily, address="alice@example.com")
     on_demand.make(demand(daily, today().date(), "user:alice", later()), later)
-    assert not Mailing.objects.exists()
+    assert not ReportEmail.objects.exists()
     ReportSchedule.objects.filter(pk=daily.pk).update(enabled=True, name="due")
     due = ReportSchedule.objects.get(name="due")
     on_demand.make(demand(due, today().date(), "user:alice", later()), later)
-    assert Mailing.objects.get().address == "alice@example.com"
+    assert ReportEmail.objects.get().address == "alice@example.com"
 
 
 def test_a_period_that_cannot_be_reported_is_refused(daily: ReportSchedule) -> None:
     for day in (today(), today() - 900 * DAY, datetime(1900, 1, 1, tzinfo=UTC)):
         with pytest.raises(InvalidPeriodError):
             demand(daily, day.date(), "user:alice", today())
-    assert not Production.objects.exists()
+    assert not ReportJob.objects.exists()
 
 
 def test_a_report_that_is_made_by_itself_soon_is_not_made_before(daily: ReportSchedule) -> None:
@@ -122,7 +122,7 @@ def test_a_killed_worker_is_followed_by_another(
         on_demand.make(id, later)
     monkeypatch.undo()
     assert on_demand.make(id, later) is False  # its lease still runs
-    assert lease.waiting(Production, later() + HOUR) == [id]
+    assert lease.waiting(ReportJob, later() + HOUR) == [id]
     assert on_demand.make(id, lambda: later() + HOUR) is True
 
 

@@ -14,7 +14,7 @@ from django.db.models import F
 from kombu.exceptions import OperationalError
 
 from analyzers.runs import claims
-from analyzers.runs.models import Feed, Run, Schedule, State
+from analyzers.runs.models import Run, Schedule, State, TelemetryCursor
 from analyzers.runs.scheduler import claim_due, send
 from ingest.commands import lease
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("log_database")
 
 def feed(until: datetime, region: str = "default", kind: str = "path_outcome") -> None:
     """Three hours of telemetry up to `until`."""
-    Feed.objects.update_or_create(
+    TelemetryCursor.objects.update_or_create(
         region=region,
         kind=kind,
         defaults={

@@ -13,7 +13,7 @@ from analyzers import runner
 from analyzers.commands import InvalidRunError, RunNotRepeatableError, Wanted, request_rerun, request_run
 from analyzers.queries import late_rows, verdict
 from analyzers.runs import claims, execution, tasks
-from analyzers.runs.models import KeptVerdict, KeptWindow, Run, Schedule, State
+from analyzers.runs.models import Run, Schedule, State, StoredVerdict, StoredWindow
 from analyzers.runs.scheduler import claim_due
 from ingest.commands import lease
 from ingest.queries import read_stream
@@ -153,8 +153,8 @@ def test_history_is_the_windows_that_were_kept(door: Door) -> None:
 def test_equal_windows_are_kept_once(door: Door) -> None:
     door.post(healthy())
     assert by_hand().window_hash == by_hand().window_hash
-    assert KeptWindow.objects.count() == 1
-    assert KeptVerdict.objects.count() == 1
+    assert StoredWindow.objects.count() == 1
+    assert StoredVerdict.objects.count() == 1
 
 
 def test_the_input_named_is_used_though_another_has_rows(door: Door) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.test import Client
 
-from analyzers.runs.models import Feed, Schedule
+from analyzers.runs.models import Schedule, TelemetryCursor
 from analyzers.runs.readiness import waits
 from analyzers.runs.scheduler import claim_due
 from tests.integration.frontend.test_pages import signed_in
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("log_database")
 def three_days(region: str = "east") -> None:
     """Telemetry that has come as it happened since three days ago."""
     begun = NOW - 3 * DAY
-    Feed.objects.create(
+    TelemetryCursor.objects.create(
         region=region,
         kind="path_outcome",
         first=begun,

@@ -15,7 +15,7 @@ from django.urls import reverse
 from analyzers.commands import RunNotRepeatableError, Wanted, request_rerun, request_run
 from analyzers.queries import verdict
 from analyzers.runs import tasks
-from analyzers.runs.models import KeptVerdict, KeptWindow, Run
+from analyzers.runs.models import Run, StoredVerdict, StoredWindow
 from analyzers.runs.window_store import drop_unused
 from incidents import queries
 from incidents.follower import follower
@@ -46,7 +46,7 @@ def again(run: Run) -> Run:
 
 
 def kept() -> tuple[int, int]:
-    return KeptWindow.objects.count(), KeptVerdict.objects.count()
+    return StoredWindow.objects.count(), StoredVerdict.objects.count()
 
 
 def test_what_was_used_within_the_retention_stays(door: Door) -> None:
@@ -104,7 +104,7 @@ def test_a_re_run_says_plainly_that_the_window_is_gone(door: Door) -> None:
 def test_a_re_run_whose_history_is_gone_is_refused(door: Door) -> None:
     door.post(healthy(length=2 * HOUR))
     run = by_hand(start=TOP + HOUR, end=TOP + 2 * HOUR)
-    KeptWindow.objects.filter(hash=run.history[0]["hash"]).delete()
+    StoredWindow.objects.filter(hash=run.history[0]["hash"]).delete()
     with pytest.raises(RunNotRepeatableError, match="not kept any more"):
         request_rerun(run.pk, "user:alice", NOW)
 
@@ -112,8 +112,8 @@ def test_a_re_run_whose_history_is_gone_is_refused(door: Door) -> None:
 def test_a_re_run_is_a_use(door: Door) -> None:
     door.post(healthy(a=9))
     run = by_hand()
-    KeptWindow.objects.update(used_at=NOW - timedelta(days=100))
-    KeptVerdict.objects.update(used_at=NOW - timedelta(days=100))
+    StoredWindow.objects.update(used_at=NOW - timedelta(days=100))
+    StoredVerdict.objects.update(used_at=NOW - timedelta(days=100))
     again(run)
     assert drop_unused(NOW) == 0
 
@@ -121,9 +121,9 @@ def test_a_re_run_is_a_use(door: Door) -> None:
 def test_to_be_the_history_of_another_run_is_a_use(door: Door) -> None:
     door.post(healthy(length=2 * HOUR))
     by_hand()
-    KeptWindow.objects.update(used_at=NOW - timedelta(days=100))
+    StoredWindow.objects.update(used_at=NOW - timedelta(days=100))
     by_hand(start=TOP + HOUR, end=TOP + 2 * HOUR)
-    assert not KeptWindow.objects.filter(used_at__lt=NOW - timedelta(days=1)).exists()
+    assert not StoredWindow.objects.filter(used_at__lt=NOW - timedelta(days=1)).exists()
 
 
 def test_history_that_is_gone_is_read_anew(door: Door) -> None:
@@ -137,8 +137,8 @@ def test_history_that_is_gone_is_read_anew(door: Door) -> None:
 def test_more_than_one_statement_deletes_goes_too(door: Door) -> None:
     door.post(healthy())
     old = NOW - timedelta(days=100)
-    KeptWindow.objects.bulk_create(KeptWindow(hash=f"{n:064}", body=b"") for n in range(450))
-    KeptWindow.objects.update(used_at=old)
+    StoredWindow.objects.bulk_create(StoredWindow(hash=f"{n:064}", body=b"") for n in range(450))
+    StoredWindow.objects.update(used_at=old)
     by_hand()
     assert (drop_unused(NOW), kept()) == (450, (1, 1))
 
@@ -146,7 +146,7 @@ def test_more_than_one_statement_deletes_goes_too(door: Door) -> None:
 def test_the_task_that_drops_partitions_drops_this_too(door: Door) -> None:
     door.post(healthy())
     by_hand()
-    KeptWindow.objects.update(used_at=NOW - timedelta(days=100))
+    StoredWindow.objects.update(used_at=NOW - timedelta(days=100))
     tasks.maintain()
     assert kept() == (0, 1)
 

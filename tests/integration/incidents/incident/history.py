@@ -32,7 +32,7 @@ from incidents.incident.repository import record
 from incidents.incident.rows import state_of
 from incidents.notifications.channels.send import send as send_message
 from incidents.notifications.dispatcher import deliver_due
-from incidents.notifications.models import ContactMethod, Notification, Preferences, Sending
+from incidents.notifications.models import ContactMethod, Notification, NotificationDelivery, Preferences
 from incidents.notifications.planner import plan_new
 from incidents.notifications.queue import claim
 from incidents.teams.models import Team
@@ -200,16 +200,16 @@ class World:
             did = sum(iter(lambda: sweep(self.now), 0)) + deliver_due(self.now)
             did += sum(iter(lambda: settling.sweep(self.now), 0))
             timers = EscalationRow.objects.exclude(due_at=None).order_by("due_at")
-            if not did and not timers and not Sending.objects.filter(state="waiting").exists():
+            if not did and not timers and not NotificationDelivery.objects.filter(state="waiting").exists():
                 return
             later = [row.due_at for row in timers[:1] if row.due_at is not None]
             later += (
-                Sending.objects.filter(state="waiting")
+                NotificationDelivery.objects.filter(state="waiting")
                 .order_by("next_at")
                 .values_list("next_at", flat=True)[:1]
             )
             self.now = max([self.now + timedelta(hours=1), *later])
-        sendings = Sending.objects.filter(state="waiting").values()
+        sendings = NotificationDelivery.objects.filter(state="waiting").values()
         raise AssertionError(
             f"due for ever at {self.now}: {timers.values()[:3]} {sendings[:3]}, {did} went on"
         )
@@ -263,7 +263,7 @@ class World:
         assert told == set(asked)
 
     def _what_was_sent_arrived_under_one_key(self) -> None:
-        mine = Sending.objects.filter(notification__incident__in=self.ids, state="sent")
+        mine = NotificationDelivery.objects.filter(notification__incident__in=self.ids, state="sent")
         pairs = {
             (str(one.message), str(one.notification.incident)) for one in mine.select_related("notification")
         }
@@ -278,7 +278,7 @@ class World:
 
     def _given_up(self) -> set[tuple[str, str]]:
         """Sent by a process that died, then stopped because somebody had answered."""
-        rows = Sending.objects.filter(notification__incident__in=self.ids).exclude(state="sent")
+        rows = NotificationDelivery.objects.filter(notification__incident__in=self.ids).exclude(state="sent")
         named = rows.exclude(message=None).select_related("notification")
         return {(str(one.message), str(one.notification.incident)) for one in named}
 

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 from django.db import connection, connections, transaction
 
-from analyzers.runs.models import Feed
+from analyzers.runs.models import TelemetryCursor
 from incidents import commands, queries
 from incidents.commands import Report
 from incidents.domain.time import rfc3339
@@ -223,7 +223,7 @@ def test_a_failure_after_the_resolution_opens_a_new_ticket() -> None:
 def arrived(kind: str, latest: datetime, at: datetime) -> None:
     """Telemetry of a kind whose newest row, of `latest`, came `at` that time."""
     seen = {"first": latest - timedelta(days=1), "latest": latest, "first_arrived_at": at, "heard_at": at}
-    Feed.objects.create(region="default", kind=kind, arrived_at=at, **seen)
+    TelemetryCursor.objects.create(region="default", kind=kind, arrived_at=at, **seen)
 
 
 def test_a_failure_that_the_data_had_not_reached_at_the_resolution_opens_a_new_ticket() -> None:

@@ -13,14 +13,14 @@ from django.test import Client
 
 from analyzers.contract import Sums
 from analyzers.runner import verdict_json
-from analyzers.runs.models import KeptVerdict, KeptWindow, Run, State
+from analyzers.runs.models import Run, State, StoredVerdict, StoredWindow
 from analyzers.simulators.tables import paths_of
 from incidents import commands, queries
 from incidents.commands import Report
 from incidents.domain.incident.failure import UNKNOWN
 from incidents.domain.time import rfc3339
 from incidents.follower import follower
-from incidents.incident.models import IncidentRow, StandingRow
+from incidents.incident.models import AnalyzerOutcomeRow, IncidentRow
 from incidents.incident.rebuild import rebuild
 from incidents.scorecards.queries import scorecard, scorecards
 from ingest.api import keys
@@ -46,7 +46,7 @@ def kept() -> str:
     """The hash of a window over three paths, which name link/a, link/b, link/c, tor/t1 and tor/t2."""
     body = dump_sums({"paths": Sums({"hops": PATHS}, {"lost": np.zeros(3, np.int64)}, 3)})
     digest = sha256(body).hexdigest()
-    KeptWindow.objects.get_or_create(hash=digest, defaults={"body": body})
+    StoredWindow.objects.get_or_create(hash=digest, defaults={"body": body})
     return digest
 
 
@@ -67,7 +67,7 @@ def run(
     }
     body = verdict_json(verdict)
     verdict_hash = sha256(body).hexdigest()
-    KeptVerdict.objects.get_or_create(hash=verdict_hash, defaults={"body": body})
+    StoredVerdict.objects.get_or_create(hash=verdict_hash, defaults={"body": body})
     done = Run.objects.create(
         id=uuid4(),
         requested_by="system:schedule",
@@ -249,11 +249,15 @@ def test_score_cards_are_rebuilt_from_the_log_and_come_out_identical() -> None:
     run("deepview", suspect(T1))
     run("voting")
     resolve(T1)
-    before = list(StandingRow.objects.order_by("analyzer").values("analyzer", "outcome", "first", "version"))
+    before = list(
+        AnalyzerOutcomeRow.objects.order_by("analyzer").values("analyzer", "outcome", "first", "version")
+    )
     assert rebuild().differed == ()
-    StandingRow.objects.all().delete()
+    AnalyzerOutcomeRow.objects.all().delete()
     assert len(rebuild().differed) == 1
-    after = list(StandingRow.objects.order_by("analyzer").values("analyzer", "outcome", "first", "version"))
+    after = list(
+        AnalyzerOutcomeRow.objects.order_by("analyzer").values("analyzer", "outcome", "first", "version")
+    )
     assert after == before
 
 

@@ -34,7 +34,7 @@ from ingest.queries import Context
 SETUP = {
     "EMAIL_BACKEND": "django.core.mail.backends.smtp.EmailBackend",
     "EMAIL_HOST": "127.0.0.1",
-    "MAIL_IS_SET_UP": True,
+    "EMAIL_IS_SET_UP": True,
     "OUTBOUND_ALLOWED_NETWORKS": (ip_network("127.0.0.0/8"),),
 }
 

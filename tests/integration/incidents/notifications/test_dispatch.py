@@ -9,7 +9,7 @@ from django.conf import settings
 
 from incidents import commands
 from incidents.notifications.commands import notify_address
-from incidents.notifications.models import ContactMethod, Notification, Sending
+from incidents.notifications.models import ContactMethod, Notification, NotificationDelivery
 from incidents.notifications.retention import _looked, forget
 from ingest.queries import Context
 from tests.integration.incidents.notifications.cases import (
@@ -129,7 +129,7 @@ def test_a_webhook_gets_the_ticket_and_an_id_that_stays(hooks: HookSink) -> None
     incident = ticket()
     call(incident)
     deliver(0)
-    first = Sending.objects.get().message
+    first = NotificationDelivery.objects.get().message
     deliver(30)
     ((headers, body),) = hooks.taken
     assert headers["Idempotency-Key"] == body["id"] == str(first)
@@ -166,7 +166,10 @@ def test_an_acknowledgement_stops_what_was_to_come(mails: MailSink, hooks: HookS
     deliver(1, 400)
     assert (len(mails.mails), hooks.taken) == (1, [])
     assert ended(key) == ("done", "sent")
-    assert list(Sending.objects.values_list("state", "why"))[1] == ("stopped", "alice acknowledged it")
+    assert list(NotificationDelivery.objects.values_list("state", "why"))[1] == (
+        "stopped",
+        "alice acknowledged it",
+    )
 
 
 def test_an_acknowledgement_stops_a_message_that_failed_and_says_so(mails: MailSink) -> None:
@@ -296,4 +299,4 @@ def test_messages_that_are_long_over_are_forgotten_and_the_ticket_still_tells_of
         1,
     ]
     assert list(Notification.objects.values_list("key", flat=True)) == [waiting]
-    assert (Sending.objects.count(), outcomes(incident)) == (0, ["sent"]), old
+    assert (NotificationDelivery.objects.count(), outcomes(incident)) == (0, ["sent"]), old

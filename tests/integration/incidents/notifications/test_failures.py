@@ -13,7 +13,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from incidents.domain.notifications.responses import LONGEST_WAIT, Reply
 from incidents.notifications.dispatcher import Deliverer, run
-from incidents.notifications.models import Sending
+from incidents.notifications.models import NotificationDelivery
 from incidents.notifications.planner import plan_new
 from incidents.notifications.queue import Outgoing, catch_up, claim
 from incidents.notifications.results import Result, record_results
@@ -100,8 +100,8 @@ def test_an_answer_that_comes_after_the_lease_counts_for_nothing() -> None:
     plan_new(later(0))
     (lost,) = claim(later(0), (), plenty)
     (again,) = claim(later(120), (), plenty)
-    assert record_results([Result(lost.sendings, Reply("taken"), 0.5)], later(121)) == 0
-    assert record_results([Result(again.sendings, Reply("taken"), 0.5)], later(121)) == 1
+    assert record_results([Result(lost.deliveries, Reply("taken"), 0.5)], later(121)) == 0
+    assert record_results([Result(again.deliveries, Reply("taken"), 0.5)], later(121)) == 1
     assert outcomes(incident) == ["sent"]
 
 
@@ -176,7 +176,7 @@ def test_what_was_to_be_tried_again_by_a_clock_that_was_set_back_is_tried_now() 
     person()
     call(ticket())
     plan_new(later(0))
-    Sending.objects.update(attempts=1, next_at=later(86_400))
+    NotificationDelivery.objects.update(attempts=1, next_at=later(86_400))
     at = 86_400 - LONGEST_WAIT.total_seconds() - 61
     assert [catch_up(later(at + 2)), catch_up(later(at - 2))] == [0, 1]
 
@@ -187,7 +187,7 @@ def test_an_answer_is_recorded_once() -> None:
     call(incident)
     plan_new(later(0))
     (sent,) = claim(later(0), (), plenty)
-    result = Result(sent.sendings, Reply("taken"), 0.5)
+    result = Result(sent.deliveries, Reply("taken"), 0.5)
     assert [record_results([result], later(1)) for _ in range(2)] == [1, 0]
     assert outcomes(incident) == ["sent"]
 
@@ -200,7 +200,7 @@ def test_an_answer_that_cannot_be_kept_costs_neither_itself_nor_the_others() -> 
     plan_new(later(0))
     sent = claim(later(0), (), plenty)
     whys = ("fine", "no text of a database: \0", "fine")
-    results = [Result(one.sendings, Reply("taken", why), 0.5) for one, why in zip(sent, whys, strict=True)]
+    results = [Result(one.deliveries, Reply("taken", why), 0.5) for one, why in zip(sent, whys, strict=True)]
     assert record_results(results, later(1)) == 3
     assert [outcomes(one) for one in tickets] == [["sent"]] * 3
 

@@ -19,7 +19,7 @@ from incidents import commands, queries
 from incidents.domain.notifications.state import MOST_ATTEMPTS
 from incidents.notifications import key, reachability
 from incidents.notifications.dispatcher import run
-from incidents.notifications.models import ContactMethod, KeyCheck, Sending
+from incidents.notifications.models import ContactMethod, KeyCheck, NotificationDelivery
 from incidents.notifications.queries import unreachable
 from ingest.queries import Context
 from tests.integration.frontend.test_pages import signed_in
@@ -64,7 +64,7 @@ def test_a_process_with_another_key_claims_nothing(settings: Settings, hooks: Ho
     settings.SECRET_KEY = "another"
     with pytest.raises(key.WrongKeyError):
         run(threading.Event())
-    assert not Sending.objects.exists()
+    assert not NotificationDelivery.objects.exists()
 
 
 def test_what_cannot_be_read_is_tried_again_and_sent_by_who_can(settings: Settings, hooks: HookSink) -> None:
@@ -77,11 +77,11 @@ def test_what_cannot_be_read_is_tried_again_and_sent_by_who_can(settings: Settin
     before = str(settings.SECRET_KEY)
     settings.SECRET_KEY = "another"
     deliver(0)
-    one = Sending.objects.get()
+    one = NotificationDelivery.objects.get()
     assert (one.state, "cannot be read" in one.why) == ("waiting", True)
     settings.SECRET_KEY = before
     deliver(120)
-    assert Sending.objects.get().state == "sent"
+    assert NotificationDelivery.objects.get().state == "sent"
 
 
 @pytest.fixture
@@ -103,13 +103,13 @@ def test_what_cannot_be_read_is_tried_for_as_long_as_the_incident_is_open(
 ) -> None:
     for minute in range(3 * MOST_ATTEMPTS):
         deliver(90 * minute)
-    one = Sending.objects.get()
+    one = NotificationDelivery.objects.get()
     assert (one.state, one.attempts) == ("waiting", 3 * MOST_ATTEMPTS)
     told = [entry.text for entry in queries.timeline("1")]
     assert sum("cannot be read" in text for text in told) == 1
     settings.SECRET_KEY = lost
     deliver(90 * 3 * MOST_ATTEMPTS)
-    assert (Sending.objects.get().state, len(hooks.taken)) == ("sent", 1)
+    assert (NotificationDelivery.objects.get().state, len(hooks.taken)) == ("sent", 1)
 
 
 @pytest.mark.usefixtures("lost")
@@ -117,7 +117,7 @@ def test_what_cannot_be_read_ends_with_its_incident() -> None:
     deliver(0)
     commands.resolve(queries.get("1").incident.id, "none", "", Context("user:alice"))
     deliver(90)
-    assert Sending.objects.get().state == "stopped"
+    assert NotificationDelivery.objects.get().state == "stopped"
 
 
 @pytest.mark.usefixtures("lost")
@@ -146,7 +146,7 @@ def test_a_signed_webhook_whose_secret_is_lost_is_not_sent_without_its_signature
         assert cursor.fetchone()[0].startswith("sealed:")
     call(ticket(), "bob")
     deliver(0)
-    assert (Sending.objects.get().state, hooks.taken) == ("waiting", [])
+    assert (NotificationDelivery.objects.get().state, hooks.taken) == ("waiting", [])
 
 
 def test_readiness_says_so(settings: Settings, client: Client) -> None:

@@ -12,7 +12,7 @@ from django.test import Client
 from structlog.testing import capture_logs
 
 from incidents.oncall import calendars, queries
-from incidents.oncall.models import Calendar, Feed
+from incidents.oncall.models import Calendar, CalendarFeed
 from ingest.api import keys
 from ingest.queries import configured
 from tests.integration.incidents.oncall.cases import DAY, HOLIDAYS, LAYER, NOW, call, in_days, storage
@@ -100,7 +100,9 @@ def test_a_secret_is_neither_kept_nor_recorded() -> None:
     storage()
     made = call("post", "schedules/storage/feeds", {}, "bob").json()
     secret = made["url"].rsplit("/", 1)[1].removesuffix(".ics")
-    kept = Feed.objects.get().digest + str(configured("schedule_feed", f"storage/{made['id']}")[0].body)
+    kept = CalendarFeed.objects.get().digest + str(
+        configured("schedule_feed", f"storage/{made['id']}")[0].body
+    )
     assert secret not in kept
 
 

@@ -16,7 +16,7 @@ from django.test import Client, override_settings
 from incidents import commands
 from incidents.commands import Report
 from incidents.reports import mail as mailing
-from incidents.reports.models import Mailing, ReportSchedule, Subscription
+from incidents.reports.models import ReportEmail, ReportSchedule, Subscription
 from incidents.reports.periods import Period
 from incidents.reports.produce import produce
 from ingest.queries import Context
@@ -117,14 +117,14 @@ def test_a_passing_refusal_is_tried_again(server: MailServer) -> None:
 def test_a_refusal_for_good_is_kept_with_its_reason(server: MailServer) -> None:
     server.answer = "550 no such person"
     mailing.send_waiting(SOON)
-    found = Mailing.objects.get()
+    found = ReportEmail.objects.get()
     assert (found.state, "no such person" in found.error) == ("refused", True)
 
 
 @pytest.mark.usefixtures("daily")
 def test_without_a_mail_server_mails_wait() -> None:
     assert mailing.send_waiting(NOW + timedelta(days=1)) == 0
-    assert Mailing.objects.get().state == "waiting"
+    assert ReportEmail.objects.get().state == "waiting"
 
 
 def test_one_click_in_a_mail_ends_the_subscription(daily: ReportSchedule) -> None:

@@ -10,7 +10,7 @@ from incidents import commands, queries
 from incidents.commands import Report
 from incidents.domain.incident.state import Incident
 from incidents.escalation.models import EscalationRow
-from incidents.incident.models import IncidentRow, SuggestionDue
+from incidents.incident.models import IncidentRow, PendingAutoAssign
 from incidents.routing.auto_assign import heed_due
 from incidents.similarity.team_prediction import CALIBRATES, LEARNS
 from incidents.teams.models import Route
@@ -50,7 +50,7 @@ def test_a_ticket_goes_once_to_the_suggested_team_where_its_route_says_so() -> N
     nobody_says, never_seen = opened("Switch fails", "host/h1"), opened("Unheard of", "rack/r2")
     touched = opened("Switch fails", "rack/r3")
     commands.comment(touched, "I look at it", ALICE)
-    assert SuggestionDue.objects.count() == 3
+    assert PendingAutoAssign.objects.count() == 3
     assert [heed_due(datetime.now(UTC)) for _ in range(2)] == [3, 0]
     assert [state(id_).hops for id_ in (said_no, nobody_says, never_seen, touched)] == [0, 0, 0, 0]
     told = asked(state(nobody_says).number).json()["suggested_team"]
@@ -75,5 +75,5 @@ def test_a_ticket_that_cannot_be_read_keeps_no_other_waiting() -> None:
     IncidentRow.objects.filter(pk=broken).update(opinions=7)
     with pytest.raises(AttributeError):
         heed_due(datetime.now(UTC))
-    assert str(SuggestionDue.objects.get().pk) == broken
+    assert str(PendingAutoAssign.objects.get().pk) == broken
     assert heed_due(datetime.now(UTC)) == 0  # it is passed over for a while

@@ -9,7 +9,7 @@ import pytest
 from django.core.management import call_command
 
 from analyzers import runner
-from analyzers.runs.models import KeptWindow, Run
+from analyzers.runs.models import Run, StoredWindow
 from analyzers.runs.scheduler import claim_due
 from incidents import commands, follower, queries
 from incidents.domain.time import rfc3339
@@ -88,9 +88,9 @@ def test_by_default_windows_are_those_of_its_schedule(capsys: pytest.CaptureFixt
 
 @pytest.mark.usefixtures("ticket")
 def test_a_backtest_leaves_nothing_behind(capsys: pytest.CaptureFixture[str]) -> None:
-    before = len(read_all(Position.START, 1000)), Run.objects.count(), KeptWindow.objects.count()
+    before = len(read_all(Position.START, 1000)), Run.objects.count(), StoredWindow.objects.count()
     backtest(capsys, "--every", "10m")
-    after = len(read_all(Position.START, 1000)), Run.objects.count(), KeptWindow.objects.count()
+    after = len(read_all(Position.START, 1000)), Run.objects.count(), StoredWindow.objects.count()
     assert after == before
 
 

@@ -162,7 +162,7 @@ def test_what_was_sent_last_can_be_read(api: Call) -> None:
         deliver(lambda: at_end(webhook))
     told = api("GET", "/pager/deliveries").json()
     assert [(one["status"], one["taken"], one["said"]) for one in told["attempts"]] == [(422, False, "no")]
-    assert [one["reason"] for one in told["parked"]] == ["answered 422: no"]
+    assert [one["reason"] for one in told["dead_letters"]] == ["answered 422: no"]
 
 
 @pytest.mark.parametrize("scope", ["incidents:read", "incidents:write"])

@@ -23,7 +23,7 @@ from incidents.domain.webhooks import DISABLE_AFTER, GIVE_UP
 from incidents.webhooks import send as posting
 from incidents.webhooks.commands import replay, resume, rotate
 from incidents.webhooks.dispatcher import Courier
-from incidents.webhooks.models import Held, Parked, Webhook
+from incidents.webhooks.models import Webhook, WebhookDeadLetter, WebhookRetry
 from incidents.webhooks.queries import unreadable
 from ingest.commands import append
 from ingest.queries import Context, NewEvent, Position, configured, head
@@ -122,7 +122,7 @@ def test_an_event_that_fails_holds_back_its_ticket_and_no_other() -> None:
         deliver(lambda: at_end(webhook) and len(told(sink)) >= 4)
         assert set(told(sink)) == {(1, "poison"), (2, "one"), (2, "two"), (2, "three")}
         healed.set()
-        deliver(lambda: not Held.objects.exists(), later(minutes=1))
+        deliver(lambda: not WebhookRetry.objects.exists(), later(minutes=1))
     assert [text for number, text in told(sink) if number == 1][-3:] == ["poison", "second", "third"]
     assert [text for number, text in told(sink) if number == 2] == ["one", "two", "three"]
 
@@ -137,7 +137,7 @@ def test_an_event_that_is_refused_is_put_aside_with_the_reason_and_the_ticket_go
         for text in ("bad", "good"):
             comment(one, text)
         deliver(lambda: at_end(webhook))
-    (parked,) = Parked.objects.all()
+    (parked,) = WebhookDeadLetter.objects.all()
     assert (parked.event, parked.reason) == (f"incident/{one}@2", "answered 422: no such field")
     assert told(sink) == [(1, "bad"), (1, "good")]
 
@@ -148,13 +148,13 @@ def test_a_clock_that_was_set_back_keeps_no_webhook_waiting_for_it() -> None:
     with http_sink(lambda _: ((503 if down.is_set() else 200), {}, b"")) as sink:
         webhook = hook(sink.url, types=["incident.opened"])
         ticket()
-        deliver(lambda: Held.objects.exists())
+        deliver(lambda: WebhookRetry.objects.exists())
         ahead = datetime.now(UTC) + timedelta(days=1)
-        Held.objects.update(next_at=ahead)
+        WebhookRetry.objects.update(next_at=ahead)
         Webhook.objects.update(retry_at=ahead)
         asked = len(sink.got)
         down.clear()
-        deliver(lambda: at_end(webhook) and not Held.objects.exists())
+        deliver(lambda: at_end(webhook) and not WebhookRetry.objects.exists())
     assert len(sink.got) == asked + 1
 
 
@@ -167,14 +167,16 @@ def test_an_event_that_fails_for_a_day_while_others_pass_is_put_aside() -> None:
         one = ticket()
         comment(one, "poison")
         comment(one, "after")
-        deliver(lambda: Held.objects.exists())
-        Held.objects.update(since=datetime.now(UTC) - GIVE_UP)
+        deliver(lambda: WebhookRetry.objects.exists())
+        WebhookRetry.objects.update(since=datetime.now(UTC) - GIVE_UP)
         other = ticket()
         comment(other, "elsewhere")
         deliver(lambda: at_end(webhook))
-        deliver(lambda: not Held.objects.exists(), later(minutes=1))
+        deliver(lambda: not WebhookRetry.objects.exists(), later(minutes=1))
     assert told(sink)[-1] == (1, "after")
-    assert Parked.objects.get().reason.startswith("not taken within a day, as others were: answered 500")
+    assert WebhookDeadLetter.objects.get().reason.startswith(
+        "not taken within a day, as others were: answered 500"
+    )
 
 
 def test_an_endpoint_that_is_down_is_left_alone_and_gets_everything_when_it_is_back() -> None:
@@ -189,7 +191,7 @@ def test_an_endpoint_that_is_down_is_left_alone_and_gets_everything_when_it_is_b
         assert asked <= 12
         sink.got.clear()
         down.clear()
-        deliver(lambda: at_end(webhook) and not Held.objects.exists(), later(minutes=15))
+        deliver(lambda: at_end(webhook) and not WebhookRetry.objects.exists(), later(minutes=15))
         numbers = [number for number, _ in told(sink)]
     assert sorted(set(numbers)) == list(range(1, 31))
     assert Webhook.objects.get().failing_since is None
@@ -210,7 +212,7 @@ def test_an_endpoint_that_fails_for_days_is_switched_off_visibly_and_loses_nothi
         webhook.refresh_from_db()
         resume(webhook)
         webhook.save()
-        deliver(lambda: at_end(webhook) and not Held.objects.exists(), later(minutes=1))
+        deliver(lambda: at_end(webhook) and not WebhookRetry.objects.exists(), later(minutes=1))
     assert {number for number, _ in told(sink)} == {1, 2}
 
 
@@ -278,18 +280,21 @@ def test_a_private_address_is_never_called_and_the_reason_is_told(settings: Sett
     with http_sink() as sink:
         hook(sink.url)
         ticket()
-        deliver(lambda: Held.objects.filter(attempts=1).exists())
+        deliver(lambda: WebhookRetry.objects.filter(attempts=1).exists())
     assert sink.got == []
-    assert "DOSSIER_OUTBOUND_ALLOWED_NETWORKS" in Held.objects.get().error
+    assert "DOSSIER_OUTBOUND_ALLOWED_NETWORKS" in WebhookRetry.objects.get().error
 
 
 def test_a_redirect_is_not_followed_and_the_reason_is_told() -> None:
     with http_sink() as inner, http_sink(lambda _: (307, {"Location": inner.url}, b"")) as sink:
         hook(sink.url)
         ticket()
-        deliver(lambda: Held.objects.filter(attempts=1).exists())
+        deliver(lambda: WebhookRetry.objects.filter(attempts=1).exists())
     assert inner.got == []
-    assert Held.objects.get().error == f"answered 307: redirects are not followed; it leads to {inner.url}"
+    assert (
+        WebhookRetry.objects.get().error
+        == f"answered 307: redirects are not followed; it leads to {inner.url}"
+    )
 
 
 def test_a_replay_tells_the_same_events_with_the_same_ids_and_bytes() -> None:
@@ -410,6 +415,6 @@ def test_a_long_ticket_takes_turns_with_others(monkeypatch: pytest.MonkeyPatch) 
         for n in range(5):
             comment(long, f"{n}")
         comment(short, "short")
-        deliver(lambda: at_end(webhook) and not Held.objects.exists())
+        deliver(lambda: at_end(webhook) and not WebhookRetry.objects.exists())
     assert [text for number, text in told(sink) if number == 1] == ["0", "1", "2", "3", "4"]
     assert Webhook.objects.get().failures == 0

@@ -6,13 +6,13 @@ import pytest
 from django.test import Client
 
 from ingest.api import keys, mail
-from ingest.api.models import IntegrationKey, Refusal
+from ingest.api.models import IntegrationKey, Rejection
 
 pytestmark = pytest.mark.django_db
 
 
 def told(name: str) -> list[tuple[str, int]]:
-    return list(Refusal.objects.filter(integration=name).values_list("door", "status"))
+    return list(Rejection.objects.filter(integration=name).values_list("door", "status"))
 
 
 @pytest.mark.parametrize(
@@ -54,4 +54,4 @@ def test_a_request_of_nobody_known_is_remembered_nowhere() -> None:
     Client().post(
         "/v1/metrics", b"", content_type="application/json", headers={"Authorization": "Bearer guessed"}
     )
-    assert not Refusal.objects.exists()
+    assert not Rejection.objects.exists()

@@ -33,7 +33,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from deploy.observability import health
 from deploy.supervisor.programs import programs
 from ingest.api import admission, keys, otlp_store
-from ingest.api.models import Refusal
+from ingest.api.models import Rejection
 from ingest.api.otlp_grpc import OtlpServer
 from ingest.integrations.otlp.messages import MOST_BYTES
 from ingest.queries import telemetry_receipt
@@ -187,7 +187,7 @@ def test_a_key_that_may_not_send_is_refused_before_its_message_is_read(
 ) -> None:
     secret = keys.create("narrow", scopes) if scopes else None
     assert refused(port, name, b"\xff no message", secret) == (code, None)
-    assert [row.status for row in Refusal.objects.all()] == ([403] if scopes else [])
+    assert [row.status for row in Rejection.objects.all()] == ([403] if scopes else [])
 
 
 def test_a_message_that_is_none_is_refused(port: int, secret: str) -> None:

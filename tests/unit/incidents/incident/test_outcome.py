@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from incidents.domain.incident import commands as c
-from incidents.domain.incident.outcome import Standing, standings
+from incidents.domain.incident.outcome import AnalyzerOutcome, analyzer_outcomes
 from incidents.domain.incident.state import Incident
 from incidents.scorecards.queries import cards_as_of
 from tests.unit.incidents.incident.cases import NOON, after, blamed, finding, opened, word
@@ -19,11 +19,11 @@ def resolved(*commands: c.Command, cause: str = S7, **fields: Any) -> Incident:
 
 
 def outcomes(state: Incident) -> dict[str, str]:
-    return {one.analyzer: one.outcome for one in standings(state)}
+    return {one.analyzer: one.outcome for one in analyzer_outcomes(state)}
 
 
-def only(state: Incident) -> Standing:
-    (one,) = standings(state)
+def only(state: Incident) -> AnalyzerOutcome:
+    (one,) = analyzer_outcomes(state)
     return one
 
 
@@ -48,11 +48,11 @@ def test_a_class_of_causes_says_of_no_analyzer_whether_it_was_right() -> None:
 
 
 def test_an_open_ticket_counts_nowhere() -> None:
-    assert standings(after(blamed(finding()))) == []
+    assert analyzer_outcomes(after(blamed(finding()))) == []
 
 
 def test_a_reopened_ticket_counts_nowhere() -> None:
-    assert standings(after(c.Reopen(), state=resolved())) == []
+    assert analyzer_outcomes(after(c.Reopen(), state=resolved())) == []
 
 
 def test_the_latest_resolution_counts() -> None:
