@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from django.core.management.base import CommandError, CommandParser
 
-OFFLINE = {"analyze", "analyzers", "convert", "diagnose", "simulate"}
+OFFLINE = {"analyze", "analyzers", "convert", "diagnose", "new_analyzer", "simulate"}
 """Commands that work on files alone; their settings open no connection and read no environment."""
 
 

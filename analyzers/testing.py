@@ -1,31 +1,52 @@
 """For authors of analyzers: properties that every analyzer must have, and synthetic windows to try them on.
 
-    from analyzers.testing import check_analyzer, crossing_cases
+    from analyzers.testing import check_analyzer, check_quiet, sparse_cases
 
-    def test_it_is_a_good_analyzer() -> None:
-        check_analyzer(ANALYZER, crossing_cases("outcomes"))
+    def test_it_names_what_fails_and_nobody_else() -> None:
+        check_analyzer(ANALYZER, sparse_cases("outcomes"))
 
-`check_analyzer` raises AssertionError naming property, seed and what was seen. Stable: plugins import it.
+    def test_a_healthy_region_is_quiet() -> None:
+        check_quiet(ANALYZER, "deepview_healthy")
+
+Both raise AssertionError naming property, seed and what was seen. Stable: plugins import it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
+from analyzers import offline
 from analyzers.contract import Analyzer, Paths, Sums, Window
 from analyzers.params import check_params
 from analyzers.registry import faults_of
 from analyzers.runner import judge, verdict_json
+from analyzers.simulators.scenarios import SCENARIOS
 from analyzers.simulators.tables import paths_of, sums_of
 
-__all__ = ["Case", "MakeCase", "check_analyzer", "check_calculator", "crossing_cases", "paths_of", "sums_of"]
+__all__ = [
+    "Case",
+    "MakeCase",
+    "check_analyzer",
+    "check_calculator",
+    "check_quiet",
+    "clumped_cases",
+    "crossing_cases",
+    "paths_of",
+    "recovered_cases",
+    "sparse_cases",
+    "sums_of",
+]
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 
@@ -83,6 +104,40 @@ def check_calculator(
             verdict = judge(analyzer, case.window, params)
             _check_is_quiet(verdict, where)
             _check_is_pure(analyzer, case.window, verdict, params, where, seed, {})
+
+
+def check_quiet(
+    analyzer: Analyzer,
+    scenario: str,
+    params: Mapping[str, object] | None = None,
+    seeds: Iterable[int] = range(3),
+    every: timedelta = timedelta(hours=1),
+) -> None:
+    """Check that nobody is accused in the windows of a scenario in which nothing is wrong.
+
+    `scenario` is a name that `manage.py simulate` lists; its files are cut into windows of length `every`, as
+    `manage.py analyze --every` does. Windows that a planted fault touches are left out. Raises ValueError for an
+    unknown scenario, `analyzers.offline.AnalysisInputError` for one without the telemetry that the analyzer reads.
+    """
+    if scenario not in SCENARIOS:
+        raise ValueError(f"no scenario {scenario!r}; there are {', '.join(SCENARIOS)}")
+    for seed in seeds:
+        for window in _healthy_windows(analyzer, scenario, seed, every):
+            where = f"{analyzer.name}, {scenario}, seed {seed}, window from {window.start:%Y-%m-%d %H:%M}"
+            _check_is_quiet(judge(analyzer, window, params), where)
+
+
+def _healthy_windows(analyzer: Analyzer, scenario: str, seed: int, every: timedelta) -> Iterator[Window]:
+    with TemporaryDirectory() as folder:
+        written = SCENARIOS[scenario].write(seed, Path(folder))
+        faults = json.loads((Path(folder) / "truth.json").read_text())["faults"]
+        files = {path.stem: path for path in written if path.suffix == ".ndjson"}
+        chosen = offline.choose_input(analyzer, files)
+        tables = offline.read([f"{kind}={files[kind]}" for kind in chosen.kinds], BytesIO())
+    spans = [(datetime.fromisoformat(one["start"]), datetime.fromisoformat(one["end"])) for one in faults]
+    for window in offline.windows(analyzer, chosen, tables, every):
+        if not any(start < window.end and window.start < end for start, end in spans):
+            yield window
 
 
 Given = Mapping[str, object] | None
@@ -235,23 +290,55 @@ def _digest(window: Window) -> str:
     return seen.hexdigest() + "".join(_digest(past) for past in window.history)
 
 
-def crossing_cases(reduction: str, rate: float = 0.2, size: int = 6, history: int = 6) -> MakeCase:
+def crossing_cases(
+    reduction: str,
+    rate: float = 0.2,
+    size: int = 6,
+    history: int = 6,
+    attempts: float = 100.0,
+    noise: float = 0.0005,
+    clumped: float = 0.0,
+    recovered: float = 0.0,
+) -> MakeCase:
     """Cases in which `left/1..size` and `right/1..size` cross, for an input of one reduction over
     `path_outcome`.
 
-    Its `attempts` and `failures` are sums by component set. The fault is one component that fails a share
-    `rate` of what passes through it; one attempt in two thousand fails anyway.
+    Its `attempts` and `failures` are sums by component set. The fault is one component that fails a share `rate` of
+    what passes through it. `attempts` is the mean of a path and window, of which a share `noise` fails anyway. In
+    every window a share `clumped` of the paths loses a fifth of its attempts, with no component to blame. `recovered`
+    is the rate of a fault of another component in two windows of the history, which is over.
     """
 
     def make(seed: int, faulty: bool) -> Case:
         rng = np.random.default_rng(seed)
         sets = [(f"left/{i + 1}", f"right/{j + 1}") for i in range(size) for j in range(size)]
         culprit = sets[int(rng.integers(0, len(sets)))][int(rng.integers(0, 2))]
-        past = tuple(_crossing(rng, reduction, sets, {}, -back) for back in range(history, 0, -1))
-        now = _crossing(rng, reduction, sets, {culprit: rate} if faulty else {}, 0)
+        others = sorted({name for pair in sets for name in pair} - {culprit})
+        earlier = {others[seed % len(others)]: recovered} if recovered else {}
+        draw = partial(_crossing, rng, reduction, sets, attempts=attempts, noise=noise, clumped=clumped)
+        past = tuple(draw(earlier if back in (2, 3) else {}, -back) for back in range(history, 0, -1))
+        now = draw({culprit: rate} if faulty else {}, 0)
         return Case(replace(now, history=past), (culprit,) if faulty else ())
 
     return make
+
+
+def sparse_cases(reduction: str, rate: float = 0.6) -> MakeCase:
+    """`crossing_cases` with about five attempts a path, of which one in a hundred fails anyway: shares of single paths,
+    and of components with few attempts, say little."""
+    return crossing_cases(reduction, rate, size=8, attempts=4.0, noise=0.01)
+
+
+def clumped_cases(reduction: str, rate: float = 0.2) -> MakeCase:
+    """`crossing_cases` in which one path in fifteen loses a fifth of its attempts by itself: a path that fails much is
+    no proof against what it passes."""
+    return crossing_cases(reduction, rate, size=8, clumped=1 / 15)
+
+
+def recovered_cases(reduction: str, rate: float = 0.2) -> MakeCase:
+    """`crossing_cases` with a fault of another component in the history, which is over: means over the history are
+    too high, and what was at fault then is not at fault now."""
+    return crossing_cases(reduction, rate, recovered=0.5)
 
 
 def _crossing(
@@ -260,10 +347,16 @@ def _crossing(
     sets: list[tuple[str, str]],
     faults: Mapping[str, float],
     hour: int,
+    *,
+    attempts: float,
+    noise: float,
+    clumped: float,
 ) -> Window:
-    attempts = rng.poisson(100, len(sets)) + 1
-    survive = [np.prod([1 - faults.get(name, 0.0) for name in one]) * (1 - 0.0005) for one in sets]
-    failures = rng.binomial(attempts, 1 - np.array(survive, dtype=float))
-    sums = {reduction: sums_of(sets, {"attempts": attempts, "failures": failures})}
+    tried = rng.poisson(attempts, len(sets)) + 1
+    survive = np.array([np.prod([1 - faults.get(name, 0.0) for name in one]) * (1 - noise) for one in sets])
+    if clumped:
+        survive = np.where(rng.random(len(sets)) < clumped, 0.8 * survive, survive)
+    failures = rng.binomial(tried, 1 - survive.astype(float))
+    sums = {reduction: sums_of(sets, {"attempts": tried, "failures": failures})}
     start = START + timedelta(hours=hour)
     return Window(start, start + timedelta(hours=1), "synthetic", "path_outcome", sums)
