@@ -43,6 +43,7 @@ _PEERS = 20
 _COUNTED = 1.0  # usual failing flows from which their spread shows
 _TAIL = (0.75, 0.9)  # quantiles through which the tail is laid: less than a tenth of the peers are bad
 _NORMAL = 0.5
+_MOST_OF_KIND = 0.5
 _SEEN = 2.0
 """How many further failing flows a component may have had before any was seen."""
 
@@ -224,19 +225,23 @@ class _Search:
         return nats
 
     def _learnt(self, left: Floats) -> tuple[Floats, Floats]:
-        """The usual number of each component, and the shape of the mixture, by its kind."""
+        """The usual number of each component, and the shape of the mixture, by its kind: of those that are not blamed,
+        but of all before any explanation where most of a kind are, because these are what is usual.
+        """
         seen, failing = self.seen, self.seen.failing
-        votes = self._votes(left)
+        noise, whole = (left, self._votes(left)), (self.weight, self._votes(self.weight))
         usual, shape = np.ones(seen.components), self._least_shape.copy()
         kind, rest = seen.kinds[failing.column], ~np.isin(failing.column, self.chosen)
         for one in np.unique(seen.kinds).tolist():
-            mine, members = (kind == one) & rest, seen.kinds == one
+            members = seen.kinds == one
+            most = np.count_nonzero(members[self.chosen]) > _MOST_OF_KIND * np.count_nonzero(members)
+            mine = (kind == one) & (rest | most)
             rows = failing.row[mine]
             if not len(rows):
                 continue
-            weight = self.weight[rows]
+            weight, (part, votes) = self.weight[rows], whole if most else noise
             least = float(shape[members][0])
-            mean, spread = _level(votes[failing.column[mine]] - left[rows], weight, least)
+            mean, spread = _level(votes[failing.column[mine]] - part[rows], weight, least)
             usual[members] = max(mean, _SEEN / (1 + float(weight.sum())))
             shape[members] = min(max(spread, least), EVEN)
         return usual, shape

@@ -273,3 +273,16 @@ def test_where_hops_are_missing_the_neighbour_of_a_bad_link_is_not_named() -> No
 
 def unmet(verdict: dict[str, Any]) -> set[str]:
     return {one["name"] for one in verdict["assumptions"] if not one["holds"]}
+
+
+def test_where_only_failing_flows_are_known_most_of_a_kind_are_what_is_usual() -> None:
+    """Two racks of forty fail flows over five cores alike: no core is unusual."""
+    rng = np.random.default_rng(45)
+    rows: list[Row] = []
+    for rack in range(40):
+        for _ in range(60 if rack < 2 else 3):
+            other, core = int(rng.integers(2, 40)), int(rng.integers(5))
+            hops = [f"tor/{rack}", f"core/{core}", f"tor/{other}"]
+            rows.append((hops, f"host/{rack}-{rng.integers(9)}", f"host/{other}-{rng.integers(9)}", 100, 1))
+    verdict = verdict_on(window_of([*rows, *(([], "host/a", "host/b", 10**6, 0),)]))
+    assert set(named(verdict)) == {"tor/0", "tor/1"}
