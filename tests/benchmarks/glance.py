@@ -76,7 +76,7 @@ WHOLES = (
     "time grows as n to the",
 )
 NOBODY = "accuses nobody"
-_SECOND = "second generator"
+_SECOND, _NOBODY_NAMED = "second generator", "– (nobody named)"
 WHY: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "deepview": {"time": "asked of stop and gray", "beside": "not asked of this kind"},
@@ -215,10 +215,11 @@ def _summed(cases: Sequence[Cells]) -> Cells:
 
 
 def _of_case(name: str, case: str, cells: Cells) -> Iterator[str]:
+    named = cells["precision"][1]
     yield f"`{name}`, {case}"
-    yield _share(name, "precision", cells)
+    yield _share(name, "precision", cells) if named else _NOBODY_NAMED
     yield _share(name, "recall", cells)
-    yield _f1(name, cells)
+    yield _f1(name, cells) if named else _NOBODY_NAMED
     yield _share(name, "undecided", cells, counted=True)
     yield "; ".join(_beside(*one) for one in cells.get("beside", {}).items()) or "none asked"
 
