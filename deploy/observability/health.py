@@ -275,6 +275,18 @@ def _or_away(probe: Callable[[], str | None], away: str | None) -> str | None:
         return away
 
 
+def unknown_migrations() -> list[str]:
+    """Migrations of this database that the code does not have (`app.name`): a newer version made them."""
+    loader = MigrationExecutor(connection).loader
+    replaced = {key for migration in loader.disk_migrations.values() for key in migration.replaces}
+    known = {*loader.disk_migrations, *replaced}
+    return sorted(
+        f"{app}.{name}"
+        for app, name in loader.applied_migrations
+        if app in loader.migrated_apps and (app, name) not in known
+    )
+
+
 def migrated() -> bool:
     executor = MigrationExecutor(connection)
     return not executor.migration_plan(executor.loader.graph.leaf_nodes())
